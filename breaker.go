@@ -2,6 +2,7 @@ package backoff
 
 import (
 	"context"
+	"errors"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -145,7 +146,7 @@ type Breaker struct {
 	// MaxRetryAfter bounds how long a server, or Shared, may keep the circuit
 	// open. If a failure that led to the opening said when to retry, the
 	// circuit stays open at least that long, and up to a tenth longer; by
-	// [Pushback] exactly that long. A throttled response that asks for longer
+	// [RetryExactlyAfter] exactly that long. A throttled response that asks for longer
 	// does not count. 0 means 5 minutes, a negative one no limit.
 	MaxRetryAfter time.Duration
 
@@ -208,29 +209,29 @@ type Breaker struct {
 
 const maxWindowCalls = 10_000
 
-// A State is what a [Breaker] does with calls.
-type State uint8
+// A BreakerState is what a [Breaker] does with calls.
+type BreakerState uint8
 
 const (
-	// StateClosed admits all calls.
-	StateClosed State = iota
-	// StateOpen refuses all calls.
-	StateOpen
-	// StateHalfOpen admits a few calls as probes.
-	StateHalfOpen
+	// BreakerClosed admits all calls.
+	BreakerClosed BreakerState = iota
+	// BreakerOpen refuses all calls.
+	BreakerOpen
+	// BreakerHalfOpen admits a few calls as probes.
+	BreakerHalfOpen
 )
 
 // String returns the name of the state in lower case.
-func (s State) String() string {
-	return [...]string{"closed", "open", "half-open", "invalid"}[min(s, StateHalfOpen+1)]
+func (s BreakerState) String() string {
+	return [...]string{"closed", "open", "half-open", "invalid"}[min(s, BreakerHalfOpen+1)]
 }
 
-// A Mode says whether a [Breaker] acts on its state. See [Breaker.Force].
-type Mode uint8
+// A BreakerMode says whether a [Breaker] acts on its state. See [Breaker.Force].
+type BreakerMode uint8
 
 const (
 	// ModeEnforce refuses calls according to the state.
-	ModeEnforce Mode = iota
+	ModeEnforce BreakerMode = iota
 	// ModeObserve goes through the same states and refuses nothing, to try a
 	// breaker out. The results of calls that it would have refused do not
 	// count.
@@ -244,47 +245,25 @@ const (
 )
 
 // String returns the name of the mode in lower case.
-func (m Mode) String() string {
+func (m BreakerMode) String() string {
 	return [...]string{"enforce", "observe", "forced open", "forced closed", "invalid"}[min(m, modeInvalid)]
 }
 
-// A Trigger says what made a [Breaker] change its state.
-type Trigger uint8
-
-const (
-	// TriggerRate: FailureRate was reached.
-	TriggerRate Trigger = iota
-	// TriggerConsecutive: there were ConsecutiveFailures failures in a row,
-	// over ConsecutiveSpan.
-	TriggerConsecutive
-	// TriggerSlow: SlowRate was reached.
-	TriggerSlow
-	// TriggerRule: TripIf said so.
-	TriggerRule
-	// TriggerTime: the open time had expired, and a call came.
-	TriggerTime
-	// TriggerProbe: probes succeeded, or one failed.
-	TriggerProbe
-	// TriggerManual: by [Breaker.Trip], [Breaker.Reset] or [Breaker.Force].
-	TriggerManual
-	// TriggerShared: Shared said so.
-	TriggerShared
-)
-
-// String returns the name of the trigger in lower case.
-func (t Trigger) String() string {
-	return [...]string{"rate", "consecutive", "slow", "rule", "time", "probe", "manual", "shared", "invalid"}[min(t, TriggerShared+1)]
-}
-
-// A Transition is a change of state of a [Breaker]. From is the To of the
+// A BreakerTransition is a change of state of a [Breaker]. From is the To of the
 // transition before.
-type Transition struct {
+type BreakerTransition struct {
 	_ [0]func() // no unkeyed literals, no ==
 
 	Name     string // of the breaker
-	From, To State
-	Trigger  Trigger
-	At       time.Time
+	From, To BreakerState
+	// Trigger is what made the breaker change its state: "rate", "consecutive"
+	// or "slow", if FailureRate, ConsecutiveFailures or SlowRate was reached;
+	// "rule", if TripIf said so; "time", if the open time had expired and a call
+	// came; "probe", if probes succeeded or one failed; "manual", by
+	// [Breaker.Trip], [Breaker.Reset] or [Breaker.Force]; "shared", if Shared
+	// said so.
+	Trigger string
+	At      time.Time
 	// Generation is the number of the phase that began. Not every phase has a
 	// transition: Reset of a closed circuit begins one, and the state stays the
 	// same.
@@ -297,8 +276,8 @@ type Transition struct {
 // BreakerStats is the state of a [Breaker]. Successes, Failures and Slow count
 // the calls in the window since the circuit closed.
 type BreakerStats struct {
-	State               State
-	Mode                Mode
+	State               BreakerState
+	Mode                BreakerMode
 	Successes           uint64        // calls that succeeded, slow ones included
 	Failures            uint64        // calls that failed; throttled ones are not among them
 	Slow                uint64        // calls that took SlowCall or longer
@@ -377,15 +356,15 @@ func (b *Breaker) Allow() (done func(error), err error) {
 // State returns the state at this moment. An open circuit whose time has
 // expired is half-open, although the Observer receives it when the next call
 // comes.
-func (b *Breaker) State() State {
+func (b *Breaker) State() BreakerState {
 	p := b.phase.Load()
 	switch {
 	case p == nil:
-		return StateClosed
+		return BreakerClosed
 	case p.Expired():
-		return StateHalfOpen
+		return BreakerHalfOpen
 	}
-	return State(p.Kind)
+	return BreakerState(p.Kind)
 }
 
 // Stats returns the state of the breaker in detail. It takes the lock.
@@ -397,46 +376,53 @@ func (b *Breaker) Stats() BreakerStats {
 
 // Trip opens the circuit, as failures would. It does nothing if the circuit is
 // open already, or forced.
-func (b *Breaker) Trip() { b.order(circuit.Input{Kind: circuit.Trip}) }
+func (b *Breaker) Trip() { b.apply(circuit.Input{Kind: circuit.Trip}) }
 
 // Reset closes the circuit and forgets all failures and openings, unless the
 // circuit is forced. The results of calls under way do not count.
-func (b *Breaker) Reset() { b.order(circuit.Input{Kind: circuit.Reset}) }
+func (b *Breaker) Reset() { b.apply(circuit.Input{Kind: circuit.Reset}) }
 
 // Force puts the breaker in a mode. If it was in another one, it forgets
 // everything and starts closed, or open for good in ModeForcedOpen; the results
 // of calls under way do not count. An unknown mode changes nothing, nor does
 // any mode if the breaker is invalid.
-func (b *Breaker) Force(m Mode) {
-	b.order(circuit.Input{Kind: circuit.Force, Mode: circuit.Mode(m)})
+func (b *Breaker) Force(m BreakerMode) {
+	b.apply(circuit.Input{Kind: circuit.Force, Mode: circuit.Mode(m)})
 }
 
-// Validate returns an error that names a field which makes no sense, and its
-// value, or nil. The breaker calls it before first use.
+// Validate reports every field that has a value it must not have, and that
+// value, or returns nil. The breaker calls it before first use.
 func (b *Breaker) Validate() error {
-	switch {
-	case !(b.FailureRate <= 1):
-		return invalidRate("Breaker.FailureRate", b.FailureRate)
-	case !(b.SlowRate <= 1):
-		return invalidRate("Breaker.SlowRate", b.SlowRate)
-	case b.WindowCalls > maxWindowCalls:
-		return invalid("Breaker.WindowCalls", "is "+strconv.Itoa(b.WindowCalls)+", want at most "+strconv.Itoa(maxWindowCalls))
-	case b.ProbeSuccesses < 0:
-		return invalid("Breaker.ProbeSuccesses", "is "+strconv.Itoa(b.ProbeSuccesses)+", want 0 (for 2) or more")
-	case b.Shared != nil && b.Name == "":
-		return invalid("Breaker.Name", "is empty, want the name that the processes of Shared know the service by")
-	case isInvalidJitter(b.Jitter):
-		return invalid("Breaker.Jitter", "waits less than nothing: UniformJitter wants 0 <= lo <= hi, AddedJitter 0 or more, SlottedJitter more than 0")
+	var calls, probes, name, shared error
+	if b.WindowCalls > maxWindowCalls {
+		calls = invalid("Breaker.WindowCalls", "is "+strconv.Itoa(b.WindowCalls)+", want at most "+strconv.Itoa(maxWindowCalls))
+	}
+	if b.ProbeSuccesses < 0 {
+		probes = invalid("Breaker.ProbeSuccesses", "is "+strconv.Itoa(b.ProbeSuccesses)+", want 0 (for 2) or more")
+	}
+	if b.Shared != nil && b.Name == "" {
+		name = invalid("Breaker.Name", "is empty, want the name that the processes of Shared know the service by")
 	}
 	if v, ok := b.Shared.(interface{ Validate() error }); ok {
-		if err := v.Validate(); err != nil {
-			return err
-		}
+		shared = v.Validate()
 	}
-	return checkSchedule("Breaker.OpenFor", b.OpenFor)
+	return errors.Join(
+		checkRate("Breaker.FailureRate", b.FailureRate),
+		checkRate("Breaker.SlowRate", b.SlowRate),
+		calls,
+		checkSchedule("Breaker.OpenFor", b.OpenFor),
+		checkJitter("Breaker.Jitter", b.Jitter),
+		probes,
+		name,
+		shared,
+	)
 }
 
-func invalidRate(field string, rate float64) error {
+// checkRate returns the error of a rate that is above 1 or no number.
+func checkRate(field string, rate float64) error {
+	if rate <= 1 {
+		return nil
+	}
 	return invalid(field, "is "+strconv.FormatFloat(rate, 'g', -1, 64)+", want 0 (for 0.5), a share up to 1, or a negative number for none")
 }
 
@@ -444,10 +430,10 @@ func invalidRate(field string, rate float64) error {
 // for [Breaker.Shared]. The Client of package fleet implements it with a store
 // such as Redis.
 //
-// Its advice is the [Transition] that a circuit should make: To, RetryAfter
+// Its advice is the [BreakerTransition] that a circuit should make: To, RetryAfter
 // for how long an open circuit stays open (bounded by
 // [Breaker.MaxRetryAfter]), Openings of the whole fleet, and Err as the
-// reason. The zero Transition advises nothing: the breaker decides by what it
+// reason. The zero BreakerTransition advises nothing: the breaker decides by what it
 // sees itself.
 //
 // All methods must be safe for concurrent use and must not call a breaker.
@@ -461,14 +447,14 @@ type Shared interface {
 	// that call only. wake may be called at any time, any number of times, or
 	// never. It takes no lock, does not block, and does not keep a forgotten
 	// breaker alive.
-	Consult(ctx context.Context, name string, wake func()) Transition
+	Consult(ctx context.Context, name string, wake func()) BreakerTransition
 	// Probe advises a call that may probe a circuit which is half-open in this
-	// process; timeout is how long the probe may take. The zero Transition lets
-	// the call probe. StateHalfOpen refuses it, because another process probes.
-	// StateOpen refuses it and opens the circuit.
+	// process; timeout is how long the probe may take. The zero BreakerTransition lets
+	// the call probe. BreakerHalfOpen refuses it, because another process probes.
+	// BreakerOpen refuses it and opens the circuit.
 	//
 	// It is called by every call of a half-open circuit.
-	Probe(ctx context.Context, name string, timeout time.Duration) Transition
+	Probe(ctx context.Context, name string, timeout time.Duration) BreakerTransition
 	// Opened reports that this process opened the circuit by what it saw: for
 	// how long, and how many times in a row. Openings by ClassNotSent are not
 	// counted, because they lengthen no other; openings is at least 1.

@@ -96,8 +96,8 @@ func (b *Breaker) expire(ctx context.Context) *phase {
 	return b.phase.Load()
 }
 
-// order does what somebody wants of the circuit by hand.
-func (b *Breaker) order(in circuit.Input) {
+// apply applies a manual Trip, Reset or Force.
+func (b *Breaker) apply(in circuit.Input) {
 	ctx := context.Background()
 	b.lock()
 	defer b.mu.Unlock()
@@ -114,7 +114,7 @@ func (b *Breaker) enter(ctx context.Context, next circuit.Phase, why circuit.Tri
 		cause = open.Last
 	}
 	if next.Kind != circuit.Closed || next.Span > 0 {
-		refusal := &OpenError{Name: b.Name, State: State(next.Kind), Last: cause}
+		refusal := &OpenError{Name: b.Name, State: BreakerState(next.Kind), Last: cause}
 		if next.Kind != circuit.HalfOpen && next.Mode != circuit.ForcedOpen {
 			refusal.until = p.Began.Add(next.Span)
 		}
@@ -130,13 +130,15 @@ func (b *Breaker) enter(ctx context.Context, next circuit.Phase, why circuit.Tri
 	}
 }
 
+var triggerNames = [...]string{"rate", "consecutive", "slow", "rule", "time", "probe", "manual", "shared"}
+
 // announce lets the Observer hear of a transition, once the lock is given back.
 func (b *Breaker) announce(ctx context.Context, old, p *phase, why circuit.Trigger, cause error) {
-	t := &Transition{
+	t := &BreakerTransition{
 		Name:       b.Name,
-		From:       State(old.Kind),
-		To:         State(p.Kind),
-		Trigger:    Trigger(why),
+		From:       BreakerState(old.Kind),
+		To:         BreakerState(p.Kind),
+		Trigger:    triggerNames[why],
 		At:         p.Began,
 		Generation: uint64(p.Generation),
 		Openings:   int(p.Openings),
@@ -146,7 +148,7 @@ func (b *Breaker) announce(ctx context.Context, old, p *phase, why circuit.Trigg
 		t.Err = cause
 	}
 	b.mu.Add(func() {
-		b.Observer.tell(ctx, &Event{Kind: EventTransition, Name: b.Name, Err: t.Err, Transition: t})
+		b.Observer.Notify(ctx, Event{Kind: EventTransition, Name: b.Name, Err: t.Err, Transition: t})
 	})
 }
 
@@ -254,22 +256,22 @@ func (b *Breaker) tellRefused(ctx context.Context, why error) {
 	if _, ok := why.(*OpenError); ok {
 		reason = ReasonOpen
 	}
-	b.Observer.tell(ctx, &Event{Kind: EventRefused, Name: b.Name, Reason: reason, Err: why})
+	b.Observer.Notify(ctx, Event{Kind: EventRefused, Name: b.Name, Reason: reason, Err: why})
 }
 
-// leave is deferred. It takes in that the operation did not return.
+// leave is deferred. It reports a panic or a Goexit.
 func (c *call) leave() {
 	if !c.returned {
 		c.report(errCrashed)
 	}
 }
 
-// report takes in how the call ended.
+// report reports how the call ended.
 func (c call) report(err error) {
 	if c.phase == nil {
 		return
 	}
-	in := c.weigh(err)
+	in := c.score(err)
 	if c.phase.Settle(&in) {
 		return
 	}
@@ -302,7 +304,7 @@ func (b *Breaker) stats() BreakerStats {
 	now := p.Live.State()
 	return BreakerStats{
 		State:               b.State(),
-		Mode:                Mode(now.Mode),
+		Mode:                BreakerMode(now.Mode),
 		Successes:           look.Calls.Good,
 		Failures:            look.Calls.Bad,
 		Slow:                look.Calls.Slow,
@@ -324,7 +326,7 @@ func (b *Breaker) consult(ctx context.Context, p *phase) (hold bool) {
 	switch {
 	case b.phase.Load() != p:
 		return true
-	case advice.To == StateClosed:
+	case advice.To == BreakerClosed:
 		return false
 	}
 	effects := b.step(ctx, &circuit.Input{
@@ -338,7 +340,7 @@ func (b *Breaker) consult(ctx context.Context, p *phase) (hold bool) {
 }
 
 // advice asks the fleet about a phase. It gives the lock back meanwhile.
-func (b *Breaker) advice(ctx context.Context, p *phase) Transition {
+func (b *Breaker) advice(ctx context.Context, p *phase) BreakerTransition {
 	b.mu.Unlock()
 	defer b.mu.Lock()
 	if p.Kind == circuit.HalfOpen {

@@ -22,7 +22,7 @@ import (
 	"github.com/gobackoff/backoff/internal/clock"
 )
 
-// Contract row 80: the cool-down itself grows.
+// The cool-down itself grows.
 func TestBreakerStaysOpenLongerEachTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := openBreaker(t)
@@ -39,7 +39,7 @@ func TestBreakerStaysOpenLongerEachTime(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		feed(b, 2, nil)
-		require.Equal(t, backoff.StateClosed, b.State())
+		require.Equal(t, backoff.BreakerClosed, b.State())
 		time.Sleep(9 * time.Second)
 		feed(b, 20, errOutage)
 		require.Equal(t, time.Minute, b.Stats().RetryAfter, "not healthy for a whole window")
@@ -103,7 +103,7 @@ func TestTheFailureThatOpensTheCircuitDecidesHowEarlyItIsProbed(t *testing.T) {
 func TestOnlyWhatIsCertainlyNotSentIsProbedEarly(t *testing.T) {
 	slow := &net.OpError{Op: "dial", Net: "tcp", Err: os.ErrDeadlineExceeded}
 	gaveUp := func(err error) error {
-		return new(backoff.Policy{MaxAttempts: 1}).Do(t.Context(), func(context.Context) error { return err })
+		return backoff.Policy{MaxAttempts: 1}.Do(t.Context(), func(context.Context) error { return err })
 	}
 	const early, late = 250 * time.Millisecond, 5 * time.Second
 	for name, c := range map[string]struct {
@@ -114,19 +114,19 @@ func TestOnlyWhatIsCertainlyNotSentIsProbedEarly(t *testing.T) {
 		"refused, and a policy gave up":  {gaveUp(refused), early},
 		"refused, as HTTP says it":       {&url.Error{Op: "Get", URL: "http://a.test/", Err: refused}, early},
 		"refused by each of two":         {errors.Join(refused, refused), early},
-		"marked":                         {backoff.WithClass(errOutage, backoff.ClassNotSent), early},
-		"marked after a policy gave up":  {backoff.WithClass(gaveUp(errOutage), backoff.ClassNotSent), early},
-		"marked, and a policy gave up":   {gaveUp(backoff.WithClass(errOutage, backoff.ClassNotSent)), early},
+		"marked":                         {backoff.OfClass(errOutage, backoff.ClassNotSent), early},
+		"marked after a policy gave up":  {backoff.OfClass(gaveUp(errOutage), backoff.ClassNotSent), early},
+		"marked, and a policy gave up":   {gaveUp(backoff.OfClass(errOutage, backoff.ClassNotSent)), early},
 		"a timeout":                      {slow, late},
-		"a timeout that is marked":       {backoff.WithClass(slow, backoff.ClassNotSent), late},
+		"a timeout that is marked":       {backoff.OfClass(slow, backoff.ClassNotSent), late},
 		"refused by one, of two":         {errors.Join(refused, errOutage), late},
 		"two policies gave up, of which": {errors.Join(gaveUp(refused), gaveUp(errOutage)), late},
-		"marked otherwise":               {backoff.WithClass(refused, backoff.ClassRetryable), late},
-		"the server asked for a minute":  {backoff.Pushback(refused, time.Minute), time.Minute},
+		"marked otherwise":               {backoff.OfClass(refused, backoff.ClassRetryable), late},
+		"the server asked for a minute":  {backoff.RetryExactlyAfter(refused, time.Minute), time.Minute},
 	} {
 		b := rateBreaker()
 		feed(b, 20, c.err)
-		require.Equal(t, backoff.StateOpen, b.State(), name)
+		require.Equal(t, backoff.BreakerOpen, b.State(), name)
 		require.InDelta(t, c.want, b.Stats().RetryAfter, 1e8, name)
 		b.Reset()
 	}
@@ -208,7 +208,7 @@ func TestBreakerCountsHealthByCalls(t *testing.T) {
 	})
 }
 
-// Contract row 62: Istio's outlier detection, an ejection per host that grows
+// Istio's outlier detection, an ejection per host that grows
 // linearly.
 func TestBreakerEjectsAHostLikeEnvoy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -257,7 +257,7 @@ func TestBreakerTakesANegativeOpenTimeAsNone(t *testing.T) {
 	b := rateBreaker()
 	b.Jitter = func(delay, _ time.Duration, _ float64) time.Duration { return time.Second - delay }
 	b.Trip()
-	require.Equal(t, backoff.StateHalfOpen, b.State())
+	require.Equal(t, backoff.BreakerHalfOpen, b.State())
 }
 
 func TestBreakerRemembersItsOpenTimeForTheJitter(t *testing.T) {
@@ -297,10 +297,10 @@ func TestBreakerStaysOpenAsLongAsTheServerAsks(t *testing.T) {
 	}{
 		{"shorter than its own time", backoff.RetryAfter(errOutage, time.Second), 0, 5 * time.Second},
 		{"longer, and a twentieth for the spread", backoff.RetryAfter(errOutage, 20*time.Second), 0, 21 * time.Second},
-		{"exactly", backoff.Pushback(errOutage, 20*time.Second), 0, 20 * time.Second},
-		{"beyond the limit", backoff.Pushback(errOutage, time.Hour), 0, 5 * time.Minute},
-		{"beyond its own limit", backoff.Pushback(errOutage, time.Hour), time.Minute, time.Minute},
-		{"without limit", backoff.Pushback(errOutage, time.Hour), -1, time.Hour},
+		{"exactly", backoff.RetryExactlyAfter(errOutage, 20*time.Second), 0, 20 * time.Second},
+		{"beyond the limit", backoff.RetryExactlyAfter(errOutage, time.Hour), 0, 5 * time.Minute},
+		{"beyond its own limit", backoff.RetryExactlyAfter(errOutage, time.Hour), time.Minute, time.Minute},
+		{"without limit", backoff.RetryExactlyAfter(errOutage, time.Hour), -1, time.Hour},
 	}
 	for _, c := range cases {
 		bubble(t, c.name, func(t *testing.T) {
@@ -312,19 +312,19 @@ func TestBreakerStaysOpenAsLongAsTheServerAsks(t *testing.T) {
 	}
 	bubble(t, "of an earlier failure", func(t *testing.T) {
 		b := rateBreaker()
-		feed(b, 1, backoff.Pushback(errOutage, time.Minute))
+		feed(b, 1, backoff.RetryExactlyAfter(errOutage, time.Minute))
 		time.Sleep(9 * time.Second)
 		feed(b, 19, errOutage)
 		require.Equal(t, 51*time.Second, b.Stats().RetryAfter)
 	})
 	bubble(t, "of what a policy gave up on", func(t *testing.T) {
 		p := backoff.Policy{MaxAttempts: 1}
-		gaveUp := p.Do(t.Context(), func(context.Context) error { return backoff.Pushback(errOutage, 20*time.Second) })
+		gaveUp := p.Do(t.Context(), func(context.Context) error { return backoff.RetryExactlyAfter(errOutage, 20*time.Second) })
 		for want, err := range map[time.Duration]error{
 			20 * time.Second: gaveUp,
-			30 * time.Second: backoff.Pushback(gaveUp, 30*time.Second),
-			40 * time.Second: errors.Join(gaveUp, backoff.Pushback(errOutage, 40*time.Second), errOutage),
-			50 * time.Second: backoff.WithClass(backoff.Pushback(gaveUp, 50*time.Second), backoff.ClassNotSent),
+			30 * time.Second: backoff.RetryExactlyAfter(gaveUp, 30*time.Second),
+			40 * time.Second: errors.Join(gaveUp, backoff.RetryExactlyAfter(errOutage, 40*time.Second), errOutage),
+			50 * time.Second: backoff.OfClass(backoff.RetryExactlyAfter(gaveUp, 50*time.Second), backoff.ClassNotSent),
 		} {
 			b := rateBreaker()
 			feed(b, 20, err)
@@ -333,12 +333,12 @@ func TestBreakerStaysOpenAsLongAsTheServerAsks(t *testing.T) {
 	})
 	bubble(t, "of a probe", func(t *testing.T) {
 		b := halfOpenBreaker(t)
-		feed(b, 1, backoff.WithClass(backoff.Pushback(errOutage, time.Minute), backoff.ClassOverloaded))
+		feed(b, 1, backoff.OfClass(backoff.RetryExactlyAfter(errOutage, time.Minute), backoff.ClassOverloaded))
 		require.Equal(t, time.Minute, b.Stats().RetryAfter)
 	})
 }
 
-// Contract row 34: a small set of probes.
+// A small set of probes.
 func TestBreakerAdmitsNoMoreProbesThanItSays(t *testing.T) {
 	for _, probes := range []int{0, 1, 3, -1, 5000} {
 		bubble(t, fmt.Sprint(probes), func(t *testing.T) {
@@ -375,9 +375,9 @@ func TestBreakerClosesAfterTwoSuccessfulProbes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := halfOpenBreaker(t)
 		feed(b, 1, nil)
-		require.Equal(t, backoff.StateHalfOpen, b.State())
+		require.Equal(t, backoff.BreakerHalfOpen, b.State())
 		feed(b, 1, nil)
-		require.Equal(t, backoff.StateClosed, b.State())
+		require.Equal(t, backoff.BreakerClosed, b.State())
 		require.Equal(t, 100, feed(b, 100, nil))
 	})
 }
@@ -385,8 +385,8 @@ func TestBreakerClosesAfterTwoSuccessfulProbes(t *testing.T) {
 func TestBreakerOpensAgainWhenAProbeFails(t *testing.T) {
 	failures := map[string]error{
 		"failure":    errOutage,
-		"throttled":  backoff.WithClass(errOutage, backoff.ClassThrottled),
-		"overloaded": backoff.WithClass(errOutage, backoff.ClassOverloaded),
+		"throttled":  backoff.OfClass(errOutage, backoff.ClassThrottled),
+		"overloaded": backoff.OfClass(errOutage, backoff.ClassOverloaded),
 		"timeout":    context.DeadlineExceeded,
 	}
 	for name, err := range failures {
@@ -394,11 +394,11 @@ func TestBreakerOpensAgainWhenAProbeFails(t *testing.T) {
 			b := halfOpenBreaker(t)
 			feed(b, 1, nil)
 			feed(b, 1, err)
-			require.Equal(t, backoff.StateOpen, b.State())
+			require.Equal(t, backoff.BreakerOpen, b.State())
 			require.Equal(t, 6*time.Second, b.Stats().RetryAfter)
 			time.Sleep(6 * time.Second)
 			feed(b, 1, nil)
-			require.Equal(t, backoff.StateHalfOpen, b.State(), "the success before is forgotten")
+			require.Equal(t, backoff.BreakerHalfOpen, b.State(), "the success before is forgotten")
 		})
 	}
 }
@@ -409,7 +409,7 @@ func TestBreakerIsNotWedgedByAProbe(t *testing.T) {
 		require.PanicsWithValue(t, "boom", func() {
 			_ = b.Do(t.Context(), func(context.Context) error { panic("boom") })
 		})
-		require.Equal(t, backoff.StateOpen, b.State())
+		require.Equal(t, backoff.BreakerOpen, b.State())
 	})
 	bubble(t, "that leaves its goroutine", func(t *testing.T) {
 		b := halfOpenBreaker(t)
@@ -417,14 +417,14 @@ func TestBreakerIsNotWedgedByAProbe(t *testing.T) {
 			_ = b.Do(t.Context(), func(context.Context) error { runtime.Goexit(); return nil })
 		}()
 		synctest.Wait()
-		require.Equal(t, backoff.StateOpen, b.State())
+		require.Equal(t, backoff.BreakerOpen, b.State())
 	})
 	bubble(t, "that has no consequence", func(t *testing.T) {
 		b := halfOpenBreaker(t)
 		require.Equal(t, 100, feed(b, 100, context.Canceled))
-		require.Equal(t, backoff.StateHalfOpen, b.State())
+		require.Equal(t, backoff.BreakerHalfOpen, b.State())
 		require.Equal(t, 2, feed(b, 2, nil))
-		require.Equal(t, backoff.StateClosed, b.State())
+		require.Equal(t, backoff.BreakerClosed, b.State())
 	})
 	bubble(t, "that hangs", func(t *testing.T) {
 		b := halfOpenBreaker(t)
@@ -437,9 +437,9 @@ func TestBreakerIsNotWedgedByAProbe(t *testing.T) {
 		require.Equal(t, 1, feed(b, 1, nil))
 		answer <- errOutage
 		synctest.Wait()
-		require.Equal(t, backoff.StateHalfOpen, b.State(), "the answer is late")
+		require.Equal(t, backoff.BreakerHalfOpen, b.State(), "the answer is late")
 		feed(b, 1, nil)
-		require.Equal(t, backoff.StateClosed, b.State())
+		require.Equal(t, backoff.BreakerClosed, b.State())
 	})
 	bubble(t, "of which nobody tells", func(t *testing.T) {
 		b := halfOpenBreaker(t)
@@ -465,7 +465,7 @@ func TestAProbeHasTimeHoweverShortTheCircuitWasOpen(t *testing.T) {
 				return nil
 			}))
 		}
-		require.Equal(t, backoff.StateClosed, b.State())
+		require.Equal(t, backoff.BreakerClosed, b.State())
 	})
 }
 
@@ -477,7 +477,7 @@ func TestBreakerIgnoresALateProbeEvenIfNobodyElseCame(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		require.Zero(t, b.Stats().Probes)
 		done(errOutage)
-		require.Equal(t, backoff.StateHalfOpen, b.State())
+		require.Equal(t, backoff.BreakerHalfOpen, b.State())
 	})
 }
 
@@ -487,7 +487,7 @@ func TestBreakerRampsUpAfterClosing(t *testing.T) {
 		b := halfOpenBreaker(t)
 		b.RampUp, b.Rand = 10*time.Second, func() float64 { return u }
 		feed(b, 2, nil)
-		require.Equal(t, backoff.StateClosed, b.State())
+		require.Equal(t, backoff.BreakerClosed, b.State())
 		for _, c := range []struct {
 			u        float64
 			admitted int
@@ -511,7 +511,7 @@ func TestBreakerTellsHowLongItRamps(t *testing.T) {
 		require.Equal(t, 20, feed(b, 0, nil)+20)
 		b.Rand = func() float64 { return 0 }
 		feed(b, 20, errOutage)
-		require.Equal(t, backoff.StateOpen, b.State(), "it can open again")
+		require.Equal(t, backoff.BreakerOpen, b.State(), "it can open again")
 	})
 }
 
@@ -547,7 +547,7 @@ func TestBreakerIgnoresTheAnswersOfEarlierPhases(t *testing.T) {
 				}
 				return dones
 			}
-			late := func(what string, state backoff.State) { // an answer of each earlier phase
+			late := func(what string, state backoff.BreakerState) { // an answer of each earlier phase
 				before := b.Stats()
 				for _, dones := range []*[]func(error){&closed, &probes} {
 					if len(*dones) > 0 {
@@ -561,20 +561,20 @@ func TestBreakerIgnoresTheAnswersOfEarlierPhases(t *testing.T) {
 			closed = permits(4)
 			time.Sleep(time.Second) // from now on they do not count as successes
 			feed(b, 1, errOutage)
-			late("open", backoff.StateOpen)
+			late("open", backoff.BreakerOpen)
 
 			time.Sleep(5 * time.Second)
 			probes = permits(3)
 			feed(b, 1, errOutage) // the fourth
-			late("open again", backoff.StateOpen)
+			late("open again", backoff.BreakerOpen)
 
 			time.Sleep(10 * time.Second)
 			now := permits(3)
-			late("half-open", backoff.StateHalfOpen)
+			late("half-open", backoff.BreakerHalfOpen)
 			now[0](nil)
 			now[1](nil)
-			require.Equal(t, backoff.StateClosed, b.State())
-			late("closed", backoff.StateClosed)
+			require.Equal(t, backoff.BreakerClosed, b.State())
+			late("closed", backoff.BreakerClosed)
 		})
 	}
 }
@@ -594,7 +594,7 @@ func TestBreakerHearsTheSameAnswerOnce(t *testing.T) {
 		require.NoError(t, err)
 		done(nil)
 		done(nil)
-		require.Equal(t, backoff.StateHalfOpen, b.State())
+		require.Equal(t, backoff.BreakerHalfOpen, b.State())
 	})
 }
 
@@ -608,7 +608,7 @@ func TestBreakerRefusesAPermit(t *testing.T) {
 
 func TestBreakerTellsEachTransitionOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var got []backoff.Transition
+		var got []backoff.BreakerTransition
 		b := rateBreaker()
 		b.Observer = func(_ context.Context, e backoff.Event) {
 			require.Equal(t, backoff.Event{Kind: backoff.EventTransition, Name: "db", Err: e.Transition.Err, Transition: e.Transition}, e)
@@ -623,38 +623,38 @@ func TestBreakerTellsEachTransitionOnce(t *testing.T) {
 		b.Trip()
 		b.Force(backoff.ModeForcedOpen) // no transition
 		b.Force(backoff.ModeEnforce)
-		require.Equal(t, []backoff.Transition{
-			{Name: "db", From: backoff.StateClosed, To: backoff.StateOpen, Trigger: backoff.TriggerRate, At: began, Generation: 1, Openings: 1, Err: errOutage, RetryAfter: 5 * time.Second},
-			{Name: "db", From: backoff.StateOpen, To: backoff.StateHalfOpen, Trigger: backoff.TriggerTime, At: began.Add(6 * time.Second), Generation: 2, Openings: 1, Err: errOutage},
-			{Name: "db", From: backoff.StateHalfOpen, To: backoff.StateClosed, Trigger: backoff.TriggerProbe, At: began.Add(6 * time.Second), Generation: 3, Openings: 1},
-			{Name: "db", From: backoff.StateClosed, To: backoff.StateOpen, Trigger: backoff.TriggerManual, At: began.Add(6 * time.Second), Generation: 5, Openings: 1, RetryAfter: 5 * time.Second},
-			{Name: "db", From: backoff.StateOpen, To: backoff.StateClosed, Trigger: backoff.TriggerManual, At: began.Add(6 * time.Second), Generation: 7},
+		require.Equal(t, []backoff.BreakerTransition{
+			{Name: "db", From: backoff.BreakerClosed, To: backoff.BreakerOpen, Trigger: "rate", At: began, Generation: 1, Openings: 1, Err: errOutage, RetryAfter: 5 * time.Second},
+			{Name: "db", From: backoff.BreakerOpen, To: backoff.BreakerHalfOpen, Trigger: "time", At: began.Add(6 * time.Second), Generation: 2, Openings: 1, Err: errOutage},
+			{Name: "db", From: backoff.BreakerHalfOpen, To: backoff.BreakerClosed, Trigger: "probe", At: began.Add(6 * time.Second), Generation: 3, Openings: 1},
+			{Name: "db", From: backoff.BreakerClosed, To: backoff.BreakerOpen, Trigger: "manual", At: began.Add(6 * time.Second), Generation: 5, Openings: 1, RetryAfter: 5 * time.Second},
+			{Name: "db", From: backoff.BreakerOpen, To: backoff.BreakerClosed, Trigger: "manual", At: began.Add(6 * time.Second), Generation: 7},
 		}, got)
 	})
 }
 
 func TestBreakerNamesItsTrigger(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var last backoff.Trigger
-		note := func(tr backoff.Transition) { last = tr.Trigger }
+		var last string
+		note := func(tr backoff.BreakerTransition) { last = tr.Trigger }
 		streak := &backoff.Breaker{ConsecutiveFailures: 1, ConsecutiveSpan: -1, Observer: onTransition(note)}
 		feed(streak, 1, errOutage)
-		require.Equal(t, backoff.TriggerConsecutive, last)
+		require.Equal(t, "consecutive", last)
 		time.Sleep(6 * time.Second)
 		feed(streak, 1, errOutage)
-		require.Equal(t, backoff.TriggerProbe, last)
+		require.Equal(t, "probe", last)
 		slow := &backoff.Breaker{SlowCall: time.Second, MinCalls: 1, Observer: onTransition(note)}
 		_ = slow.Do(t.Context(), func(context.Context) error { time.Sleep(time.Second); return nil })
-		require.Equal(t, backoff.TriggerSlow, last)
+		require.Equal(t, "slow", last)
 	})
 }
 
 func TestBreakerSurvivesItsObserver(t *testing.T) {
 	silence(t)
 	bubble(t, "that calls the breaker", func(t *testing.T) {
-		var to []backoff.State
+		var to []backoff.BreakerState
 		b := rateBreaker()
-		b.Observer = onTransition(func(tr backoff.Transition) {
+		b.Observer = onTransition(func(tr backoff.BreakerTransition) {
 			to = append(to, tr.To)
 			b.State()
 			b.Stats()
@@ -664,14 +664,14 @@ func TestBreakerSurvivesItsObserver(t *testing.T) {
 			}
 		})
 		b.Trip()
-		require.Equal(t, []backoff.State{backoff.StateOpen, backoff.StateClosed, backoff.StateOpen}, to)
+		require.Equal(t, []backoff.BreakerState{backoff.BreakerOpen, backoff.BreakerClosed, backoff.BreakerOpen}, to)
 	})
 	leaving := map[string]func(){"that panics": func() { panic("boom") }, "that leaves its goroutine": runtime.Goexit}
 	for name, leave := range leaving {
 		bubble(t, name, func(t *testing.T) {
 			told := 0
 			b := rateBreaker()
-			b.Observer = onTransition(func(backoff.Transition) {
+			b.Observer = onTransition(func(backoff.BreakerTransition) {
 				if told++; told == 1 {
 					b.Reset()
 				}
@@ -685,9 +685,9 @@ func TestBreakerSurvivesItsObserver(t *testing.T) {
 	}
 	bubble(t, "that blocks", func(t *testing.T) {
 		release := make(chan struct{})
-		var to []backoff.State
+		var to []backoff.BreakerState
 		b := rateBreaker()
-		b.Observer = onTransition(func(tr backoff.Transition) { <-release; to = append(to, tr.To) })
+		b.Observer = onTransition(func(tr backoff.BreakerTransition) { <-release; to = append(to, tr.To) })
 		tripped := make(chan struct{})
 		go func() { b.Trip(); close(tripped) }()
 		synctest.Wait()
@@ -696,7 +696,7 @@ func TestBreakerSurvivesItsObserver(t *testing.T) {
 		require.Equal(t, 1, feed(b, 1, nil))
 		close(release)
 		<-tripped
-		require.Equal(t, []backoff.State{backoff.StateOpen, backoff.StateClosed}, to)
+		require.Equal(t, []backoff.BreakerState{backoff.BreakerOpen, backoff.BreakerClosed}, to)
 	})
 }
 
@@ -737,7 +737,7 @@ func TestBreakerGoesByTheSimulatorsClock(t *testing.T) {
 	require.Zero(t, feed(b, 1, nil), "it went back")
 	now = now.Add(time.Hour + 1)
 	require.Equal(t, 2, feed(b, 2, nil))
-	require.Equal(t, backoff.StateClosed, b.State())
+	require.Equal(t, backoff.BreakerClosed, b.State())
 }
 
 var errElsewhere = errors.New("others found it down")
@@ -745,8 +745,8 @@ var errElsewhere = errors.New("others found it down")
 // rumour is a fleet that says what it is told to say, and writes down what it
 // is asked.
 type rumour struct {
-	closed, halfOpen backoff.Transition // the answers, by state
-	asked            []backoff.State
+	closed, halfOpen backoff.BreakerTransition // the answers, by state
+	asked            []backoff.BreakerState
 	wake             func()
 	lease            time.Duration
 	opened           []int
@@ -754,19 +754,19 @@ type rumour struct {
 	during           func()
 }
 
-func (r *rumour) Consult(_ context.Context, _ string, wake func()) backoff.Transition {
-	r.ask(backoff.StateClosed)
+func (r *rumour) Consult(_ context.Context, _ string, wake func()) backoff.BreakerTransition {
+	r.ask(backoff.BreakerClosed)
 	r.wake = wake
 	return r.closed
 }
 
-func (r *rumour) Probe(_ context.Context, _ string, timeout time.Duration) backoff.Transition {
-	r.ask(backoff.StateHalfOpen)
+func (r *rumour) Probe(_ context.Context, _ string, timeout time.Duration) backoff.BreakerTransition {
+	r.ask(backoff.BreakerHalfOpen)
 	r.lease = timeout
 	return r.halfOpen
 }
 
-func (r *rumour) ask(s backoff.State) {
+func (r *rumour) ask(s backoff.BreakerState) {
 	r.asked = append(r.asked, s)
 	if r.during != nil {
 		r.during()
@@ -786,8 +786,8 @@ func sharing(r *rumour) *backoff.Breaker {
 }
 
 var (
-	isOpen = backoff.Transition{To: backoff.StateOpen, RetryAfter: 3 * time.Second, Openings: 2, Err: errElsewhere}
-	isHeld = backoff.Transition{To: backoff.StateHalfOpen, Err: errElsewhere, Openings: 2}
+	isOpen = backoff.BreakerTransition{To: backoff.BreakerOpen, RetryAfter: 3 * time.Second, Openings: 2, Err: errElsewhere}
+	isHeld = backoff.BreakerTransition{To: backoff.BreakerHalfOpen, Err: errElsewhere, Openings: 2}
 )
 
 func TestABreakerAsksItsFleetOnceUntilItIsWoken(t *testing.T) {
@@ -826,7 +826,7 @@ func TestAFleetIsNotAskedOfAnOpenCircuit(t *testing.T) {
 		feed(b, 1, nil)
 		time.Sleep(3*time.Second - 1)
 		require.Zero(t, feed(b, 1, nil))
-		require.Equal(t, []backoff.State{backoff.StateClosed}, r.asked)
+		require.Equal(t, []backoff.BreakerState{backoff.BreakerClosed}, r.asked)
 	})
 }
 
@@ -835,21 +835,21 @@ func TestAdviceOpensTheCircuitOfAProcessThatKnowsNothing(t *testing.T) {
 		r := rumour{closed: isOpen}
 		b := sharing(&r)
 		b.MinCalls = -1
-		var seen []backoff.Transition
-		b.Observer = onTransition(func(c backoff.Transition) { seen = append(seen, c) })
+		var seen []backoff.BreakerTransition
+		b.Observer = onTransition(func(c backoff.BreakerTransition) { seen = append(seen, c) })
 		err := b.Do(t.Context(), func(context.Context) error { panic("called") })
 		require.ErrorIs(t, err, backoff.ErrOpen)
 		require.Equal(t, errElsewhere, err.(*backoff.OpenError).Last)
 		require.Len(t, seen, 1)
-		require.Equal(t, backoff.TriggerShared, seen[0].Trigger)
-		require.Equal(t, "shared", seen[0].Trigger.String())
+		require.Equal(t, "shared", seen[0].Trigger)
+		require.Equal(t, "shared", seen[0].Trigger)
 		require.Equal(t, 3*time.Second, seen[0].RetryAfter)
 		require.Empty(t, r.opened, "what was heard is not passed on")
 
 		time.Sleep(3 * time.Second)
-		r.closed = backoff.Transition{}
+		r.closed = backoff.BreakerTransition{}
 		require.Equal(t, 3, feed(b, 3, nil))
-		require.Equal(t, backoff.StateClosed, b.State())
+		require.Equal(t, backoff.BreakerClosed, b.State())
 		require.Equal(t, 1, r.shut)
 	})
 }
@@ -864,7 +864,7 @@ func TestTheFleetsOpeningsCount(t *testing.T) {
 		require.Equal(t, 1, feed(b, 1, errOutage))
 		require.Equal(t, []int{7, 3}, r.opened, "the third time in a row")
 
-		r = rumour{closed: backoff.Transition{To: backoff.StateOpen, RetryAfter: time.Second, Openings: 1 << 20}}
+		r = rumour{closed: backoff.BreakerTransition{To: backoff.BreakerOpen, RetryAfter: time.Second, Openings: 1 << 20}}
 		b = sharing(&r)
 		feed(b, 1, nil)
 		require.Equal(t, 1<<16-1, b.Stats().Openings, "as far as there are numbers")
@@ -882,9 +882,9 @@ func TestAProcessThatThrivesTrustsItsOwnEyes(t *testing.T) {
 			require.Equal(t, 0, feed(b, 1, nil), "19 calls are not enough")
 
 			b.Reset()
-			r.closed = backoff.Transition{}
+			r.closed = backoff.BreakerTransition{}
 			feed(b, 20, nil)
-			for _, hint := range []backoff.Transition{isOpen, isHeld} {
+			for _, hint := range []backoff.BreakerTransition{isOpen, isHeld} {
 				r.closed = hint
 				r.wake()
 				require.Equal(t, 1, feed(b, 1, nil), "20 are")
@@ -895,7 +895,7 @@ func TestAProcessThatThrivesTrustsItsOwnEyes(t *testing.T) {
 			require.Equal(t, 0, feed(b, 1, nil), "but not after a failure")
 
 			b.Reset()
-			r.closed = backoff.Transition{}
+			r.closed = backoff.BreakerTransition{}
 			feed(b, 4, errOutage)
 			feed(b, 16, nil)
 			r.closed = isOpen
@@ -921,22 +921,22 @@ func TestAdviceOfAHalfOpenFleetHasTheNextCallAskForTheProbe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := rumour{closed: isHeld, halfOpen: isHeld}
 		b := sharing(&r)
-		var why backoff.Trigger
-		b.Observer = onTransition(func(c backoff.Transition) { why = c.Trigger })
+		var why string
+		b.Observer = onTransition(func(c backoff.BreakerTransition) { why = c.Trigger })
 		err := b.Do(t.Context(), func(context.Context) error { panic("called") })
 		require.ErrorIs(t, err, backoff.ErrOpen)
 		require.Equal(t, errElsewhere, err.(*backoff.OpenError).Last)
 		require.ErrorContains(t, err, "circuit half-open")
-		require.Equal(t, backoff.StateHalfOpen, err.(*backoff.OpenError).State)
-		require.Equal(t, backoff.TriggerShared, why)
-		require.Equal(t, []backoff.State{backoff.StateClosed, backoff.StateHalfOpen}, r.asked)
-		require.Equal(t, backoff.StateHalfOpen, b.State())
+		require.Equal(t, backoff.BreakerHalfOpen, err.(*backoff.OpenError).State)
+		require.Equal(t, "shared", why)
+		require.Equal(t, []backoff.BreakerState{backoff.BreakerClosed, backoff.BreakerHalfOpen}, r.asked)
+		require.Equal(t, backoff.BreakerHalfOpen, b.State())
 		require.Equal(t, 5*time.Second, r.lease)
 		require.Equal(t, 0, feed(b, 10, nil))
 
-		r.closed, r.halfOpen = backoff.Transition{}, backoff.Transition{}
+		r.closed, r.halfOpen = backoff.BreakerTransition{}, backoff.BreakerTransition{}
 		require.Equal(t, 10, feed(b, 10, nil))
-		require.Equal(t, backoff.StateClosed, b.State())
+		require.Equal(t, backoff.BreakerClosed, b.State())
 		require.Equal(t, 1, r.shut)
 	})
 }
@@ -952,12 +952,12 @@ func TestAProbeWaitsForItsFleet(t *testing.T) {
 		require.Equal(t, 0, feed(b, 10, nil), "another process probes")
 		r.halfOpen = isOpen
 		require.Equal(t, 0, feed(b, 10, nil))
-		require.Equal(t, backoff.StateOpen, b.State(), "and has failed")
+		require.Equal(t, backoff.BreakerOpen, b.State(), "and has failed")
 		time.Sleep(3 * time.Second)
-		r.halfOpen = backoff.Transition{To: backoff.StateOpen}
+		r.halfOpen = backoff.BreakerTransition{To: backoff.BreakerOpen}
 		require.Equal(t, 0, feed(b, 1, nil), "for no time at all is not for ever")
-		require.Equal(t, backoff.StateHalfOpen, b.State())
-		r.halfOpen = backoff.Transition{}
+		require.Equal(t, backoff.BreakerHalfOpen, b.State())
+		r.halfOpen = backoff.BreakerTransition{}
 		require.Equal(t, 1, feed(b, 1, errOutage))
 		require.Equal(t, []int{5, 1, 7, 3}, r.opened)
 	})
@@ -966,7 +966,7 @@ func TestAProbeWaitsForItsFleet(t *testing.T) {
 func TestMaxRetryAfterBoundsTheFleetToo(t *testing.T) {
 	for limit, want := range map[time.Duration]time.Duration{0: 5 * time.Minute, time.Minute: time.Minute, -1: 1000 * time.Hour} {
 		bubble(t, limit.String(), func(t *testing.T) {
-			r := rumour{closed: backoff.Transition{To: backoff.StateOpen, RetryAfter: 1000 * time.Hour}}
+			r := rumour{closed: backoff.BreakerTransition{To: backoff.BreakerOpen, RetryAfter: 1000 * time.Hour}}
 			b := sharing(&r)
 			b.MaxRetryAfter = limit
 			feed(b, 1, nil)
@@ -981,20 +981,20 @@ func TestAdviceThatComesTooLateIsDropped(t *testing.T) {
 		b := sharing(&r)
 		r.during = func() { r.during = nil; b.Reset() }
 		require.Equal(t, 1, feed(b, 1, nil), "the circuit that was asked for is no more")
-		require.Equal(t, backoff.StateClosed, b.State())
+		require.Equal(t, backoff.BreakerClosed, b.State())
 		require.Equal(t, 0, feed(b, 1, nil))
-		require.Equal(t, backoff.StateOpen, b.State())
+		require.Equal(t, backoff.BreakerOpen, b.State())
 
 		time.Sleep(3 * time.Second)
-		require.Equal(t, backoff.StateHalfOpen, b.State())
-		r.halfOpen = backoff.Transition{}
+		require.Equal(t, backoff.BreakerHalfOpen, b.State())
+		r.halfOpen = backoff.BreakerTransition{}
 		r.during = func() { r.during = nil; b.Trip() }
 		require.Equal(t, 0, feed(b, 1, nil), "a lease counts for its own phase only")
 	})
 }
 
 func TestOnlyABreakerThatEnforcesTakesPartInAFleet(t *testing.T) {
-	for _, mode := range []backoff.Mode{backoff.ModeObserve, backoff.ModeForcedClosed, backoff.ModeForcedOpen} {
+	for _, mode := range []backoff.BreakerMode{backoff.ModeObserve, backoff.ModeForcedClosed, backoff.ModeForcedOpen} {
 		bubble(t, mode.String(), func(t *testing.T) {
 			r := rumour{closed: isOpen, halfOpen: isHeld}
 			b := sharing(&r)

@@ -15,9 +15,9 @@ import (
 
 var errCrashed = errors.New("backoff: operation panicked or left its goroutine")
 
-// weigh says what it means for the circuit that the operation returned err, or
+// score says what it means for the circuit that the operation returned err, or
 // errCrashed if it did not return.
-func (c call) weigh(err error) circuit.Input {
+func (c call) score(err error) circuit.Input {
 	in := circuit.Input{Kind: circuit.Answer, Permit: circuit.Permit{Probe: c.probe}, Score: circuit.Good}
 	ended := c.ctx.Err()
 	switch {
@@ -31,7 +31,7 @@ func (c call) weigh(err error) circuit.Input {
 		in.Score = circuit.Bad
 	default:
 		score, hint := c.breaker.scoreOfError(err)
-		in.Score, in.Rest = score, c.breaker.restFor(hint)
+		in.Score, in.Rest = score, c.breaker.holdOpenFor(hint)
 	}
 	least := c.breaker.MinAttemptTime
 	if in.Score == circuit.Bad && inbound.Limits(c.ctx) && !errtree.Is(err, ErrAttemptTimeout) {
@@ -41,14 +41,14 @@ func (c call) weigh(err error) circuit.Input {
 		}
 	}
 	if c.phase.Paths.Time || least > 0 {
-		c.weighTime(&in, ended != nil, least)
+		c.scoreTime(&in, ended != nil, least)
 	}
 	return in
 }
 
-// weighTime adds what the duration of the call says. A deadline of the caller
+// scoreTime adds what the duration of the call says. A deadline of the caller
 // that left the call less time than least says nothing about the service.
-func (c call) weighTime(in *circuit.Input, ended bool, least time.Duration) {
+func (c call) scoreTime(in *circuit.Input, ended bool, least time.Duration) {
 	took := c.phase.Age() - c.began
 	in.Slow = c.breaker.SlowCall > 0 && took >= c.breaker.SlowCall
 	if ended && in.Score == circuit.Bad && took < least {
@@ -56,8 +56,8 @@ func (c call) weighTime(in *circuit.Input, ended bool, least time.Duration) {
 	}
 }
 
-// restFor returns for how long a server asks to be left alone.
-func (b *Breaker) restFor(h hint) time.Duration {
+// holdOpenFor returns for how long a server asks to be left alone.
+func (b *Breaker) holdOpenFor(h hint) time.Duration {
 	d := b.capRetryAfter(h.after)
 	if d == 0 || h.exact {
 		return d
@@ -88,15 +88,15 @@ type scoring struct {
 }
 
 func (s *scoring) of(err error) (circuit.Score, hint) {
-	if score, h, layered := s.layered(err); layered {
+	if score, h, layered := s.throughPolicy(err); layered {
 		return score, h
 	}
 	return s.ofOperation(err)
 }
 
-// layered scores an error if it passed through a policy or a breaker, and
+// throughPolicy scores an error if it passed through a policy or a breaker, and
 // reports whether it did.
-func (s *scoring) layered(err error) (circuit.Score, hint, bool) {
+func (s *scoring) throughPolicy(err error) (circuit.Score, hint, bool) {
 	if s.walk.Left--; s.walk.Left < 0 {
 		return 0, hint{}, false
 	}
@@ -114,7 +114,7 @@ func (s *scoring) layered(err error) (circuit.Score, hint, bool) {
 	}
 	branches, inner := errtree.Unwrap(err)
 	if inner != nil {
-		return s.layered(inner)
+		return s.throughPolicy(inner)
 	}
 	return s.ofBranches(branches)
 }
@@ -125,7 +125,7 @@ func (s *scoring) ofMarked(m *marked) (score circuit.Score, h hint, layered bool
 		score, h = s.of(m.err)
 		layered = true
 	case m.class == ClassUnknown:
-		score, h, layered = s.layered(m.err)
+		score, h, layered = s.throughPolicy(m.err)
 	case s.walk.Find(m.err, isLayer) || s.walk.Left <= 0:
 		v := judge(nil, m)
 		return s.ofVerdict(&v, m.err), v.hint, true
@@ -152,7 +152,7 @@ func (s *scoring) ofBranches(errs []error) (highest circuit.Score, longest hint,
 		if err == nil {
 			continue
 		}
-		score, h, ok := s.layered(err)
+		score, h, ok := s.throughPolicy(err)
 		if !ok {
 			plain = append(plain, err)
 		}

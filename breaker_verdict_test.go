@@ -29,12 +29,12 @@ func TestBreakerVerdicts(t *testing.T) {
 		}{
 			{"success", nil, 1, 0, 0},
 			{"failure", errOutage, 0, 1, 1},
-			{"unsent", backoff.WithClass(errOutage, backoff.ClassNotSent), 0, 1, 1},
+			{"unsent", backoff.OfClass(errOutage, backoff.ClassNotSent), 0, 1, 1},
 			{"definitive answer", backoff.Permanent(errOutage), 1, 0, 0},
-			{"throttled", backoff.WithClass(errOutage, backoff.ClassThrottled), 0, 0, 0},
-			{"overloaded", backoff.WithClass(errOutage, backoff.ClassOverloaded), 0, 0, 0},
+			{"throttled", backoff.OfClass(errOutage, backoff.ClassThrottled), 0, 0, 0},
+			{"overloaded", backoff.OfClass(errOutage, backoff.ClassOverloaded), 0, 0, 0},
 			{"timeout", context.DeadlineExceeded, 0, 1, 1},
-			{"cancelled by the operation, which says to retry", backoff.WithClass(context.Canceled, backoff.ClassRetryable), 0, 1, 1},
+			{"cancelled by the operation, which says to retry", backoff.OfClass(context.Canceled, backoff.ClassRetryable), 0, 1, 1},
 			{"cancelled by the operation", wrap(context.Canceled), 0, 0, 0},
 			{"another breaker", wrap(refused), 0, 0, 0},
 			{"another breaker's sentinel", wrap(backoff.ErrOpen), 0, 0, 0},
@@ -42,7 +42,7 @@ func TestBreakerVerdicts(t *testing.T) {
 			{"a policy gave up", policyError("", errOutage), 0, 1, 1},
 			{"a policy gave up, wrapped", wrap(policyError("", errOutage)), 0, 1, 1},
 			{"a policy gave up, with a hint", backoff.RetryAfter(policyError("", errOutage), 0), 0, 1, 1},
-			{"a policy gave up throttled", policyError("", backoff.WithClass(errOutage, backoff.ClassThrottled)), 0, 0, 0},
+			{"a policy gave up throttled", policyError("", backoff.OfClass(errOutage, backoff.ClassThrottled)), 0, 0, 0},
 			{"a policy found it permanent", policyError("classifier", errOutage), 0, 1, 1},
 			{"a policy passed on what is permanent", policyError("", backoff.Permanent(errOutage)), 1, 0, 0},
 			{"a policy passed on an answer", policyError("", &httpStatus{404, errOutage}), 1, 0, 0},
@@ -55,8 +55,8 @@ func TestBreakerVerdicts(t *testing.T) {
 			{"a policy was cancelled", policyError("cancelled", errOutage), 0, 0, 0},
 			{"a policy met an open circuit", policyError("", refused), 0, 0, 0},
 			{"overruled by a mark", backoff.Permanent(policyError("", errOutage)), 1, 0, 0},
-			{"overruled by a mark for the worse", backoff.WithClass(policyError("", backoff.Permanent(errOutage)), backoff.ClassRetryable), 0, 1, 1},
-			{"overruled by a mark that it was not sent", backoff.WithClass(&backoff.Error{Last: backoff.Permanent(errOutage)}, backoff.ClassNotSent), 0, 1, 1},
+			{"overruled by a mark for the worse", backoff.OfClass(policyError("", backoff.Permanent(errOutage)), backoff.ClassRetryable), 0, 1, 1},
+			{"overruled by a mark that it was not sent", backoff.OfClass(&backoff.Error{Last: backoff.Permanent(errOutage)}, backoff.ClassNotSent), 0, 1, 1},
 			{"a hint overrules nothing", backoff.RetryAfter(&backoff.Error{Last: backoff.Permanent(errOutage)}, 0), 1, 0, 0},
 			{"joined: one failed", errors.Join(policyError("", errOutage), backoff.Permanent(errOutage)), 0, 1, 1},
 			{"joined: one was refused", errors.Join(refused, backoff.Permanent(errOutage)), 1, 0, 0},
@@ -98,12 +98,11 @@ func policyError(reason string, err error) error {
 }
 
 // firstOnly is a budget that grants first attempts only.
-type firstOnly struct{}
+type firstOnly struct{ backoff.BudgetDefaults }
 
 func (firstOnly) Reserve(a backoff.Attempt) (t backoff.Ticket, wait time.Duration, ok bool) {
-	return t, 0, a.Kind == backoff.AttemptFirst
+	return t, 0, a.First()
 }
-func (firstOnly) Done(backoff.Ticket, backoff.Result) {}
 
 // errorTree is a tree that somebody made with a nil in it.
 type errorTree []error
@@ -139,7 +138,7 @@ func TestBreakerStaysClosedWhileAThrottledServiceServesSomebody(t *testing.T) {
 			bubble(t, fmt.Sprint(name, ", ", class), func(t *testing.T) {
 				var b backoff.Breaker
 				settings(&b)
-				tooMuch := backoff.Pushback(backoff.WithClass(errOutage, class), time.Minute)
+				tooMuch := backoff.RetryExactlyAfter(backoff.OfClass(errOutage, class), time.Minute)
 				for range 600 {
 					require.Equal(t, 67, feed(&b, 67, tooMuch))
 					require.Equal(t, 10, feed(&b, 10, nil))
@@ -151,7 +150,7 @@ func TestBreakerStaysClosedWhileAThrottledServiceServesSomebody(t *testing.T) {
 				require.Positive(t, s.Successes)
 
 				feed(&b, 2000, errOutage)
-				require.Equal(t, backoff.StateOpen, b.State())
+				require.Equal(t, backoff.BreakerOpen, b.State())
 				require.Less(t, b.Stats().RetryAfter, 7*time.Second, "what they asked for is forgotten")
 			})
 		}
@@ -159,7 +158,7 @@ func TestBreakerStaysClosedWhileAThrottledServiceServesSomebody(t *testing.T) {
 }
 
 func TestBreakerOpensWhenAServiceThrottlesEverybody(t *testing.T) {
-	tooMuch := backoff.WithClass(errOutage, backoff.ClassThrottled)
+	tooMuch := backoff.OfClass(errOutage, backoff.ClassThrottled)
 	bubble(t, "for a whole window", func(t *testing.T) {
 		b := rateBreaker()
 		feed(b, 1000, nil)
@@ -168,10 +167,10 @@ func TestBreakerOpensWhenAServiceThrottlesEverybody(t *testing.T) {
 			time.Sleep(time.Second)
 		}
 		require.Equal(t, 1, feed(b, 2, tooMuch))
-		require.Equal(t, backoff.StateOpen, b.State())
+		require.Equal(t, backoff.BreakerOpen, b.State())
 		time.Sleep(5 * time.Second)
 		feed(b, 1, tooMuch)
-		require.Equal(t, backoff.StateOpen, b.State(), "a throttled probe fails")
+		require.Equal(t, backoff.BreakerOpen, b.State(), "a throttled probe fails")
 	})
 	bubble(t, "for as many calls as a window holds", func(t *testing.T) {
 		b := rateBreaker()
@@ -199,22 +198,22 @@ func TestBreakerOpensWhenAServiceThrottlesEverybody(t *testing.T) {
 
 // A quota that is used up is that of one caller.
 func TestBreakerDoesNotCountAQuotaThatIsUsedUp(t *testing.T) {
-	throttled := backoff.WithClass(errOutage, backoff.ClassThrottled)
+	throttled := backoff.OfClass(errOutage, backoff.ClassThrottled)
 	for name, c := range map[string]struct {
 		err    error
 		most   time.Duration
 		counts bool
 	}{
 		"an hour":           {backoff.RetryAfter(throttled, time.Hour), 0, false},
-		"do not retry":      {backoff.RetryAfter(backoff.WithClass(throttled, backoff.ClassOverloaded), time.Hour), 0, false},
-		"pushback":          {backoff.Pushback(throttled, time.Hour), 0, false},
+		"do not retry":      {backoff.RetryAfter(backoff.OfClass(throttled, backoff.ClassOverloaded), time.Hour), 0, false},
+		"pushback":          {backoff.RetryExactlyAfter(throttled, time.Hour), 0, false},
 		"through a policy":  {policyError("", backoff.RetryAfter(throttled, time.Hour)), 0, false},
 		"beyond the limit":  {backoff.RetryAfter(throttled, 2*time.Minute), time.Minute, false},
 		"within the limit":  {backoff.RetryAfter(throttled, 5*time.Minute), 0, true},
 		"without a limit":   {backoff.RetryAfter(throttled, time.Hour), -1, true},
-		"overloaded":        {backoff.RetryAfter(backoff.WithClass(errOutage, backoff.ClassOverloaded), time.Hour), 0, true},
+		"overloaded":        {backoff.RetryAfter(backoff.OfClass(errOutage, backoff.ClassOverloaded), time.Hour), 0, true},
 		"down for an hour":  {backoff.RetryAfter(errOutage, time.Hour), 0, true},
-		"marked by a layer": {backoff.WithClass(policyError("", backoff.RetryAfter(throttled, time.Hour)), backoff.ClassThrottled), 0, false},
+		"marked by a layer": {backoff.OfClass(policyError("", backoff.RetryAfter(throttled, time.Hour)), backoff.ClassThrottled), 0, false},
 	} {
 		bubble(t, name, func(t *testing.T) {
 			b := rateBreaker()
@@ -224,7 +223,7 @@ func TestBreakerDoesNotCountAQuotaThatIsUsedUp(t *testing.T) {
 				feed(b, 5, c.err)
 				time.Sleep(time.Second)
 			}
-			require.Equal(t, c.counts, b.State() != backoff.StateClosed)
+			require.Equal(t, c.counts, b.State() != backoff.BreakerClosed)
 			s := b.Stats()
 			if !c.counts {
 				require.Zero(t, s.Failures+uint64(s.ConsecutiveFailures))
@@ -237,10 +236,10 @@ func TestBreakerDoesNotCountAQuotaThatIsUsedUp(t *testing.T) {
 		time.Sleep(time.Minute)
 		for range 10 {
 			require.Equal(t, 1, feed(b, 1, backoff.RetryAfter(throttled, time.Hour)))
-			require.Equal(t, backoff.StateHalfOpen, b.State())
+			require.Equal(t, backoff.BreakerHalfOpen, b.State())
 		}
 		feed(b, 2, nil)
-		require.Equal(t, backoff.StateClosed, b.State())
+		require.Equal(t, backoff.BreakerClosed, b.State())
 	})
 }
 
@@ -291,7 +290,7 @@ func TestBreakerSetsTheCallersEndApart(t *testing.T) {
 			b.Trip()
 			time.Sleep(5 * time.Second)
 			feed(b, 2, nil)
-			require.Equal(t, backoff.StateClosed, b.State(), "a quick probe is no slow one")
+			require.Equal(t, backoff.BreakerClosed, b.State(), "a quick probe is no slow one")
 		})
 	}
 	bubble(t, "a success is one all the same", func(t *testing.T) {
@@ -332,7 +331,7 @@ func TestBreakerKeepsThePanicAsCause(t *testing.T) {
 	require.ErrorContains(t, b.Do(context.Background(), nil), "operation panicked or left its goroutine")
 }
 
-// Contract row 33: the breaker wraps the retry loop and gets one outcome per
+// The breaker wraps the retry loop and gets one outcome per
 // call; an open one is not retried.
 func TestBreakerAroundAPolicyHearsOneVerdictPerCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -396,7 +395,7 @@ func TestBreakerMayBeWaitedFor(t *testing.T) {
 		err := p.Do(t.Context(), func(ctx context.Context) error {
 			err := b.Do(ctx, func(context.Context) error { return nil })
 			if errors.Is(err, backoff.ErrOpen) {
-				err = backoff.WithClass(err, backoff.ClassRetryable)
+				err = backoff.OfClass(err, backoff.ClassRetryable)
 			}
 			return err
 		})
@@ -405,13 +404,13 @@ func TestBreakerMayBeWaitedFor(t *testing.T) {
 	})
 }
 
-// Contract row 25: timeouts, retries, a budget and a breaker in one call, and
+// Timeouts, retries, a budget and a breaker in one call, and
 // each of them does its part in an outage.
 func TestBreakerPolicyAndBudgetInOneOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var refusedByBudget, timedOut, retried, served, sent int
-		var states []backoff.State
-		b := &backoff.Breaker{OpenFor: backoff.Constant(3 * time.Second), Observer: onTransition(func(tr backoff.Transition) { states = append(states, tr.To) })}
+		var states []backoff.BreakerState
+		b := &backoff.Breaker{OpenFor: backoff.Constant(3 * time.Second), Observer: onTransition(func(tr backoff.BreakerTransition) { states = append(states, tr.To) })}
 		p := &backoff.Policy{
 			AttemptTimeout: 100 * time.Millisecond,
 			Budget:         new(backoff.RetryBudget),
@@ -445,8 +444,8 @@ func TestBreakerPolicyAndBudgetInOneOutage(t *testing.T) {
 		require.Positive(t, timedOut)
 		require.Positive(t, retried)
 		require.Positive(t, refusedByBudget)
-		require.Equal(t, []backoff.State{backoff.StateOpen, backoff.StateHalfOpen}, states[:2])
-		require.Equal(t, backoff.StateClosed, states[len(states)-1])
+		require.Equal(t, []backoff.BreakerState{backoff.BreakerOpen, backoff.BreakerHalfOpen}, states[:2])
+		require.Equal(t, backoff.BreakerClosed, states[len(states)-1])
 		require.Greater(t, served, 600, "before and after")
 		require.Less(t, sent-served, 100, "during the outage, of 400 calls")
 	})
@@ -493,7 +492,7 @@ var largeErrors = map[string]func(asked *int, end error) error{
 	},
 	"marked again and again": func(asked *int, end error) error {
 		for range 4000 {
-			end = backoff.WithClass(&link{end, asked}, backoff.ClassRetryable)
+			end = backoff.OfClass(&link{end, asked}, backoff.ClassRetryable)
 		}
 		return end
 	},
@@ -518,12 +517,12 @@ var endlessErrors = map[string]func(asked *int) error{
 	},
 	"an Error that is its own": func(*int) error {
 		e := &backoff.Error{Reason: backoff.ReasonAttempts}
-		e.Last = backoff.WithClass(e, backoff.ClassUnknown)
+		e.Last = backoff.OfClass(e, backoff.ClassUnknown)
 		return e
 	},
 	"a cycle through marks": func(asked *int) error {
 		l := &link{asked: asked}
-		l.inner = backoff.WithClass(backoff.RetryAfter(l, 1), backoff.ClassUnknown)
+		l.inner = backoff.OfClass(backoff.RetryAfter(l, 1), backoff.ClassUnknown)
 		return l
 	},
 	"branches that are the same": func(asked *int) error {
@@ -613,7 +612,7 @@ func TestAnErrorWithoutAnEndIsAFailureUnlessItIsMarked(t *testing.T) {
 func TestATreeTooLargeToReadIsNoProofThatNothingWasSent(t *testing.T) {
 	var sent int
 	policy := backoff.Policy{Schedule: backoff.Constant(0), Idempotency: backoff.NonIdempotent}
-	for _, branch := range []error{syscall.ECONNREFUSED, backoff.WithClass(errOutage, backoff.ClassNotSent)} {
+	for _, branch := range []error{syscall.ECONNREFUSED, backoff.OfClass(errOutage, backoff.ClassNotSent)} {
 		small, large := &node{[]error{branch, branch}, new(int)}, &node{asked: new(int)}
 		for range 10_001 {
 			large.branches = append(large.branches, branch)
@@ -713,11 +712,11 @@ func TestAnInboundDeadlineThatLeavesNoTimeOpensNoCircuit(t *testing.T) {
 	for _, row := range []struct {
 		left time.Duration
 		mark bool
-		want backoff.State
+		want backoff.BreakerState
 	}{
-		{time.Millisecond, true, backoff.StateClosed},
-		{time.Second, true, backoff.StateOpen},
-		{time.Millisecond, false, backoff.StateOpen}, // the process's own
+		{time.Millisecond, true, backoff.BreakerClosed},
+		{time.Second, true, backoff.BreakerOpen},
+		{time.Millisecond, false, backoff.BreakerOpen}, // the process's own
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), row.left)

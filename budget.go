@@ -6,38 +6,25 @@ import (
 	"github.com/gobackoff/backoff/internal/clock"
 )
 
-// An AttemptKind says which of the attempts of a call an [Attempt] is.
-type AttemptKind uint8
-
-const (
-	// AttemptFirst is the first attempt of a call.
-	AttemptFirst AttemptKind = iota
-	// AttemptRetry is any attempt that follows a failure.
-	AttemptRetry
-	// AttemptHedge runs beside an attempt that is slow.
-	AttemptHedge
-)
-
 // An Attempt is what a [Budget] is asked to grant.
 type Attempt struct {
 	_ [0]func() // no unkeyed literals, no ==
 
-	Number      int         // from 1
-	Kind        AttemptKind // first, retry or hedge
-	Class       Class       // of the failure before the attempt
-	Priority    Priority    // of the call; see WithPriority
-	TimedOut    bool        // the attempt before this one ended by its own timeout
-	MaxAttempts int         // what the call may make in all, for the class of its last failure; negative if there is no limit
-	Cost        int         // in the budget's own unit, for callers that know it; 0 counts as 1
-	Now         time.Time   // the caller's reading of the clock; zero if it has none
+	Number      int       // from 1, the first attempt of a call; to a budget, 0 is the first, too
+	Hedge       bool      // it runs beside an attempt that is slow; otherwise it follows a failure
+	Class       Class     // of the failure before the attempt
+	Priority    Priority  // of the call; see WithPriority
+	TimedOut    bool      // the attempt before this one ended by its own timeout
+	MaxAttempts int       // what the call may make in all, for the class of its last failure; negative if there is no limit
+	Cost        int       // in the budget's own unit, for callers that know it; 0 counts as 1
+	Now         time.Time // the caller's reading of the clock; zero if it has none
 
 	// Wait is how long the call waits before the attempt in any case: for its
 	// schedule, because a server asked, or for another budget.
 	Wait time.Duration
-	// Paced says that the caller calls the optional methods of the budget: Pace
-	// when a wait is over, and Confirm when the attempt is about to be made. A
-	// budget then gives a token or a place to an attempt that goes, and not to
-	// one that only waits. If the budget would have a token before Wait is over,
+	// Paced says that the caller calls Pace when a wait is over, and Confirm when
+	// the attempt is about to be made. A budget then gives a token or a place to
+	// an attempt that goes, and not to one that only waits. If the budget would have a token before Wait is over,
 	// it gives none, and gives one in Pace.
 	//
 	// All loops of this library set it. So does [Run.Retry], which cannot know
@@ -46,6 +33,10 @@ type Attempt struct {
 	// set it.
 	Paced bool
 }
+
+// First reports whether it is the first attempt of a call, or one that a budget
+// should treat so.
+func (a Attempt) First() bool { return a.Number <= 1 }
 
 // Time returns Now, or reads the clock if the caller has not.
 func (a Attempt) Time() time.Time {
@@ -90,8 +81,10 @@ type Result struct {
 // budget need not remember the attempts that run. The zero Ticket carries
 // nothing. A Ticket is comparable, and a copy of it is as good.
 type Ticket struct {
-	words [inlineTickets]uint64 // a budget's own; or one for each of a few budgets that are joined
-	more  *joinedTickets        // of joined budgets, in place of words
+	Word uint64 // the budget's own
+
+	others [inlineTickets - 1]uint64 // the words of other budgets, if a few are joined
+	more   *joinedTickets            // of joined budgets, in place of the words
 }
 
 // joinedTickets is what joined budgets keep of an attempt, if it does not fit
@@ -106,11 +99,13 @@ type joinedTickets struct {
 // each attempt.
 const inlineTickets = 4
 
-// NewTicket returns a Ticket that carries a word of a budget's own.
-func NewTicket(word uint64) Ticket { return Ticket{words: [inlineTickets]uint64{word}} }
-
-// Word returns what [NewTicket] was given.
-func (t Ticket) Word() uint64 { return t.words[0] }
+// word returns the place of a joined budget's word.
+func (t *Ticket) word(i int) *uint64 {
+	if i == 0 {
+		return &t.Word
+	}
+	return &t.others[i-1]
+}
 
 // member returns the ticket of one of several joined budgets.
 func (t Ticket) member(i int) Ticket {
@@ -118,7 +113,7 @@ func (t Ticket) member(i int) Ticket {
 	case t.more != nil:
 		return t.more.each[i]
 	case i < inlineTickets:
-		return NewTicket(t.words[i])
+		return Ticket{Word: *t.word(i)}
 	}
 	return Ticket{}
 }
@@ -128,13 +123,9 @@ func (t *Ticket) setMember(i, n int, own Ticket) {
 	switch {
 	case t.more != nil:
 		t.more.each[i] = own
-	case own == Ticket{}: // as it is
-		if i < inlineTickets {
-			t.words[i] = 0
-		}
-	case i < inlineTickets && own == NewTicket(own.words[0]):
-		t.words[i] = own.words[0]
-	default:
+	case i < inlineTickets && own == Ticket{Word: own.Word}:
+		*t.word(i) = own.Word
+	case own != Ticket{}:
 		t.enlarge(n).each[i] = own
 	}
 }
@@ -155,98 +146,76 @@ func (t *Ticket) enlarge(n int) *joinedTickets {
 // service. &[RetryBudget]{} is the usual one. All policies, hedges and
 // goroutines that call the service share it.
 //
-// The loop calls Reserve before every attempt, the first included; for a
-// retry, it does so before the sleep that leads to the attempt. Reserve
-// returns whether the attempt may be made, and how long it must wait first. A
-// refusal ends the call at once, with an error that matches [ErrBudget] and
-// the operation's own last error. Done is called once for every attempt that
-// Reserve granted, and says how the attempt ended.
+// A budget of a program's own embeds [BudgetDefaults], and has a Reserve. A
+// wrapper embeds the Budget that it wraps: what it does not replace, the wrapped
+// one does.
 //
-// Both must be safe for concurrent use and must not block. A budget must stay
-// right if Done never comes, because an operation may hang forever, and if
-// Done comes twice.
-//
-// A [FullBudget] has four more methods, each of which is optional:
-//
-//   - Pace(Ticket) (Ticket, time.Duration, bool) is called when a Wait is
-//     over. It returns what Reserve returns, and its ticket replaces the other
-//     one. If it asks for a wait, it is called again after that, and so it is if
-//     another budget asks for one. With Pace a budget spaces calls that were
-//     all told to retry at the same time.
-//   - Confirm(Ticket) bool is called when an attempt that was granted is about
-//     to be made: for a retry, after the sleep. With Confirm a budget
-//     distinguishes calls that sleep from attempts that are running. If
-//     Confirm returns false, the call ends as if Reserve had refused, and Done
-//     gets OutcomeNotSent. Confirm must not block.
-//   - GrantsFirst() bool returns true while first attempts need not be asked
-//     for: the loop of a [Policy] then does not call Reserve for them, and
-//     calls Done with a zero Ticket. The result may change at any time, and
-//     the loop asks again for each call. A call that succeeds at once then
-//     costs almost nothing. An invalid budget must return false.
-//   - Validate() error is called by [Policy.Validate].
+// All methods must be safe for concurrent use and must not block.
 type Budget interface {
+	// Reserve returns whether an attempt may be made, and how long it must wait
+	// first. The loop calls it before every attempt, the first included; for a
+	// retry, before the sleep that leads to the attempt. A refusal ends the call
+	// at once, with an error that matches [ErrBudget] and the operation's own
+	// last error.
 	Reserve(a Attempt) (t Ticket, wait time.Duration, ok bool)
+	// Done is called once for every attempt that Reserve granted, and says how
+	// the attempt ended. A budget must stay right if Done never comes, because
+	// an operation may hang forever, and if it comes twice.
 	Done(t Ticket, r Result)
-}
 
-// A FullBudget is a [Budget] with all its optional methods. Budget says what
-// they do. A wrapper embeds a FullBudget, as [JoinBudgets] returns it: one that
-// embeds a Budget would lose them.
-type FullBudget interface {
-	Budget
-	Pace(t Ticket) (Ticket, time.Duration, bool)
-	Confirm(t Ticket) bool
+	// GrantsFirst returns true while first attempts need not be asked for: the
+	// loop of a [Policy] then does not call Reserve for them, and calls Done
+	// with a zero Ticket. The result may change at any time, and the loop asks
+	// again for each call. A call that succeeds at once then costs almost
+	// nothing. An invalid budget must return false.
 	GrantsFirst() bool
+	// Pace is called when a wait is over. It returns what Reserve returns, and
+	// its ticket replaces the other one. If it asks for a wait, it is called
+	// again after that, and so it is if another budget asks for one. With Pace
+	// a budget spaces calls that were all told to retry at the same time.
+	Pace(t Ticket) (next Ticket, wait time.Duration, ok bool)
+	// Confirm is called when an attempt that was granted is about to be made:
+	// for a retry, after the sleep. With Confirm a budget distinguishes calls
+	// that sleep from attempts that are running. If it returns false, the call
+	// ends as if Reserve had refused, and Done gets OutcomeNotSent.
+	Confirm(t Ticket) bool
+	// Validate says what is wrong with the budget, or returns nil.
+	// [Policy.Validate] calls it.
 	Validate() error
 }
 
-// pacer is a Budget with the optional method Pace.
-type pacer interface {
-	Pace(t Ticket) (Ticket, time.Duration, bool)
-}
+// BudgetDefaults has the methods of a [Budget] that most budgets do not need.
+// They change nothing: every attempt is asked for, and what was granted is
+// granted. The zero value is ready to use.
+type BudgetDefaults struct{}
 
-// confirmer is a Budget with the optional method Confirm.
-type confirmer interface{ Confirm(t Ticket) bool }
+// Done does nothing.
+func (BudgetDefaults) Done(Ticket, Result) {}
 
-// granter is a Budget with the optional method GrantsFirst. The loop asks for
-// the method, and not for a *RetryBudget, which would be part of every program.
-type granter interface{ GrantsFirst() bool }
+// GrantsFirst returns false.
+func (BudgetDefaults) GrantsFirst() bool { return false }
 
-// pace asks a budget that is a pacer how much longer an attempt waits whose wait
-// is over.
-func pace(b Budget, t Ticket) (Ticket, time.Duration, bool) {
-	if p, ok := b.(pacer); ok {
-		return p.Pace(t)
-	}
-	return t, 0, true
-}
+// Pace returns t, no wait, and true.
+func (BudgetDefaults) Pace(t Ticket) (Ticket, time.Duration, bool) { return t, 0, true }
 
-// confirm asks a budget that is a confirmer whether the attempt may be made
-// now.
-func confirm(b Budget, t Ticket) bool {
-	c, ok := b.(confirmer)
-	return !ok || c.Confirm(t)
-}
+// Confirm returns true.
+func (BudgetDefaults) Confirm(Ticket) bool { return true }
 
-// grantsFirst reports whether a budget grants first attempts without being
-// asked.
-func grantsFirst(b Budget) bool {
-	g, ok := b.(granter)
-	return ok && g.GrantsFirst()
-}
+// Validate returns nil.
+func (BudgetDefaults) Validate() error { return nil }
 
 // joinKeys makes a budget one of those of a Budgets, which share what the first
 // call gets. late says that its key came when there was no place for it.
-func joinKeys(b Budget, l *lead, late bool) {
-	if k, ok := b.(interface{ joinKeys(*lead, bool) }); ok {
+func joinKeys(b Budget, l *furthestCall, late bool) {
+	if k, ok := b.(interface{ joinKeys(*furthestCall, bool) }); ok {
 		k.joinKeys(l, late)
 	}
 }
 
-// validate asks a budget that can tell whether it is valid.
-func validate(b Budget) error {
-	if v, ok := b.(interface{ Validate() error }); ok {
-		return v.Validate()
+// validateBudget is b.Validate for a Budget that may be nil.
+func validateBudget(b Budget) error {
+	if b == nil {
+		return nil
 	}
-	return nil
+	return b.Validate()
 }

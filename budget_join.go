@@ -1,6 +1,7 @@
 package backoff
 
 import (
+	"errors"
 	"slices"
 	"time"
 )
@@ -16,15 +17,15 @@ import (
 // waits of the budgets meet by the rule of [Attempt.Paced]:
 //
 //   - A budget is told, as the attempt's Wait, how long the others make the
-//     attempt wait. One with a method Pace that was told less gets
-//     OutcomeNotSent, and is asked again.
-//   - While an attempt waits, it may have to be held. Then all that have a
-//     method Pace get OutcomeNotSent, and are asked again in the same way. To
-//     remember the attempt for that costs an allocation, if it waits.
+//     attempt wait. One that was told less gets OutcomeNotSent, and is asked
+//     again, but for a RetryBudget, to which the wait does not matter.
+//   - While an attempt waits, it may have to be held. Then the others get
+//     OutcomeNotSent, and are asked again in the same way. To remember the
+//     attempt for that costs an allocation, if it waits.
 //
 // So a rate limit spaces the attempts that were held off together, in whatever
 // order the budgets are joined.
-func JoinBudgets(budgets ...Budget) FullBudget {
+func JoinBudgets(budgets ...Budget) Budget {
 	var s joined
 	for _, b := range budgets {
 		switch b := b.(type) {
@@ -44,7 +45,7 @@ func JoinBudgets(budgets ...Budget) FullBudget {
 type joined struct {
 	members []Budget // those that hold all attempts first
 	holds   int      // how many of them do
-	spaces  bool     // another one has a method Pace
+	spaces  bool     // it matters to another one how long an attempt waits
 }
 
 // add adds a member, behind those that hold all attempts if it is one of them.
@@ -58,10 +59,11 @@ func (s *joined) add(b Budget) {
 	s.spaces = s.spaces || spaces(b)
 }
 
-// spaces reports whether a budget has the optional method Pace.
+// spaces reports whether it matters to a budget how long an attempt waits. It
+// does not to a RetryBudget, nor to one that grants nothing by time.
 func spaces(b Budget) bool {
-	_, ok := b.(pacer)
-	return ok
+	_, ok := b.(*RetryBudget)
+	return !ok
 }
 
 func (s joined) Reserve(a Attempt) (Ticket, time.Duration, bool) {
@@ -144,7 +146,7 @@ func (s joined) Pace(t Ticket) (Ticket, time.Duration, bool) {
 // pace asks some of the members how much longer an attempt waits.
 func (s joined) pace(t *Ticket, from, to int) (longest time.Duration, ok bool) {
 	for i := from; i < to; i++ {
-		own, wait, ok := pace(s.members[i], t.member(i))
+		own, wait, ok := s.members[i].Pace(t.member(i))
 		t.setMember(i, len(s.members), own)
 		if !ok {
 			return 0, false
@@ -156,7 +158,7 @@ func (s joined) pace(t *Ticket, from, to int) (longest time.Duration, ok bool) {
 
 func (s joined) Confirm(t Ticket) bool {
 	for i, b := range s.members {
-		if !confirm(b, t.member(i)) {
+		if !b.Confirm(t.member(i)) {
 			return false
 		}
 	}
@@ -165,16 +167,16 @@ func (s joined) Confirm(t Ticket) bool {
 
 func (s joined) GrantsFirst() bool {
 	for _, b := range s.members {
-		if !grantsFirst(b) {
+		if !b.GrantsFirst() {
 			return false
 		}
 	}
 	return true
 }
 
-// joinKeys gives each of the members a lead of its own, or one would take from
+// joinKeys gives each of the members a furthestCall of its own, or one would take from
 // another what all have to grant.
-func (s joined) joinKeys(l *lead, late bool) {
+func (s joined) joinKeys(l *furthestCall, late bool) {
 	for _, b := range s.members {
 		joinKeys(b, l, late)
 		l = l.following()
@@ -182,10 +184,9 @@ func (s joined) joinKeys(l *lead, late bool) {
 }
 
 func (s joined) Validate() error {
+	var all []error
 	for _, b := range s.members {
-		if err := validate(b); err != nil {
-			return err
-		}
+		all = append(all, b.Validate())
 	}
-	return nil
+	return errors.Join(all...)
 }

@@ -22,6 +22,8 @@ import (
 
 // spacer is a Budget with the method Pace that writes down what it is asked.
 type spacer struct {
+	backoff.BudgetDefaults
+
 	name  string
 	log   *[]string
 	waits []time.Duration // for one attempt after the other; -1 is a refusal
@@ -42,17 +44,17 @@ func (b *spacer) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool
 	wait, ok := b.next(&b.waits)
 	*b.log = append(*b.log, fmt.Sprintf("%s: reserve after %v: %v %v", b.name, a.Wait, wait, ok))
 	b.asked++
-	return backoff.NewTicket(b.asked), wait, ok
+	return backoff.Ticket{Word: b.asked}, wait, ok
 }
 
 func (b *spacer) Pace(t backoff.Ticket) (backoff.Ticket, time.Duration, bool) {
 	wait, ok := b.next(&b.paces)
-	*b.log = append(*b.log, fmt.Sprintf("%s: pace %d: %v %v", b.name, t.Word(), wait, ok))
+	*b.log = append(*b.log, fmt.Sprintf("%s: pace %d: %v %v", b.name, t.Word, wait, ok))
 	return t, wait, ok
 }
 
 func (b *spacer) Done(t backoff.Ticket, r backoff.Result) {
-	*b.log = append(*b.log, fmt.Sprintf("%s: done %d: %v", b.name, t.Word(), r.Outcome == backoff.OutcomeNotSent))
+	*b.log = append(*b.log, fmt.Sprintf("%s: done %d: %v", b.name, t.Word, r.Outcome == backoff.OutcomeNotSent))
 }
 
 // holder is a spacer that makes all attempts wait.
@@ -60,48 +62,44 @@ type holder struct{ spacer }
 
 func (*holder) Hold(time.Duration) {}
 
-// plain is a spacer without its method Pace.
-type plain struct{ backoff.Budget }
-
 func TestAJoinedBudgetIsToldHowLongTheOthersMakeAnAttemptWait(t *testing.T) {
 	const s = time.Second
 	for _, row := range []struct {
-		waits [][]time.Duration // of a plain budget, a spacer, another and a holder
+		waits [][]time.Duration // of a budget, another and one that holds
 		paced bool
 		want  []string
 		wait  time.Duration
 		ok    bool
 	}{
-		{[][]time.Duration{{0}, {0}, {0}, {0}}, true, []string{
-			"d: reserve after 0s: 0s true", "a: reserve after 0s: 0s true", "b: reserve after 0s: 0s true", "c: reserve after 0s: 0s true",
+		{[][]time.Duration{{0}, {0}, {0}}, true, []string{
+			"d: reserve after 0s: 0s true", "b: reserve after 0s: 0s true", "c: reserve after 0s: 0s true",
 		}, 0, true},
-		{[][]time.Duration{{0}, {0}, {0}, {5 * s}}, true, []string{ // who holds is asked first
-			"d: reserve after 0s: 5s true", "a: reserve after 5s: 0s true", "b: reserve after 5s: 0s true", "c: reserve after 5s: 0s true",
+		{[][]time.Duration{{0}, {0}, {5 * s}}, true, []string{ // who holds is asked first
+			"d: reserve after 0s: 5s true", "b: reserve after 5s: 0s true", "c: reserve after 5s: 0s true",
 		}, 5 * s, true},
-		{[][]time.Duration{{0}, {s, 0}, {3 * s}, {0}}, true, []string{ // who was told less is asked again
-			"d: reserve after 0s: 0s true", "a: reserve after 0s: 0s true", "b: reserve after 0s: 1s true", "c: reserve after 1s: 3s true",
+		{[][]time.Duration{{s, 0}, {3 * s}, {0}}, true, []string{ // who was told less is asked again
+			"d: reserve after 0s: 0s true", "b: reserve after 0s: 1s true", "c: reserve after 1s: 3s true",
 			"b: done 1: true", "b: reserve after 3s: 0s true",
 		}, 3 * s, true},
-		{[][]time.Duration{{0}, {3 * s}, {s}, {0}}, true, []string{
-			"d: reserve after 0s: 0s true", "a: reserve after 0s: 0s true", "b: reserve after 0s: 3s true", "c: reserve after 3s: 1s true",
+		{[][]time.Duration{{3 * s}, {s}, {0}}, true, []string{
+			"d: reserve after 0s: 0s true", "b: reserve after 0s: 3s true", "c: reserve after 3s: 1s true",
 		}, 3 * s, true},
-		{[][]time.Duration{{0}, {s}, {3 * s}, {0}}, false, []string{ // but not for a caller who never comes back
-			"d: reserve after 0s: 0s true", "a: reserve after 0s: 0s true", "b: reserve after 0s: 1s true", "c: reserve after 1s: 3s true",
+		{[][]time.Duration{{s}, {3 * s}, {0}}, false, []string{ // but not for a caller who never comes back
+			"d: reserve after 0s: 0s true", "b: reserve after 0s: 1s true", "c: reserve after 1s: 3s true",
 		}, 3 * s, true},
-		{[][]time.Duration{{0}, {s, 4 * s}, {3 * s}, {0}}, true, []string{ // somebody else came between
-			"d: reserve after 0s: 0s true", "a: reserve after 0s: 0s true", "b: reserve after 0s: 1s true", "c: reserve after 1s: 3s true",
+		{[][]time.Duration{{s, 4 * s}, {3 * s}, {0}}, true, []string{ // somebody else came between
+			"d: reserve after 0s: 0s true", "b: reserve after 0s: 1s true", "c: reserve after 1s: 3s true",
 			"b: done 1: true", "b: reserve after 3s: 4s true",
 		}, 4 * s, true},
-		{[][]time.Duration{{0}, {s, -1}, {3 * s}, {0}}, true, []string{ // a refusal gives all back
-			"d: reserve after 0s: 0s true", "a: reserve after 0s: 0s true", "b: reserve after 0s: 1s true", "c: reserve after 1s: 3s true",
-			"b: done 1: true", "b: reserve after 3s: 0s false", "c: done 1: true", "a: done 1: true", "d: done 1: true",
+		{[][]time.Duration{{s, -1}, {3 * s}, {0}}, true, []string{ // a refusal gives all back
+			"d: reserve after 0s: 0s true", "b: reserve after 0s: 1s true", "c: reserve after 1s: 3s true",
+			"b: done 1: true", "b: reserve after 3s: 0s false", "c: done 1: true", "d: done 1: true",
 		}, 0, false},
 	} {
 		var log []string
-		a := plain{&spacer{name: "a", log: &log, waits: row.waits[0]}}
-		b, c := &spacer{name: "b", log: &log, waits: row.waits[1]}, &spacer{name: "c", log: &log, waits: row.waits[2]}
-		d := &holder{spacer{name: "d", log: &log, waits: row.waits[3]}}
-		_, wait, ok := backoff.JoinBudgets(a, backoff.JoinBudgets(b, c), d).Reserve(backoff.Attempt{Number: 1, Paced: row.paced})
+		b, c := &spacer{name: "b", log: &log, waits: row.waits[0]}, &spacer{name: "c", log: &log, waits: row.waits[1]}
+		d := &holder{spacer{name: "d", log: &log, waits: row.waits[2]}}
+		_, wait, ok := backoff.JoinBudgets(backoff.JoinBudgets(b, c), d).Reserve(backoff.Attempt{Number: 1, Paced: row.paced})
 		require.Equal(t, row.want, log)
 		require.Equal(t, row.ok, ok)
 		require.Equal(t, row.wait, wait)
@@ -165,6 +163,8 @@ func TestBudgetsThatNobodyIsHeldByAllocateNothing(t *testing.T) {
 // whimsical is a Budget that refuses and waits at random, and checks that what it
 // grants comes back.
 type whimsical struct {
+	backoff.BudgetDefaults
+
 	*testing.T
 	refusals float64
 
@@ -186,13 +186,13 @@ func (b *whimsical) Reserve(backoff.Attempt) (backoff.Ticket, time.Duration, boo
 		b.newest++
 		b.out[b.newest] = true
 	}
-	return backoff.NewTicket(b.newest), wait, ok
+	return backoff.Ticket{Word: b.newest}, wait, ok
 }
 
 func (b *whimsical) Pace(t backoff.Ticket) (backoff.Ticket, time.Duration, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	require.True(b, b.out[t.Word()])
+	require.True(b, b.out[t.Word])
 	wait, ok := b.draw()
 	return t, wait, ok
 }
@@ -200,7 +200,7 @@ func (b *whimsical) Pace(t backoff.Ticket) (backoff.Ticket, time.Duration, bool)
 func (b *whimsical) Confirm(t backoff.Ticket) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	require.True(b, b.out[t.Word()])
+	require.True(b, b.out[t.Word])
 	_, ok := b.draw()
 	return ok
 }
@@ -208,7 +208,7 @@ func (b *whimsical) Confirm(t backoff.Ticket) bool {
 func (b *whimsical) Done(t backoff.Ticket, _ backoff.Result) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	delete(b.out, t.Word())
+	delete(b.out, t.Word)
 }
 
 // joinAtRandom returns limits that are joined in any order, with a check of what
@@ -252,7 +252,7 @@ func TestJoinedBudgetsLoseAndDoubleNothing(t *testing.T) {
 				case u < 0.3:
 					return errBoom
 				case u < 0.35:
-					return backoff.WithClass(errBoom, backoff.ClassThrottled)
+					return backoff.OfClass(errBoom, backoff.ClassThrottled)
 				}
 				time.Sleep(time.Duration(rand.Float64() * 2e8))
 				return ctx.Err()
@@ -268,11 +268,11 @@ func TestJoinedBudgetsLoseAndDoubleNothing(t *testing.T) {
 					case 0:
 						_, _ = backoff.HedgeValue(ctx, hedge, func(ctx context.Context) (int, error) { return 0, op(ctx) }, nil)
 					case 1:
-						_ = policy.Supervise(ctx, op)
+						_ = supervise(policy, ctx, op)
 					case 2:
 						run := policy.Start(ctx)
-						for range run.Attempts() {
-							err := op(run.Context())
+						for ctx := range run.Attempts() {
+							err := op(ctx)
 							if err == nil {
 								break
 							}
@@ -318,12 +318,15 @@ func TestAHedgeThatIsPutOffGivesItsTokenBack(t *testing.T) {
 }
 
 // late grants each attempt after a wait, and refuses it when that is over.
-type late struct{ wait time.Duration }
+type late struct {
+	backoff.BudgetDefaults
+
+	wait time.Duration
+}
 
 func (b late) Reserve(backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
 	return backoff.Ticket{}, b.wait, true
 }
-func (late) Done(backoff.Ticket, backoff.Result) {}
 func (late) Pace(t backoff.Ticket) (backoff.Ticket, time.Duration, bool) {
 	return t, 0, false
 }
@@ -334,27 +337,27 @@ type heldUp struct{ late }
 func (heldUp) Pace(t backoff.Ticket) (backoff.Ticket, time.Duration, bool) { return t, 0, true }
 
 // retriesOnly does not ask a budget for first attempts.
-type retriesOnly struct{ backoff.FullBudget }
+type retriesOnly struct{ backoff.Budget }
 
 func (retriesOnly) GrantsFirst() bool { return true }
 
 func TestATokenGoesBackIfAnotherBudgetRefusesAfterTheWait(t *testing.T) {
 	failing := func(context.Context) error { return errDown }
-	for name, call := range map[string]func(ctx context.Context, b backoff.FullBudget){
-		"policy": func(ctx context.Context, b backoff.FullBudget) {
+	for name, call := range map[string]func(ctx context.Context, b backoff.Budget){
+		"policy": func(ctx context.Context, b backoff.Budget) {
 			_ = backoff.Policy{Budget: retriesOnly{b}}.Do(ctx, failing)
 		},
-		"nested": func(ctx context.Context, b backoff.FullBudget) {
+		"nested": func(ctx context.Context, b backoff.Budget) {
 			_ = backoff.Policy{Budget: retriesOnly{backoff.JoinBudgets(retriesOnly{b})}}.Do(ctx, failing)
 		},
-		"hedge": func(ctx context.Context, b backoff.FullBudget) {
+		"hedge": func(ctx context.Context, b backoff.Budget) {
 			h := &backoff.Hedge{Budget: retriesOnly{b}, Delay: time.Millisecond}
 			_, _ = backoff.HedgeValue(ctx, h, func(context.Context) (int, error) { time.Sleep(time.Second); return 0, nil }, nil)
 		},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			tokens := rate.NewLimiter(rate.Every(time.Hour), 10)
-			call(t.Context(), backoff.JoinBudgets(&limit.Rate{Limiter: tokens, RetriesOnly: true}, late{2 * time.Second}))
+			call(t.Context(), backoff.JoinBudgets(&limit.Rate{Limiter: tokens, RetriesOnly: true}, late{wait: 2 * time.Second}))
 			time.Sleep(time.Minute)
 			require.Greater(t, tokens.Tokens(), 9.99, name)
 		})
@@ -364,7 +367,7 @@ func TestATokenGoesBackIfAnotherBudgetRefusesAfterTheWait(t *testing.T) {
 // A budget that another one makes ask again must not take the second question
 // for another call's.
 func TestABudgetIsAskedAgainForItsSpareRetry(t *testing.T) {
-	for _, others := range [][]backoff.Budget{nil, {heldUp{late{time.Second}}}, {new(pace.HoldOff)}} {
+	for _, others := range [][]backoff.Budget{nil, {heldUp{late{wait: time.Second}}}, {new(pace.HoldOff)}} {
 		synctest.Test(t, func(t *testing.T) {
 			p := backoff.Policy{Budget: backoff.JoinBudgets(append(others, new(pace.Pacer))...)}
 			if len(others) > 0 {

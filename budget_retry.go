@@ -1,6 +1,7 @@
 package backoff
 
 import (
+	"errors"
 	"math"
 	"strconv"
 	"sync"
@@ -18,7 +19,7 @@ const (
 	defaultWindow = 10 * time.Second
 	defaultFloor  = 3
 	maxRatio      = 1e6
-	newcomer      = 3   // a client with fewer successes in its life has just started
+	newClient     = 3   // a client with fewer successes in its life has just started
 	latePrice     = 3   // of a retry after a timeout; others cost 1
 	wonPays       = 3   // times its price, for a retry that succeeds
 	spareRoom     = 0.5 // is enough for a spare retry
@@ -115,26 +116,26 @@ type RetryBudget struct {
 	spareGrant  window.Grant    // the last one
 	late        bool            // there are no spare retries before the third success
 
-	lead *lead // of all keys; nil for own
-	own  lead  // of a budget that is not one of several
+	furthest *furthestCall // of all keys; nil for own
+	own      furthestCall  // of a budget that is not one of several
 }
 
-// A lead is how many retries the call has made that has got furthest. The keys
+// A furthestCall is how many retries the call has made that has got furthest. The keys
 // of a Budgets share one. Those whose budgets are joined share one for each
 // member, by its place.
-type lead struct {
+type furthestCall struct {
 	retries atomic.Int64
 	once    sync.Once
-	next    *lead
+	next    *furthestCall
 }
 
-// following returns the lead of the next place.
-func (l *lead) following() *lead {
-	l.once.Do(func() { l.next = new(lead) })
+// following returns the furthestCall of the next place.
+func (l *furthestCall) following() *furthestCall {
+	l.once.Do(func() { l.next = new(furthestCall) })
 	return l.next
 }
 
-// GrantsFirst is an optional method of a [Budget]. It reports whether the budget
+// GrantsFirst implements [Budget]. It reports whether the budget
 // is valid and has no need to measure the attempt: first attempts are never
 // refused.
 func (b *RetryBudget) GrantsFirst() bool {
@@ -144,7 +145,7 @@ func (b *RetryBudget) GrantsFirst() bool {
 
 // Reserve implements [Budget].
 func (b *RetryBudget) Reserve(a Attempt) (Ticket, time.Duration, bool) {
-	if a.Kind == AttemptFirst {
+	if a.First() {
 		return Ticket{}, 0, true
 	}
 	if a.Now.IsZero() {
@@ -153,10 +154,10 @@ func (b *RetryBudget) Reserve(a Attempt) (Ticket, time.Duration, bool) {
 	b.mu.Lock()
 	g, ok := b.grant(&a)
 	b.mu.Unlock()
-	if ok && (a.Kind == AttemptHedge || a.Class == ClassThrottled) {
+	if ok && (a.Hedge || a.Class == ClassThrottled) {
 		g |= window.Fruitless
 	}
-	return NewTicket(uint64(g)), 0, ok
+	return Ticket{Word: uint64(g)}, 0, ok
 }
 
 // grant grants a retry if the last look at the window allows it, or a new one
@@ -179,7 +180,7 @@ func (b *RetryBudget) look(a *Attempt, price uint64) (window.Grant, bool) {
 	earned := b.earned.Total()
 	b.advance(a.Now, earned)
 	bucket := b.grants.Bucket()
-	calm := b.lookedUntil == 0 || bucket-b.lookedUntil >= 2*window.Buckets
+	quiet := b.lookedUntil == 0 || bucket-b.lookedUntil >= 2*window.Buckets
 	b.lookedUntil = bucket + 1
 	room, certain := b.gauge.Room(b.watch.Elapsed(a.Now))
 	limit, used := b.allowed(room, certain), b.grants.Least(window.Bad)
@@ -188,10 +189,10 @@ func (b *RetryBudget) look(a *Attempt, price uint64) (window.Grant, bool) {
 	case price <= b.left:
 		b.left -= price
 		return b.grants.Give(price), true
-	case limit < price && room >= spareRoom && (!a.TimedOut || oneInFour(a.Now)) && b.spare(calm, earned):
+	case limit < price && room >= spareRoom && (!a.TimedOut || oneInFour(a.Now)) && b.spare(quiet, earned):
 		b.spareGrant = b.grants.Spare(price)
 		return b.spareGrant, true
-	case earned < newcomer && b.advanceLead(a.Number, a.MaxAttempts):
+	case earned < newClient && b.grantFurther(a.Number, a.MaxAttempts):
 		return b.grants.Spare(price) | window.Led, true
 	}
 	return 0, false
@@ -211,54 +212,54 @@ func oneInFour(now time.Time) bool {
 	return uint64(now.UnixNano())*golden>>62 == 0
 }
 
-// spare takes the retry of a client without recent success. calm means that no
+// spare takes the retry of a client without recent success. quiet means that no
 // retry was asked for within two Windows.
-func (b *RetryBudget) spare(calm bool, earned uint64) bool {
+func (b *RetryBudget) spare(quiet bool, earned uint64) bool {
 	if earned != b.spareAt {
 		b.spareAt, b.spared = earned, false
 	}
-	if earned < newcomer {
-		calm = !b.late
+	if earned < newClient {
+		quiet = !b.late
 	}
-	if !calm || b.spared {
+	if !quiet || b.spared {
 		return false
 	}
 	b.spared = true
 	return true
 }
 
-// advanceLead takes a retry of the first call, which is whatever call has got
+// grantFurther takes a retry of the first call, which is whatever call has got
 // furthest. Every retry that it takes gets further than the one before. So there
 // are at most as many as a single call may make, without a note of the call.
-func (b *RetryBudget) advanceLead(number, most int) bool {
+func (b *RetryBudget) grantFurther(number, most int) bool {
 	if most <= 0 {
 		most = defaultMaxAttempts
 	}
-	for lead := b.leader(); number <= most; {
-		made := lead.retries.Load()
+	for furthest := b.furthestOfAll(); number <= most; {
+		made := furthest.retries.Load()
 		if int64(number-1) <= made {
 			return false
 		}
-		if lead.retries.CompareAndSwap(made, int64(number-1)) {
+		if furthest.retries.CompareAndSwap(made, int64(number-1)) {
 			return true
 		}
 	}
 	return false
 }
 
-func (b *RetryBudget) leader() *lead {
-	if b.lead == nil {
+func (b *RetryBudget) furthestOfAll() *furthestCall {
+	if b.furthest == nil {
 		return &b.own
 	}
-	return b.lead
+	return b.furthest
 }
 
 // joinKeys makes l count for the budget, and takes the spare retry of a client
 // that has just started away from one that came late.
-func (b *RetryBudget) joinKeys(l *lead, late bool) {
+func (b *RetryBudget) joinKeys(l *furthestCall, late bool) {
 	if b != nil {
 		b.mu.Lock()
-		b.lead, b.late = l, b.late || late
+		b.furthest, b.late = l, b.late || late
 		b.mu.Unlock()
 	}
 }
@@ -283,7 +284,7 @@ func (b *RetryBudget) window() time.Duration {
 // Done implements [Budget].
 func (b *RetryBudget) Done(t Ticket, r Result) {
 	answered := r.Outcome == OutcomeSuccess || r.Outcome == OutcomeDefinitive
-	if g := window.Grant(t.Word()); g != 0 {
+	if g := window.Grant(t.Word); g != 0 {
 		answered = b.settle(g, &r, answered) && answered
 	} else if r.Took > 0 && b.mu.TryLock() { // one sample more or less does not matter
 		b.measure(&r)
@@ -318,7 +319,7 @@ func (b *RetryBudget) giveBack(g window.Grant) {
 	b.grants.GiveBack(g)
 	switch {
 	case g&window.Led != 0:
-		b.leader().retries.Add(-1)
+		b.furthestOfAll().retries.Add(-1)
 	case g&window.Own != 0:
 		if g&^window.Fruitless == b.spareGrant { // as if nobody had asked for it
 			b.spared, b.lookedUntil = false, 0
@@ -365,18 +366,27 @@ func (b *RetryBudget) Stats() RetryBudgetStats {
 	}
 }
 
-// Validate names the field that is negative, or a Ratio that is NaN or beyond a
-// million.
+// Pace implements [Budget]: a retry that was granted waits no longer.
+func (b *RetryBudget) Pace(t Ticket) (Ticket, time.Duration, bool) { return t, 0, true }
+
+// Confirm implements [Budget]: a retry that was granted may be made.
+func (b *RetryBudget) Confirm(Ticket) bool { return true }
+
+// Validate reports every field that is negative, and a Ratio that is NaN or beyond
+// a million.
 func (b *RetryBudget) Validate() error {
-	switch {
-	case b == nil:
+	if b == nil {
 		return invalid("RetryBudget", "is nil")
-	case !(b.Ratio >= 0 && b.Ratio <= maxRatio):
-		return invalid("RetryBudget.Ratio", "is "+strconv.FormatFloat(b.Ratio, 'g', -1, 64)+", want a number of retries per success")
-	case b.Window < 0:
-		return negative("RetryBudget.Window", b.Window)
-	case b.Floor < 0:
-		return invalid("RetryBudget.Floor", "is "+strconv.Itoa(b.Floor)+", want 0 or more")
 	}
-	return nil
+	var ratio, window, floor error
+	if !(b.Ratio >= 0 && b.Ratio <= maxRatio) {
+		ratio = invalid("RetryBudget.Ratio", "is "+strconv.FormatFloat(b.Ratio, 'g', -1, 64)+", want a number of retries per success")
+	}
+	if b.Window < 0 {
+		window = negative("RetryBudget.Window", b.Window)
+	}
+	if b.Floor < 0 {
+		floor = invalid("RetryBudget.Floor", "is "+strconv.Itoa(b.Floor)+", want 0 or more")
+	}
+	return errors.Join(ratio, window, floor)
 }

@@ -32,7 +32,7 @@ func budgetPay(b backoff.Budget, n int) {
 
 // budgetRetry asks for a retry.
 func budgetRetry(b backoff.Budget) (backoff.Ticket, bool) {
-	ticket, wait, ok := b.Reserve(backoff.Attempt{Number: 2, Kind: backoff.AttemptRetry})
+	ticket, wait, ok := b.Reserve(backoff.Attempt{Number: 2})
 	return ticket, ok && wait == 0
 }
 
@@ -117,8 +117,8 @@ func TestRetryBudgetHearsOfFirstAttempts(t *testing.T) {
 		},
 		func(p *backoff.Policy, ctx context.Context, op func(context.Context) error) error {
 			r := p.Start(ctx)
-			for range r.Attempts() {
-				r.Fail(op(r.Context()))
+			for ctx := range r.Attempts() {
+				r.Fail(op(ctx))
 			}
 			return r.Err()
 		},
@@ -154,7 +154,7 @@ func TestRetryBudgetForgetsWithItsWindow(t *testing.T) {
 // budgetDrainLate is budgetDrain for a budget whose first call has been.
 func budgetDrainLate(b backoff.Budget) (granted int) {
 	for ; granted < 100; granted++ {
-		if _, _, ok := b.Reserve(backoff.Attempt{Kind: backoff.AttemptRetry}); !ok {
+		if _, _, ok := b.Reserve(backoff.Attempt{Number: 100}); !ok {
 			break
 		}
 	}
@@ -242,16 +242,18 @@ func TestTheFirstCallUnderARetryBudgetMayUseAllOfItsAttempts(t *testing.T) {
 
 // limiter is a budget that grants everything, but no more than most retries if
 // most is set.
-type limiter struct{ most, made int }
+type limiter struct {
+	backoff.BudgetDefaults
+
+	most, made int
+}
 
 func (l *limiter) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
-	if a.Kind == backoff.AttemptRetry {
+	if !a.First() {
 		l.made++
 	}
 	return backoff.Ticket{}, 0, l.most == 0 || l.made <= l.most
 }
-
-func (*limiter) Done(backoff.Ticket, backoff.Result) {}
 
 // fruitless makes a call that fails, and returns how many attempts it made.
 func fruitless(ctx context.Context, p backoff.Policy) (attempts int) {
@@ -314,15 +316,15 @@ func TestWhatTheFirstCallDoesNotMakeIsThereForAnother(t *testing.T) {
 		p.Budget = backoff.JoinBudgets(b, &limiter{most: 3})
 		require.Equal(t, 1, fruitless(t.Context(), p), "two retries were made")
 		for range 20 { // refused by the other one, in the end
-			a := backoff.Attempt{Number: 4, Kind: backoff.AttemptRetry, MaxAttempts: 6}
+			a := backoff.Attempt{Number: 4, MaxAttempts: 6}
 			_, _, ok := backoff.JoinBudgets(b, &limiter{most: -1}).Reserve(a)
 			require.False(t, ok)
 		}
 		for n := 4; n <= 6; n++ {
-			_, _, ok := b.Reserve(backoff.Attempt{Number: n, Kind: backoff.AttemptRetry, MaxAttempts: 6})
+			_, _, ok := b.Reserve(backoff.Attempt{Number: n, MaxAttempts: 6})
 			require.True(t, ok, "%d", n)
 		}
-		_, _, ok := b.Reserve(backoff.Attempt{Number: 7, Kind: backoff.AttemptRetry, MaxAttempts: 6})
+		_, _, ok := b.Reserve(backoff.Attempt{Number: 7, MaxAttempts: 6})
 		require.False(t, ok)
 	})
 }
@@ -551,9 +553,9 @@ func TestRetryBudgetRefusesBeforeTheSleepAndKeepsTheError(t *testing.T) {
 	})
 }
 
-// Contract rows 35 and 41: a service that is down gets no more than a tenth on
+// A service that is down gets no more than a tenth on
 // top.
-func TestRow35And41RetryBudgetBoundsTheLoadOfAnOutage(t *testing.T) {
+func TestRetryBudgetBoundsTheLoadOfAnOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := backoff.Policy{Budget: new(backoff.RetryBudget), Schedule: backoff.Constant(time.Millisecond)}
 		down, attempts := false, 0
@@ -591,7 +593,7 @@ func TestRetryBudgetIsNotMovedByAClockThatIsSet(t *testing.T) {
 	budgetPay(b, 100)
 	require.Len(t, budgetDrain(b, 1000), 15)
 	for _, step := range []time.Duration{time.Hour, -time.Hour} {
-		_, _, ok := b.Reserve(backoff.Attempt{Number: 2, Kind: backoff.AttemptRetry, Now: clocktest.Set(time.Now(), step)})
+		_, _, ok := b.Reserve(backoff.Attempt{Number: 2, Now: clocktest.Set(time.Now(), step)})
 		require.False(t, ok, "set by %v", step)
 		require.Equal(t, backoff.RetryBudgetStats{Successes: 100, Retries: 15, Allowed: 15}, b.Stats())
 	}
@@ -601,7 +603,7 @@ func TestRetryBudgetGoesOnWhereTimeGoesBack(t *testing.T) {
 	b := new(backoff.RetryBudget)
 	now := time.Now().Round(0) // no monotonic reading
 	ask := func() bool {
-		_, _, ok := b.Reserve(backoff.Attempt{Number: 2, Kind: backoff.AttemptRetry, Now: now})
+		_, _, ok := b.Reserve(backoff.Attempt{Number: 2, Now: now})
 		return ok
 	}
 	budgetPay(b, 100)
@@ -613,7 +615,7 @@ func TestRetryBudgetGoesOnWhereTimeGoesBack(t *testing.T) {
 	fresh := new(backoff.RetryBudget)
 	budgetPay(fresh, 100)
 	for i := range 15 {
-		a := backoff.Attempt{Number: 2, Kind: backoff.AttemptRetry, Now: time.Now().Round(0).Add(-time.Duration(min(i, 1)) * 5 * time.Second)}
+		a := backoff.Attempt{Number: 2, Now: time.Now().Round(0).Add(-time.Duration(min(i, 1)) * 5 * time.Second)}
 		_, _, ok := fresh.Reserve(a)
 		require.True(t, ok, "what was there before is there yet")
 	}
@@ -645,7 +647,7 @@ func TestRetryBudgetHoldsItsBoundInEveryInterval(t *testing.T) {
 					for range 1 + random.IntN(8) {
 						log.asked = append(log.asked, now)
 						late := random.IntN(4) == 0
-						ticket, _, ok := b.Reserve(backoff.Attempt{Number: 2 + random.IntN(5), Kind: backoff.AttemptRetry, MaxAttempts: 6, TimedOut: late})
+						ticket, _, ok := b.Reserve(backoff.Attempt{Number: 2 + random.IntN(5), MaxAttempts: 6, TimedOut: late})
 						took := time.Duration(1+random.IntN(100)) * time.Millisecond
 						switch {
 						case !ok:
@@ -802,7 +804,7 @@ func TestUnderStrainThereIsNoSpareRetry(t *testing.T) {
 // spare retry, by a chance of one in four.
 func TestARetryAfterATimeoutCostsThree(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		late := backoff.Attempt{Number: 2, Kind: backoff.AttemptRetry, TimedOut: true}
+		late := backoff.Attempt{Number: 2, TimedOut: true}
 		b := new(backoff.RetryBudget)
 		budgetPay(b, 100)
 		for range 5 {
@@ -812,7 +814,7 @@ func TestARetryAfterATimeoutCostsThree(t *testing.T) {
 		require.Empty(t, budgetDrain(b, 1))
 		ticket, _, ok := b.Reserve(late)
 		require.False(t, ok)
-		require.Zero(t, ticket.Word())
+		require.Zero(t, ticket.Word)
 
 		granted := 0
 		for range 400 {
@@ -855,7 +857,7 @@ func TestALongRunUnderSuperviseIsNoStrain(t *testing.T) {
 		b := new(backoff.RetryBudget)
 		runs := 0
 		ctx, cancel := context.WithCancel(t.Context())
-		_ = backoff.Policy{Budget: b, MaxAttempts: -1}.Supervise(ctx, func(ctx context.Context) error {
+		_ = supervise(backoff.Policy{Budget: b, MaxAttempts: -1}, ctx, func(ctx context.Context) error {
 			if runs++; runs == 50 {
 				cancel()
 			}
@@ -876,13 +878,13 @@ func TestARetryThatSucceedsPaysForItselfAndMore(t *testing.T) {
 		r    backoff.Result
 		want uint64
 	}{
-		"retry":      {backoff.Attempt{Kind: backoff.AttemptRetry}, backoff.Result{}, 6},
-		"timeout":    {backoff.Attempt{Kind: backoff.AttemptRetry, TimedOut: true}, backoff.Result{}, 18},
-		"definitive": {backoff.Attempt{Kind: backoff.AttemptRetry}, backoff.Result{Outcome: backoff.OutcomeDefinitive}, 6},
-		"throttled":  {backoff.Attempt{Kind: backoff.AttemptRetry, Class: backoff.ClassThrottled}, backoff.Result{}, 0},
-		"hedge":      {backoff.Attempt{Kind: backoff.AttemptHedge}, backoff.Result{}, 0},
-		"failed":     {backoff.Attempt{Kind: backoff.AttemptRetry}, backoff.Result{Outcome: backoff.OutcomeTransient}, 0},
-		"canceled":   {backoff.Attempt{Kind: backoff.AttemptRetry}, backoff.Result{Outcome: backoff.OutcomeCanceled}, 0},
+		"retry":      {backoff.Attempt{Number: 2}, backoff.Result{}, 6},
+		"timeout":    {backoff.Attempt{Number: 2, TimedOut: true}, backoff.Result{}, 18},
+		"definitive": {backoff.Attempt{Number: 2}, backoff.Result{Outcome: backoff.OutcomeDefinitive}, 6},
+		"throttled":  {backoff.Attempt{Number: 2, Class: backoff.ClassThrottled}, backoff.Result{}, 0},
+		"hedge":      {backoff.Attempt{Number: 2, Hedge: true}, backoff.Result{}, 0},
+		"failed":     {backoff.Attempt{Number: 2}, backoff.Result{Outcome: backoff.OutcomeTransient}, 0},
+		"canceled":   {backoff.Attempt{Number: 2}, backoff.Result{Outcome: backoff.OutcomeCanceled}, 0},
 	} {
 		b := &backoff.RetryBudget{Floor: 10}
 		budgetPay(b, 100)
@@ -1170,7 +1172,7 @@ func (p *budgetPair) step(t *testing.T, i int, step byte) {
 		}
 	case 1:
 		number, late := 2+int(step/64), step/4%4 == 3
-		ticket, _, got := p.budget.Reserve(backoff.Attempt{Number: number, Kind: backoff.AttemptRetry, MaxAttempts: 4, TimedOut: late})
+		ticket, _, got := p.budget.Reserve(backoff.Attempt{Number: number, MaxAttempts: 4, TimedOut: late})
 		back, want := p.model.retry(now, number, late)
 		if got != want {
 			t.Fatalf("step %d at %v: granted %v, the model says %v (%+v)", i, now, got, want, p.model)
@@ -1208,6 +1210,8 @@ func (p *budgetPair) end(now time.Duration, unsent bool) {
 
 // A recordingBudget notes what it is asked and told.
 type recordingBudget struct {
+	backoff.BudgetDefaults
+
 	name   string
 	log    *[]string
 	refuse bool
@@ -1217,15 +1221,15 @@ type recordingBudget struct {
 
 func (b *recordingBudget) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
 	*b.log = append(*b.log, "reserve "+b.name)
-	return backoff.NewTicket(uint64(b.name[0])), b.wait, !b.refuse
+	return backoff.Ticket{Word: uint64(b.name[0])}, b.wait, !b.refuse
 }
 
 func (b *recordingBudget) Done(t backoff.Ticket, r backoff.Result) {
-	*b.log = append(*b.log, fmt.Sprintf("done %s %d %d", b.name, t.Word()-uint64(b.name[0]), r.Outcome))
+	*b.log = append(*b.log, fmt.Sprintf("done %s %d %d", b.name, t.Word-uint64(b.name[0]), r.Outcome))
 }
 
 func (b *recordingBudget) Confirm(t backoff.Ticket) bool {
-	*b.log = append(*b.log, fmt.Sprintf("depart %s %d", b.name, t.Word()-uint64(b.name[0])))
+	*b.log = append(*b.log, fmt.Sprintf("depart %s %d", b.name, t.Word-uint64(b.name[0])))
 	return !b.stay
 }
 
@@ -1255,7 +1259,7 @@ func TestJoinBudgetsAsksInOrderAndGivesBackInReverse(t *testing.T) {
 
 func TestAllOfNothingGrantsEverything(t *testing.T) {
 	for _, all := range []backoff.Budget{backoff.JoinBudgets(), backoff.JoinBudgets(nil, nil), backoff.JoinBudgets(backoff.JoinBudgets())} {
-		ticket, wait, ok := all.Reserve(backoff.Attempt{Number: 2, Kind: backoff.AttemptRetry})
+		ticket, wait, ok := all.Reserve(backoff.Attempt{Number: 2})
 		require.True(t, ok)
 		require.Zero(t, wait)
 		all.Done(ticket, backoff.Result{})
@@ -1287,9 +1291,9 @@ func TestAllHoldsTheBoundsOfItsMembersTogether(t *testing.T) {
 	require.Equal(t, uint64(100), strict.Stats().Successes)
 }
 
-// Contract row 49, of budgets: a key that fails does not take the retries of
+// A key that fails does not take the retries of
 // another.
-func TestRow49BudgetsKeepOnePerKey(t *testing.T) {
+func TestBudgetsKeepOnePerKey(t *testing.T) {
 	var hosts backoff.Budgets
 	budgetPay(hosts.For("a"), 100)
 	budgetPay(hosts.For("b"), 100)
@@ -1496,6 +1500,8 @@ func ExampleBudgets() {
 
 // resultsBudget grants everything, and keeps what it hears.
 type resultsBudget struct {
+	backoff.BudgetDefaults
+
 	asked []backoff.Attempt
 	heard []backoff.Result
 }
@@ -1509,7 +1515,7 @@ func (b *resultsBudget) Done(_ backoff.Ticket, r backoff.Result) { b.heard = app
 
 func TestABudgetHearsTheClassAndWhatTheServerAskedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		throttled := backoff.RetryAfter(backoff.WithClass(errBoom, backoff.ClassThrottled), time.Second)
+		throttled := backoff.RetryAfter(backoff.OfClass(errBoom, backoff.ClassThrottled), time.Second)
 		want := []backoff.Result{
 			{Outcome: backoff.OutcomeThrottled, Class: backoff.ClassThrottled, RetryAfter: time.Second},
 			{Outcome: backoff.OutcomeTransient},
@@ -1547,8 +1553,7 @@ func TestABudgetIsAskedForFirstAttemptsOnlyWhileItWantsToBe(t *testing.T) {
 		for i, open := range []bool{true, false, true, false} {
 			b.open = open
 			require.NoError(t, p.Do(t.Context(), returning(nil).do))
-			for n := range p.Start(t.Context()).Attempts() {
-				require.Equal(t, 1, n)
+			for range p.Start(t.Context()).Attempts() {
 				break
 			}
 			require.ErrorIs(t, p.Do(t.Context(), returning(backoff.Permanent(errFinal)).do), errFinal)
@@ -1576,7 +1581,7 @@ func TestABudgetSeesHowManyAttemptsTheCallMayMake(t *testing.T) {
 }
 
 // wrapped is what a user writes to add to a budget.
-type wrapped struct{ backoff.FullBudget }
+type wrapped struct{ backoff.Budget }
 
 func TestEachOfManyJoinedBudgetsGetsItsOwnTicket(t *testing.T) {
 	var log []string
@@ -1587,9 +1592,9 @@ func TestEachOfManyJoinedBudgetsGetsItsOwnTicket(t *testing.T) {
 			wrapped{backoff.JoinBudgets(member("d"), wrapped{backoff.JoinBudgets(member("e"), member("f"))})}),
 	} {
 		log = nil
-		ticket, _, ok := all.Reserve(backoff.Attempt{Number: 2, Kind: backoff.AttemptRetry})
+		ticket, _, ok := all.Reserve(backoff.Attempt{Number: 2})
 		require.True(t, ok)
-		require.True(t, all.(backoff.FullBudget).Confirm(ticket))
+		require.True(t, all.Confirm(ticket))
 		all.Done(ticket, backoff.Result{Outcome: backoff.OutcomeTimeout})
 		for _, name := range []string{"a", "b", "c", "d", "e", "f"} {
 			require.Contains(t, log, fmt.Sprintf("depart %s 0", name))
@@ -1617,8 +1622,8 @@ func TestABudgetHearsHowLongAnAttemptTookThatItWasAskedFor(t *testing.T) {
 
 		b.took, n = nil, 0
 		r := p.Start(t.Context())
-		for range r.Attempts() {
-			if err := op(r.Context()); err == nil {
+		for ctx := range r.Attempts() {
+			if err := op(ctx); err == nil {
 				break
 			} else {
 				r.Fail(err)
@@ -1642,7 +1647,11 @@ func TestABudgetHearsHowLongAnAttemptTookThatItWasAskedFor(t *testing.T) {
 }
 
 // tookBudget notes how long attempts took.
-type tookBudget struct{ took []time.Duration }
+type tookBudget struct {
+	backoff.BudgetDefaults
+
+	took []time.Duration
+}
 
 func (b *tookBudget) Reserve(backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
 	return backoff.Ticket{}, 0, true
@@ -1655,7 +1664,7 @@ func (b *tookBudget) Done(_ backoff.Ticket, r backoff.Result) { b.took = append(
 func TestSpareRetriesThatAreGivenBackDoNotAddUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := new(backoff.RetryBudget)
-		retry := backoff.Attempt{Number: 2, Kind: backoff.AttemptRetry, Class: backoff.ClassRetryable, MaxAttempts: 4}
+		retry := backoff.Attempt{Number: 2, Class: backoff.ClassRetryable, MaxAttempts: 4}
 		for range 10 {
 			b.Done(backoff.Ticket{}, backoff.Result{})
 		}
@@ -1678,5 +1687,18 @@ func TestSpareRetriesThatAreGivenBackDoNotAddUp(t *testing.T) {
 			}
 		}
 		require.Equal(t, 1, sent)
+	})
+}
+
+// A wrapper changes what it replaces, and loses nothing of what it wraps.
+func TestAWrapperKeepsWhatItsBudgetDoes(t *testing.T) {
+	policy := backoff.Policy{Budget: struct{ backoff.Budget }{&backoff.RetryBudget{Ratio: -1}}}
+	require.ErrorContains(t, policy.Validate(), "RetryBudget.Ratio")
+	synctest.Test(t, func(t *testing.T) {
+		pacer := new(spacer)
+		pacer.log, pacer.waits = new([]string), []time.Duration{0}
+		policy := backoff.Policy{Budget: struct{ backoff.Budget }{pacer}, Schedule: backoff.Constant(time.Second), MaxAttempts: 2}
+		_ = policy.Do(t.Context(), returning(errBoom).do)
+		require.Contains(t, fmt.Sprint(*pacer.log), "pace")
 	})
 }

@@ -52,9 +52,9 @@ func (c Class) Retryable() bool { return c < ClassOverloaded }
 // [DefaultClassifier]. It must be safe for concurrent use.
 //
 // Marks come first: a policy does not show the classifier an error that is
-// marked by [Permanent] or [WithClass]. Nor does it show one that an inner policy
+// marked by [Permanent] or [OfClass]. Nor does it show one that an inner policy
 // gave up on, or by which the loop of another library says so, except in
-// [Policy.Supervise].
+// a [Supervisor].
 type Classifier func(error) Class
 
 // RetryIf returns a [Classifier] that retries exactly the errors that retryable
@@ -79,20 +79,20 @@ func RetryIf(retryable func(error) bool) Classifier {
 //
 // A sentinel error may be marked once, where it is declared, and then costs
 // nothing.
-func Permanent(err error) error { return WithClass(err, ClassPermanent) }
+func Permanent(err error) error { return OfClass(err, ClassPermanent) }
 
-// WithClass marks err as of class c, whatever a classifier says. If marks are
+// OfClass marks err as of class c, whatever a classifier says. If marks are
 // nested, the outermost counts, because its author knew most. So
-// WithClass(err, ClassRetryable) lets an outer policy retry what an inner one
+// OfClass(err, ClassRetryable) lets an outer policy retry what an inner one
 // gave up on, which is the one way to make retries multiply. Of marked errors
 // that are joined side by side the greatest [Class] counts, and ClassNotSent
-// only if all branches are marked. WithClass(err, ClassUnknown) says nothing.
-// WithClass(nil, c) is nil.
+// only if all branches are marked. OfClass(err, ClassUnknown) says nothing.
+// OfClass(nil, c) is nil.
 //
 // If a server throttles and says "do not retry" as well, mark the error as
 // ClassThrottled first, and then as ClassOverloaded: it is not retried, and a
 // [Budget] gets ClassThrottled.
-func WithClass(err error, c Class) error {
+func OfClass(err error, c Class) error {
 	if err == nil {
 		return nil
 	}
@@ -119,8 +119,7 @@ func Cause(err error) error {
 			case e.Last != nil:
 				err = e.Last
 			case e.Reason == ReasonDeadline || e.Reason == ReasonCanceled:
-				ended, _ := e.contextErrors()
-				return ended
+				return e.ContextError()
 			default:
 				return err
 			}
@@ -184,19 +183,19 @@ func DefaultClassifier(err error) Class {
 
 // verdict is what the loop needs to know of an error.
 type verdict struct {
-	class     Class
-	marked    bool       // the operation, or a policy that gave up, set the class
-	judged    bool       // a classifier of the policy's own, or a text, set the class
-	gaveUp    bool       // a policy inside, or the loop of another library, gave up
-	outOfTime bool       // it did so because no time was left
-	lasting   bool       // a reconnect loop asks: of marks, those of the operation count
-	timedOut  bool       // the attempt's own timeout ended it
-	throttled bool       // there is a mark that says so below the mark that counts
-	ended     error      // of the caller's context, when the attempt had failed
-	open      *OpenError // a breaker refused
-	hint      hint       // what the server asked for
-	atOnce    bool       // the operation asked for a retry without a wait
-	seen      int        // errors of the tree that were read
+	class      Class
+	marked     bool       // the operation, or a policy that gave up, set the class
+	judged     bool       // a classifier of the policy's own, or a text, set the class
+	gaveUp     bool       // a policy inside, or the loop of another library, gave up
+	outOfTime  bool       // it did so because no time was left
+	supervised bool       // a Supervisor asks: of marks, those of the operation count
+	timedOut   bool       // the attempt's own timeout ended it
+	throttled  bool       // there is a mark that says so below the mark that counts
+	ended      error      // of the caller's context, when the attempt had failed
+	open       *OpenError // a breaker refused
+	hint       hint       // what the server asked for
+	atOnce     bool       // the operation asked for a retry without a wait
+	seen       int        // errors of the tree that were read
 }
 
 func judge(classify Classifier, err error) (v verdict) {
@@ -205,8 +204,8 @@ func judge(classify Classifier, err error) (v verdict) {
 }
 
 // judge reads the marks, then asks the classifier, then looks for evidence. It
-// fills in a verdict that is zero: to return a verdict to a loop that keeps it
-// would cost more than to find it.
+// fills in a verdict that is zero: returning the struct by value costs more than
+// computing it.
 func (v *verdict) judge(classify Classifier, err error) {
 	if err == nil {
 		v.class = ClassPermanent
@@ -214,7 +213,7 @@ func (v *verdict) judge(classify Classifier, err error) {
 	}
 	plain := isPlain(err)
 	if !plain {
-		v.read(err, false)
+		v.collectMarks(err, false)
 		if v.marked || v.gaveUp {
 			return
 		}
@@ -225,7 +224,7 @@ func (v *verdict) judge(classify Classifier, err error) {
 	}
 	if v.class == ClassUnknown && !plain {
 		v.class = Class(evidence.Of(err, lastOf))
-		if v.lasting && !v.class.Retryable() {
+		if v.supervised && !v.class.Retryable() {
 			v.class = ClassUnknown // nobody has said so
 		}
 	}
@@ -257,10 +256,10 @@ func isPlain(err error) bool {
 	return evidence.None(err)
 }
 
-// wasCut reports whether the end of the caller's context, which has ended, cut
-// the attempt that failed with err. A definitive answer that the operation
+// interruptedByContext reports whether the end of the caller's context, which has
+// ended, interrupted the attempt that failed with err. A definitive answer that the operation
 // marked came in time.
-func (v *verdict) wasCut(err error) bool {
+func (v *verdict) interruptedByContext(err error) bool {
 	answered := v.marked && !v.class.Retryable() && !v.gaveUp && v.open == nil
 	return !answered || errtree.Is(err, v.ended)
 }
@@ -301,33 +300,33 @@ func (v *verdict) outcome() Outcome {
 	return OutcomeTransient
 }
 
-// read collects the marks in err's tree, and what servers asked for. Below a
+// collectMarks collects the marks in err's tree, and what servers asked for. Below a
 // mark, other marks are overruled; what a server asked for still counts.
-func (v *verdict) read(err error, overruled bool) {
+func (v *verdict) collectMarks(err error, overruled bool) {
 	if v.seen++; v.seen > errtree.Most {
 		return
 	}
 	switch e := err.(type) {
 	case *marked:
-		if e.class != ClassUnknown && !overruled && !(e.inferred && v.lasting) {
+		if e.class != ClassUnknown && !overruled && !(e.inferred && v.supervised) {
 			v.mark(e.class)
 			overruled = true
 		} else if overruled && e.class == ClassThrottled {
 			v.throttled = true
 		}
 		v.hint, v.atOnce = v.hint.longer(e.hint), v.atOnce || e.atOnce
-		v.read(e.err, overruled)
+		v.collectMarks(e.err, overruled)
 	case *Error:
 		switch {
 		case e == nil: // a mistake of whoever returned it
-		case e.final() && !overruled && !v.lasting:
+		case e.isFinal() && !overruled && !v.supervised:
 			v.mark(ClassPermanent)
 			v.gaveUp = true
 			v.outOfTime = e.Reason == ReasonDeadline
 		case e.Last != nil:
 			atOnce := v.atOnce
-			v.read(e.Last, overruled)
-			v.atOnce = atOnce || v.atOnce && !e.final() // the policy that gave up had its turn
+			v.collectMarks(e.Last, overruled)
+			v.atOnce = atOnce || v.atOnce && !e.isFinal() // the policy that gave up had its turn
 		}
 	case *OpenError: // its last error is of another call
 		switch {
@@ -343,7 +342,7 @@ func (v *verdict) read(err error, overruled bool) {
 		v.hint = v.hint.longer(hint{after: max(0, e.RetryAfter()), given: true})
 		v.descend(err, overruled)
 	default:
-		if !overruled && !v.lasting && evidence.GaveUp(err) { // no mark: AttemptTimeout may have ended that loop
+		if !overruled && !v.supervised && evidence.GaveUp(err) { // no mark: AttemptTimeout may have ended that loop
 			v.class, v.gaveUp, overruled = ClassPermanent, true, true
 		}
 		v.descend(err, overruled)
@@ -360,13 +359,13 @@ func (v *verdict) mark(c Class) {
 func (v *verdict) descend(err error, overruled bool) {
 	branches, inner := errtree.Unwrap(err)
 	if inner != nil {
-		v.read(inner, overruled)
+		v.collectMarks(inner, overruled)
 	}
 	marked, all := v.marked, true
 	for _, inner := range branches {
 		if inner != nil {
 			v.marked = false
-			v.read(inner, overruled)
+			v.collectMarks(inner, overruled)
 			marked, all = marked || v.marked, all && v.marked
 		}
 	}

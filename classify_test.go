@@ -22,8 +22,7 @@ import (
 	"github.com/gobackoff/backoff"
 )
 
-// What the standard library reports, as it reports it. Contract rows 94, 101,
-// 108 and 121.
+// What the standard library reports, as it reports it.
 func TestDefaultClassifierKnowsTheStandardLibrary(t *testing.T) {
 	for _, row := range []struct {
 		name string
@@ -240,7 +239,7 @@ func TestErrorsSpeakForThemselves(t *testing.T) {
 	}
 }
 
-// Decision 58: the method is deprecated, and its true is honoured, also where
+// The method is deprecated, and its true is honoured, also where
 // no Timeout stands beside it.
 func TestTemporaryIsHonoured(t *testing.T) {
 	require.Equal(t, backoff.ClassRetryable, backoff.DefaultClassifier(temporary(true)))
@@ -262,7 +261,6 @@ func TestDefaultClassifierKnowsSQLStates(t *testing.T) {
 	require.Equal(t, backoff.ClassUnknown, backoff.DefaultClassifier(sqlState("")))
 }
 
-// Contract rows 5, 31 and 101.
 func TestStatusesAreClassified(t *testing.T) {
 	want := map[int]backoff.Class{408: backoff.ClassRetryable, 425: backoff.ClassRetryable, 429: backoff.ClassThrottled}
 	for code := 500; code < 600; code++ {
@@ -285,10 +283,10 @@ func TestStatusesAreClassified(t *testing.T) {
 // careful.
 // A branch that nobody marked may have been sent.
 func TestAMarkOfNotSentIsNoWordForTheBranchesBesideIt(t *testing.T) {
-	unsent := backoff.WithClass(errBoom, backoff.ClassNotSent)
+	unsent := backoff.OfClass(errBoom, backoff.ClassNotSent)
 	for want, joined := range map[int]error{
 		1: errors.Join(unsent, syscall.ECONNRESET),
-		4: errors.Join(unsent, backoff.WithClass(errOutage, backoff.ClassNotSent)),
+		4: errors.Join(unsent, backoff.OfClass(errOutage, backoff.ClassNotSent)),
 	} {
 		for _, err := range []error{joined, errors.Join(joined), fmt.Errorf("both: %w", joined)} {
 			sent := 0
@@ -360,7 +358,7 @@ func TestEvidenceOfEachWeight(t *testing.T) {
 
 func TestAMarkIsKnownHoweverDeep(t *testing.T) {
 	for class := backoff.ClassNotSent; class <= backoff.ClassPermanent; class++ {
-		mark := backoff.WithClass(syscall.ECONNRESET, class)
+		mark := backoff.OfClass(syscall.ECONNRESET, class)
 		for _, err := range []error{
 			mark, fmt.Errorf("op: %w", mark), errors.Join(errBoom, mark), errors.Join(fmt.Errorf("%w", mark), io.EOF),
 			fmt.Errorf("%w, %w", errBoom, fmt.Errorf("deep: %w", errors.Join(mark))), backoff.RetryAfter(mark, 1),
@@ -388,31 +386,31 @@ func TestAMarkIsKnownBelowARetryAfter(t *testing.T) {
 
 func TestNoClassifierIsAskedAboutAnOpenCircuit(t *testing.T) {
 	policy := backoff.Policy{Classify: backoff.RetryIf(func(error) bool { return true })}
-	require.False(t, policy.Retryable(fmt.Errorf("op: %w", &backoff.OpenError{State: backoff.StateOpen})))
+	require.False(t, policy.Retryable(fmt.Errorf("op: %w", &backoff.OpenError{State: backoff.BreakerOpen})))
 }
 
 func TestOfMarksAroundOneAnotherTheOutermostStands(t *testing.T) {
 	inner := backoff.Permanent(errBoom)
-	require.Equal(t, backoff.ClassRetryable, backoff.DefaultClassifier(backoff.WithClass(fmt.Errorf("op: %w", inner), backoff.ClassRetryable)))
-	require.Equal(t, backoff.ClassPermanent, backoff.DefaultClassifier(backoff.Permanent(backoff.WithClass(errBoom, backoff.ClassRetryable))))
-	require.Equal(t, backoff.ClassThrottled, backoff.DefaultClassifier(backoff.WithClass(errors.Join(inner, inner), backoff.ClassThrottled)))
+	require.Equal(t, backoff.ClassRetryable, backoff.DefaultClassifier(backoff.OfClass(fmt.Errorf("op: %w", inner), backoff.ClassRetryable)))
+	require.Equal(t, backoff.ClassPermanent, backoff.DefaultClassifier(backoff.Permanent(backoff.OfClass(errBoom, backoff.ClassRetryable))))
+	require.Equal(t, backoff.ClassThrottled, backoff.DefaultClassifier(backoff.OfClass(errors.Join(inner, inner), backoff.ClassThrottled)))
 }
 
 // A budget still slows calls down for a server that throttles and says "do not
 // retry", and only for that one.
 func TestAThrottledErrorThatMustNotBeRetriedStaysThrottledToABudget(t *testing.T) {
-	throttled := backoff.WithClass(errBoom, backoff.ClassThrottled)
+	throttled := backoff.OfClass(errBoom, backoff.ClassThrottled)
 	for name, c := range map[string]struct {
 		err  error
 		want backoff.Class
 	}{
-		"do not retry":      {backoff.WithClass(throttled, backoff.ClassOverloaded), backoff.ClassThrottled},
-		"pushback":          {backoff.Pushback(throttled, -1), backoff.ClassThrottled},
-		"wrapped":           {fmt.Errorf("x: %w", backoff.WithClass(fmt.Errorf("y: %w", throttled), backoff.ClassOverloaded)), backoff.ClassThrottled},
-		"overloaded":        {backoff.WithClass(errBoom, backoff.ClassOverloaded), backoff.ClassOverloaded},
-		"the other way":     {backoff.WithClass(backoff.WithClass(errBoom, backoff.ClassOverloaded), backoff.ClassThrottled), backoff.ClassThrottled},
+		"do not retry":      {backoff.OfClass(throttled, backoff.ClassOverloaded), backoff.ClassThrottled},
+		"pushback":          {backoff.RetryExactlyAfter(throttled, -1), backoff.ClassThrottled},
+		"wrapped":           {fmt.Errorf("x: %w", backoff.OfClass(fmt.Errorf("y: %w", throttled), backoff.ClassOverloaded)), backoff.ClassThrottled},
+		"overloaded":        {backoff.OfClass(errBoom, backoff.ClassOverloaded), backoff.ClassOverloaded},
+		"the other way":     {backoff.OfClass(backoff.OfClass(errBoom, backoff.ClassOverloaded), backoff.ClassThrottled), backoff.ClassThrottled},
 		"marked permanent":  {backoff.Permanent(throttled), backoff.ClassPermanent},
-		"marked twice over": {backoff.WithClass(backoff.WithClass(errBoom, backoff.ClassRetryable), backoff.ClassOverloaded), backoff.ClassOverloaded},
+		"marked twice over": {backoff.OfClass(backoff.OfClass(errBoom, backoff.ClassRetryable), backoff.ClassOverloaded), backoff.ClassOverloaded},
 	} {
 		b := new(resultsBudget)
 		err := backoff.Policy{MaxAttempts: 1, Budget: b}.Do(t.Context(), func(context.Context) error { return c.err })
@@ -430,7 +428,7 @@ func TestOfMarksSideBySideTheGreatestStands(t *testing.T) {
 	classes := []backoff.Class{backoff.ClassNotSent, backoff.ClassRetryable, backoff.ClassThrottled, backoff.ClassOverloaded, backoff.ClassPermanent}
 	for _, a := range classes {
 		for _, b := range classes {
-			err := errors.Join(backoff.WithClass(errBoom, a), backoff.WithClass(errFinal, b))
+			err := errors.Join(backoff.OfClass(errBoom, a), backoff.OfClass(errFinal, b))
 			require.Equal(t, max(a, b), backoff.DefaultClassifier(err), "%v, %v", a, b)
 		}
 	}
@@ -442,22 +440,22 @@ func TestTheMarkDoesNotShow(t *testing.T) {
 	require.Equal(t, errors.Join(custom, io.ErrClosedPipe).Error(), err.Error())
 	require.ErrorIs(t, err, custom)
 	require.ErrorIs(t, err, io.ErrClosedPipe, "the sibling")
-	got, ok := errors.AsType[statusError](err)
+	var got statusError
+	ok := errors.As(err, &got)
 	require.True(t, ok)
 	require.Equal(t, custom, got)
 }
 
 func TestMarkingNothingGivesNothing(t *testing.T) {
 	require.NoError(t, backoff.Permanent(nil))
-	require.NoError(t, backoff.WithClass(nil, backoff.ClassRetryable))
+	require.NoError(t, backoff.OfClass(nil, backoff.ClassRetryable))
 	require.NoError(t, backoff.RetryAfter(nil, 1))
-	require.NoError(t, backoff.Pushback(nil, 1))
-	require.NoError(t, backoff.Pushback(nil, -1))
+	require.NoError(t, backoff.RetryExactlyAfter(nil, 1))
+	require.NoError(t, backoff.RetryExactlyAfter(nil, -1))
 }
 
 // Classifiers.
 
-// Contract rows 12, 27 and 120.
 func TestRetryIfRetriesExactlyWhatItsPredicateAccepts(t *testing.T) {
 	classify := backoff.RetryIf(func(err error) bool { return errors.Is(err, io.ErrShortBuffer) })
 	require.Equal(t, backoff.ClassRetryable, classify(fmt.Errorf("op: %w", io.ErrShortBuffer)))
@@ -513,7 +511,7 @@ func TestWhatAnotherLoopGaveUpOnIsFinal(t *testing.T) {
 		fmt.Errorf("fetch: %w", errGaveUp),
 		errors.Join(down, gaveUpOnError(down)),
 		backoff.RetryAfter(gaveUpOnError(down), time.Second),
-		errors.Join(backoff.WithClass(down, backoff.ClassRetryable), errGaveUp),
+		errors.Join(backoff.OfClass(down, backoff.ClassRetryable), errGaveUp),
 		fmt.Errorf("storage: retry failed after 3 attempts; last error: %w", down),
 	} {
 		outer, attempts := backoff.Policy{Schedule: backoff.Constant(0)}, 0
@@ -531,12 +529,12 @@ func TestWhatAnotherLoopGaveUpOnIsFinal(t *testing.T) {
 	} {
 		require.Equal(t, backoff.ClassUnknown, backoff.DefaultClassifier(err), "%v", err)
 	}
-	require.Equal(t, backoff.ClassRetryable, backoff.DefaultClassifier(backoff.WithClass(errGaveUp, backoff.ClassRetryable)), "a mark around it knows more")
+	require.Equal(t, backoff.ClassRetryable, backoff.DefaultClassifier(backoff.OfClass(errGaveUp, backoff.ClassRetryable)), "a mark around it knows more")
 }
 
 func TestWhatAnotherLoopGaveUpOnIsAFailureOfTheService(t *testing.T) {
 	var ended []backoff.Outcome
-	p := backoff.Policy{Budget: outcomes{&ended}}
+	p := backoff.Policy{Budget: outcomes{all: &ended}}
 	p.Do(t.Context(), func(context.Context) error { return errGaveUp })
 	require.Equal(t, []backoff.Outcome{backoff.OutcomeTransient}, ended)
 
@@ -544,11 +542,15 @@ func TestWhatAnotherLoopGaveUpOnIsAFailureOfTheService(t *testing.T) {
 	for range 2 {
 		b.Do(t.Context(), func(context.Context) error { return gaveUpOnError(errors.New("down")) })
 	}
-	require.Equal(t, backoff.StateOpen, b.State())
+	require.Equal(t, backoff.BreakerOpen, b.State())
 }
 
 // outcomes is a budget that keeps how attempts ended.
-type outcomes struct{ all *[]backoff.Outcome }
+type outcomes struct {
+	backoff.BudgetDefaults
+
+	all *[]backoff.Outcome
+}
 
 func (o outcomes) Reserve(backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
 	return backoff.Ticket{}, 0, true

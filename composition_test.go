@@ -36,7 +36,7 @@ func impatient() *backoff.Breaker {
 	return &backoff.Breaker{ConsecutiveFailures: 2, ConsecutiveSpan: -1, OpenFor: backoff.Constant(time.Minute), Jitter: backoff.NoJitter, ProbeSuccesses: 1}
 }
 
-// Contract row 33, the other way round: inside the loop the breaker hears every
+// The other way round: inside the loop the breaker hears every
 // attempt, and its refusal ends the call with the service's last error and its
 // own.
 func TestAnOpenBreakerInsideEndsTheCallWithBothErrors(t *testing.T) {
@@ -48,11 +48,13 @@ func TestAnOpenBreakerInsideEndsTheCallWithBothErrors(t *testing.T) {
 		require.Equal(t, 2, calls, "the third was refused")
 		require.ErrorIs(t, err, backoff.ErrOpen)
 		require.ErrorIs(t, err, errDown)
-		gave, ok := errors.AsType[*backoff.Error](err)
+		var gave *backoff.Error
+		ok := errors.As(err, &gave)
 		require.True(t, ok)
 		require.Equal(t, backoff.ReasonOpen, gave.Reason)
 		require.Equal(t, 2, gave.Attempts)
-		open, ok := errors.AsType[*backoff.OpenError](err)
+		var open *backoff.OpenError
+		ok = errors.As(err, &open)
 		require.True(t, ok)
 		require.Equal(t, 59*time.Second, open.RetryAfter())
 
@@ -69,7 +71,8 @@ func TestAFirstAttemptThatABreakerRefusesReturnsTheBreakersError(t *testing.T) {
 	calls := 0
 	err := backoff.Stack(&backoff.Policy{}, breaker).Do(t.Context(), downFor(0, &calls))
 	require.Zero(t, calls)
-	open, ok := errors.AsType[*backoff.OpenError](err)
+	var open *backoff.OpenError
+	ok := errors.As(err, &open)
 	require.True(t, ok)
 	require.Positive(t, open.RetryAfter())
 }
@@ -80,7 +83,7 @@ func waitingFor(breaker *backoff.Breaker, op func(context.Context) error) func(c
 	return func(ctx context.Context) error {
 		err := breaker.Do(ctx, op)
 		if errors.Is(err, backoff.ErrOpen) {
-			return backoff.WithClass(err, backoff.ClassRetryable)
+			return backoff.OfClass(err, backoff.ClassRetryable)
 		}
 		return err
 	}
@@ -109,7 +112,8 @@ func TestACallThatWaitedForACircuitReturnsTheLastRefusal(t *testing.T) {
 		time.AfterFunc(59*time.Second, func() { breaker.Reset(); breaker.Trip() })
 		policy := &backoff.Policy{MaxRetryAfter: 90 * time.Second}
 		err := policy.Do(t.Context(), waitingFor(breaker, downFor(time.Hour, new(int))))
-		open, ok := errors.AsType[*backoff.OpenError](err)
+		var open *backoff.OpenError
+		ok := errors.As(err, &open)
 		require.True(t, ok, "%T", err)
 		require.Equal(t, 59*time.Second, open.RetryAfter())
 	})
@@ -138,11 +142,11 @@ func TestAPanicInAStackCountsAndPassesThrough(t *testing.T) {
 	require.PanicsWithValue(t, "bug", func() {
 		_ = service.Do(t.Context(), func(context.Context) error { panic("bug") })
 	})
-	require.Equal(t, backoff.StateOpen, breaker.State())
+	require.Equal(t, backoff.BreakerOpen, breaker.State())
 	require.ErrorIs(t, service.Do(t.Context(), func(context.Context) error { return nil }), backoff.ErrOpen)
 }
 
-// Contract row 33: around the loop a breaker hears one verdict per call, and
+// Around the loop a breaker hears one verdict per call, and
 // open, it lets nothing through and sleeps not at all.
 func TestABreakerAroundTheLoopHearsOneVerdictPerCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -150,11 +154,11 @@ func TestABreakerAroundTheLoopHearsOneVerdictPerCall(t *testing.T) {
 		breaker := &backoff.Breaker{ConsecutiveFailures: 10, ConsecutiveSpan: -1, MinCalls: 100}
 		service := backoff.Stack(breaker, &backoff.Policy{MaxAttempts: 3})
 		for range 10 {
-			require.Equal(t, backoff.StateClosed, breaker.State())
+			require.Equal(t, backoff.BreakerClosed, breaker.State())
 			require.ErrorIs(t, service.Do(t.Context(), downFor(time.Hour, &attempts)), errDown)
 		}
 		require.Equal(t, 30, attempts)
-		require.Equal(t, backoff.StateOpen, breaker.State(), "at the tenth verdict")
+		require.Equal(t, backoff.BreakerOpen, breaker.State(), "at the tenth verdict")
 
 		start := time.Now()
 		require.ErrorIs(t, service.Do(t.Context(), downFor(time.Hour, &attempts)), backoff.ErrOpen)
@@ -168,7 +172,7 @@ func TestAHedgedCallThatWaitsForItsBudgetEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(time.Second, cancel)
-		hedge := &backoff.Hedge{Budget: slow(time.Minute)}
+		hedge := &backoff.Hedge{Budget: slow{wait: time.Minute}}
 		_, err := backoff.HedgeValue(ctx, hedge, func(context.Context) (int, error) { return 0, errors.New("not to be made") }, nil)
 		require.ErrorIs(t, err, context.Canceled)
 		require.NotContains(t, err.Error(), "not to be made")
@@ -177,7 +181,7 @@ func TestAHedgedCallThatWaitsForItsBudgetEndsWithItsContext(t *testing.T) {
 
 // Outside a bubble the timer of that wait is one that is used again.
 func TestAHedgedCallWaitsForItsBudget(t *testing.T) {
-	hedge := &backoff.Hedge{Budget: slow(time.Millisecond)}
+	hedge := &backoff.Hedge{Budget: slow{wait: time.Millisecond}}
 	for range 3 {
 		value, err := backoff.HedgeValue(t.Context(), hedge, func(context.Context) (int, error) { return 7, nil }, nil)
 		require.NoError(t, err)
@@ -198,12 +202,15 @@ func TestAStackCarriesACallThroughAFailure(t *testing.T) {
 }
 
 // slow is a budget that grants everything, after so long.
-type slow time.Duration
+type slow struct {
+	backoff.BudgetDefaults
+
+	wait time.Duration
+}
 
 func (s slow) Reserve(backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
-	return backoff.Ticket{}, time.Duration(s), true
+	return backoff.Ticket{}, s.wait, true
 }
-func (slow) Done(backoff.Ticket, backoff.Result) {}
 
 // An attempt timeout that ends a call of an inner policy is the outer policy's,
 // which goes on: it was its own doing.
@@ -237,19 +244,23 @@ func TestAnInnerPolicyThatRunsIntoTheCallersDeadlineEndsTheCall(t *testing.T) {
 // What an inner policy gave up on was no answer that could pay for retries.
 func TestAnInnerPolicysGivingUpPaysNoBudget(t *testing.T) {
 	var outcomes []backoff.Outcome
-	outer := &backoff.Policy{Budget: hears(func(o backoff.Outcome) { outcomes = append(outcomes, o) })}
+	outer := &backoff.Policy{Budget: hears{outcomes: &outcomes}}
 	inner := &backoff.Policy{Schedule: backoff.Constant(0)}
 	calls := 0
 	require.Error(t, backoff.Stack(outer, inner).Do(t.Context(), downFor(time.Hour, &calls)))
 	require.Equal(t, []backoff.Outcome{backoff.OutcomeTransient}, outcomes)
 }
 
-type hears func(backoff.Outcome)
+type hears struct {
+	backoff.BudgetDefaults
+
+	outcomes *[]backoff.Outcome
+}
 
 func (hears) Reserve(backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
 	return backoff.Ticket{}, 0, true
 }
-func (h hears) Done(_ backoff.Ticket, r backoff.Result) { h(r.Outcome) }
+func (h hears) Done(_ backoff.Ticket, r backoff.Result) { *h.outcomes = append(*h.outcomes, r.Outcome) }
 
 // Half-open, with its one probe out, a breaker cannot say when to come back.
 func TestAPolicyThatWaitsForACircuitDoesNotSpinWhileAnotherProbeIsOut(t *testing.T) {
@@ -270,7 +281,7 @@ func TestAPolicyThatWaitsForACircuitDoesNotSpinWhileAnotherProbeIsOut(t *testing
 	})
 }
 
-// Contract row 25: budget, breaker and retries in one outage, in one call.
+// Budget, breaker and retries in one outage, in one call.
 func TestBudgetBreakerAndRetriesWorkTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		calls := 0
@@ -298,7 +309,11 @@ func TestBudgetBreakerAndRetriesWorkTogether(t *testing.T) {
 }
 
 // tokenCount is a budget that grants everything and keeps count.
-type tokenCount struct{ reserved, unsent int }
+type tokenCount struct {
+	backoff.BudgetDefaults
+
+	reserved, unsent int
+}
 
 func (s *tokenCount) Reserve(backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
 	s.reserved++
@@ -443,40 +458,6 @@ func TestAGoexitEndsTheCallersGoroutineAndNoOther(t *testing.T) {
 	}
 }
 
-func TestAForeignDoersGoexitIsAnError(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		leaves := doer(func(context.Context, func(context.Context) error) error { runtime.Goexit(); return nil })
-		value, err := backoff.DoValue(t.Context(), leaves, func(context.Context) (int, error) { return 7, nil })
-		require.EqualError(t, err, "backoff: operation abandoned")
-		require.Zero(t, value)
-	})
-}
-
-// A Doer that goes on after the operation has panicked is told so, as often as
-// it asks.
-func TestADoerIsToldThatItsOperationIsGone(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var heard []error
-		done := make(chan struct{})
-		stubborn := doer(func(ctx context.Context, op func(context.Context) error) error {
-			defer close(done)
-			for range 3 {
-				heard = append(heard, op(ctx))
-			}
-			return nil
-		})
-		require.Panics(t, func() {
-			_, _ = backoff.DoValue(t.Context(), stubborn, func(context.Context) (int, error) { panic("bug") })
-		})
-		<-done
-		require.Len(t, heard, 3)
-		for _, err := range heard {
-			require.EqualError(t, err, "backoff: operation abandoned")
-			require.False(t, (&backoff.Policy{}).Retryable(err))
-		}
-	})
-}
-
 func TestADoerMayCallFromAnotherGoroutine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		elsewhere := doer(func(ctx context.Context, op func(context.Context) error) error {
@@ -495,46 +476,84 @@ func TestADoerMayCallFromAnotherGoroutine(t *testing.T) {
 	})
 }
 
-// Such a Doer breaks the rules, but the caller's memory stays his own: nothing
-// is written to it after DoValue has returned, and an operation that is under
-// way is waited for.
-func TestADoerThatGivesUpDoesNotLeaveTheOperationBehind(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		timeout := doer(func(ctx context.Context, op func(context.Context) error) error {
-			result := make(chan error, 1)
-			go func() { result <- op(ctx) }()
-			select {
-			case err := <-result:
-				return err
-			case <-time.After(time.Second):
-				return context.DeadlineExceeded
-			}
-		})
-		began := time.Now()
-		value, err := backoff.DoValue(t.Context(), timeout, func(context.Context) (int, error) {
-			time.Sleep(time.Minute)
-			return 7, nil
-		})
-		require.Equal(t, context.DeadlineExceeded, err)
-		require.Equal(t, 7, value)
-		require.Equal(t, time.Minute, time.Since(began))
-	})
-}
-
-func TestACallAfterTheEndIsNotMade(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		late := make(chan error, 1)
-		early := doer(func(ctx context.Context, op func(context.Context) error) error {
-			time.AfterFunc(time.Second, func() { late <- op(ctx) })
-			return errFinal
-		})
-		_, err := backoff.DoValue(t.Context(), early, func(context.Context) (int, error) { panic("called") })
-		require.Equal(t, errFinal, err)
-		require.EqualError(t, <-late, "backoff: operation abandoned")
-	})
-}
-
 // Stack.
+
+// A policy in a Stack reports the end of every call, also of one that a doer
+// around it refused.
+func TestAStackTellsThePolicyInsideOfARefusal(t *testing.T) {
+	open := &backoff.Breaker{Name: "search"}
+	open.Trip()
+	defer open.Reset()
+	refuses := doer(func(context.Context, func(context.Context) error) error {
+		return fmt.Errorf("bulkhead: %w", backoff.ErrBudget)
+	})
+	for _, row := range []struct {
+		name   string
+		around backoff.Doer
+		why    backoff.Reason
+	}{
+		{"a breaker", open, backoff.ReasonOpen},
+		{"a budget of a policy", backoff.Policy{Budget: refuser{}}, backoff.ReasonBudget},
+		{"a doer of the program's own", refuses, backoff.ReasonBudget},
+		{"another stack", backoff.Stack(open), backoff.ReasonOpen},
+	} {
+		policy := backoff.Policy{Name: "search"}
+		events := watch(&policy)
+		err := backoff.Stack(row.around, policy).Do(t.Context(), returning(nil).do)
+		require.Error(t, err, row.name)
+		require.Len(t, *events, 1, row.name)
+		e := (*events)[0]
+		require.Equal(t, []any{backoff.EventGiveUp, "search", 0, row.why, err}, []any{e.Kind, e.Name, e.Attempt, e.Reason, e.Err}, row.name)
+		own := doer(func(ctx context.Context, op func(context.Context) error) error { return op(ctx) })
+		for _, inside := range []backoff.Doer{backoff.Stack(policy), backoff.Stack(own, policy)} {
+			require.Error(t, backoff.Stack(row.around, inside).Do(t.Context(), returning(nil).do))
+		}
+		require.Len(t, *events, 3, "%s, around a stack", row.name)
+	}
+}
+
+// refuser is a budget that grants nothing.
+type refuser struct{ backoff.BudgetDefaults }
+
+func (refuser) Reserve(backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
+	return backoff.Ticket{}, 0, false
+}
+
+// Whoever puts layers around a policy by hand calls Refused.
+func TestRefusedSaysWhyThePolicyNeverRan(t *testing.T) {
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, row := range []struct {
+		ctx  context.Context
+		err  error
+		want backoff.Reason
+	}{
+		{t.Context(), &backoff.OpenError{}, backoff.ReasonOpen},
+		{t.Context(), fmt.Errorf("bulkhead: %w", backoff.ErrBudget), backoff.ReasonBudget},
+		{t.Context(), &backoff.Error{Reason: backoff.ReasonElapsed}, backoff.ReasonElapsed},
+		{t.Context(), (&backoff.Breaker{WindowCalls: 1e6}).Validate(), backoff.ReasonInvalid},
+		{ended, context.Canceled, backoff.ReasonCanceled},
+		{t.Context(), errFinal, backoff.ReasonPermanent},
+	} {
+		policy := backoff.Policy{Name: "search"}
+		events := watch(&policy)
+		policy.Refused(row.ctx, row.err)
+		policy.Refused(row.ctx, nil)
+		require.Len(t, *events, 1)
+		require.Equal(t, row.want, (*events)[0].Reason, "%v", row.err)
+	}
+}
+
+// The end of a call is reported once.
+func TestAStackReportsNoRefusalOfACallThatThePolicyMade(t *testing.T) {
+	policy := backoff.Policy{Name: "search", MaxAttempts: 1}
+	events := watch(&policy)
+	swallows := doer(func(ctx context.Context, op func(context.Context) error) error { return nil })
+	require.Error(t, backoff.Stack(new(backoff.Breaker), policy).Do(t.Context(), returning(errBoom).do))
+	require.Len(t, *events, 1)
+	require.NoError(t, backoff.Stack(swallows, policy).Do(t.Context(), returning(errBoom).do), "a doer with a result of its own refuses nothing")
+	require.Len(t, *events, 1)
+}
 
 func TestAStackNestsInTheOrderGiven(t *testing.T) {
 	var trace []string
@@ -588,7 +607,7 @@ func TestPoliciesInAStackDoNotMultiply(t *testing.T) {
 	})
 }
 
-// Contract row 105: one policy, two operations of different types, no state
+// One policy, two operations of different types, no state
 // between.
 func TestOnePolicyServesOperationsOfAnyType(t *testing.T) {
 	policy := backoff.Policy{}

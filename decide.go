@@ -17,7 +17,7 @@ func (r *Run) fail(err error) (wait time.Duration, again bool) {
 	if r.holds() {
 		r.release(v.result())
 	}
-	if r.cut != nil {
+	if r.interrupted != nil {
 		v.class = ClassUnknown // it is not that of the last error
 	}
 	wait, why := r.decide(&v)
@@ -28,7 +28,7 @@ func (r *Run) fail(err error) (wait time.Duration, again bool) {
 			r.began = clock.Now() // see Error
 		}
 		return wait, true
-	case r.lasting:
+	case r.supervised:
 		r.giveUp(why, v.class, wait)
 	case why == ReasonOpen && r.number == 0 && v.class == ClassPermanent, why == ReasonPermanent && !v.judged: // there is nothing to add
 		r.end(why, v.class, r.last)
@@ -43,7 +43,7 @@ func (r *Run) fail(err error) (wait time.Duration, again bool) {
 // assess judges the error of an attempt, and keeps what the decision and the
 // error of the call need of it.
 func (r *Run) assess(v *verdict, err error) {
-	v.ended, v.lasting = r.ctx.Err(), r.lasting
+	v.ended, v.supervised = r.ctx.Err(), r.supervised
 	v.judge(r.policy.Classify, err)
 	v.readText(r.attempt, err)
 	r.timedOut = r.cancel != nil && r.timeoutEnded(v, err)
@@ -52,17 +52,16 @@ func (r *Run) assess(v *verdict, err error) {
 		v.class = ClassRetryable
 	}
 	r.refused = v.open
-	if v.ended != nil && r.number-r.base > 1 && v.wasCut(err) {
-		r.cut = err
+	if v.ended != nil && r.number-r.base > 1 && v.interruptedByContext(err) {
+		r.interrupted = err
 	} else {
 		r.retryAfter = v.hint.after
 		if v.open == nil || r.number == 1 {
 			r.last = err // after a refusal, the service's last answer stays, if there is one
 		}
 	}
-	v.hint.exact = v.hint.exact && !r.lasting // or a server could make the loop spin
-	if r.cutsHints {
-		v.hint.after = min(v.hint.after, defaultMaxRetryAfter)
+	if r.supervised {
+		v.hint = r.policy.capped(v.hint)
 	}
 	if v.open == nil {
 		r.refusals, r.waitedOpen = 0, 0
@@ -96,42 +95,33 @@ func (r *Run) decide(v *verdict) (time.Duration, Reason) {
 	p := &r.policy
 	if p.ByClass != nil && r.number == 1 {
 		if err := p.checkByClass(); err != nil {
-			r.cut = err
+			r.invalid = err
 			return 0, ReasonInvalid
 		}
 	}
 	switch {
 	case v.ended != nil:
 		return 0, endOf(v.ended)
-	case v.open != nil && !r.lasting && v.class == ClassPermanent:
-		return 0, ReasonOpen
-	case v.open != nil: // the rest is for attempts that were made
-	case v.class == ClassPermanent:
-		return 0, ReasonPermanent
-	case v.class == ClassOverloaded:
-		return 0, ReasonOverloaded
-	case used(r.number-r.base, r.limitAfter(v.class)):
-		return 0, ReasonAttempts
-	case !p.repeatable(r.ctx, v.class):
-		return 0, ReasonNotIdempotent
+	case v.open == nil:
+		r.limit = p.limitsFor(v.class).MaxAttempts
 	}
-	if p.tooLong(v.hint) {
-		return 0, ReasonRetryAfter
+	if why := p.ends(r.ctx, v, r.number-r.base, r.limit); why != ReasonSuccess {
+		return 0, why
 	}
 	var age time.Duration
 	if p.MaxElapsed > 0 {
 		age = r.age() // read once: a wait that is cut to the time left must fit into it
 	}
 	delay, wait := r.wait(v, age)
-	if v.open != nil && p.MaxElapsed <= 0 && p.exceedsRetryAfter(r.waitedOpen) {
+	if v.open != nil && !r.supervised && p.MaxElapsed <= 0 && p.exceedsRetryAfter(r.waitedOpen) {
 		return 0, ReasonOpen
 	}
 	why := ReasonSuccess
 	if wait > 0 || p.MaxElapsed > 0 || r.timedOut {
-		why = r.fits(wait, age)
+		why = r.timeFor(wait, age)
 	}
 	if why == ReasonSuccess && p.Budget != nil {
-		wait, why = r.reserve(r.ask(AttemptRetry, v), wait, age)
+		wait, why = r.reserve(r.ask(r.number+1, v), wait, age)
 	}
 	if why == ReasonSuccess && p.Observer != nil {
 		r.notifyWait(v, delay, wait)
@@ -139,11 +129,26 @@ func (r *Run) decide(v *verdict) (time.Duration, Reason) {
 	return wait, why
 }
 
-// limitAfter returns how many attempts the call may make after a failure of
-// class c, and takes note of it.
-func (r *Run) limitAfter(c Class) int {
-	r.limit = r.policy.after(c).MaxAttempts
-	return r.limit
+// ends returns why a call ends after a failure, whatever the time and the
+// budget, or ReasonSuccess if it goes on.
+func (p *Policy) ends(ctx context.Context, v *verdict, attempts, limit int) Reason {
+	switch {
+	case v.open != nil && !v.supervised && v.class == ClassPermanent:
+		return ReasonOpen
+	case v.open != nil: // the other limits are for attempts that were made
+	case v.class == ClassPermanent:
+		return ReasonPermanent
+	case v.class == ClassOverloaded:
+		return ReasonOverloaded
+	case limitReached(attempts, limit):
+		return ReasonAttempts
+	case !p.repeatable(ctx, v.class):
+		return ReasonNotIdempotent
+	}
+	if p.tooLong(v.hint) {
+		return ReasonRetryAfter
+	}
+	return ReasonSuccess
 }
 
 // wait returns the schedule's delay before the next attempt, and the wait that
@@ -158,8 +163,9 @@ func (r *Run) wait(v *verdict, age time.Duration) (delay, wait time.Duration) {
 	if r.atOnce = v.atOnce; v.atOnce && !inRow && !v.hint.given {
 		return 0, 0
 	}
-	delay = delayOf(p.after(v.class).Schedule, r.retries+1)
-	wait = p.jittered(delay, r.prev)
+	after := p.limitsFor(v.class)
+	delay = delayOf(after.Schedule, r.retries+1)
+	wait = p.jittered(after.Jitter, delay, r.prev)
 	r.retries, r.prev = r.retries+1, wait
 	if wait > 0 {
 		wait = p.prioritized(r.ctx, wait)
@@ -171,9 +177,9 @@ func (r *Run) wait(v *verdict, age time.Duration) (delay, wait time.Duration) {
 	if v.hint.given || p.ShortenLastWait {
 		left = r.left(age)
 	}
-	wait = p.hinted(wait, v.hint, left)
-	if p.ShortenLastWait && p.MaxElapsed > 0 && !p.limitsTime() && left > 0 && v.hint.after <= left {
-		wait = min(wait, left)
+	wait = p.withRetryAfter(wait, v.hint, left)
+	if p.ShortenLastWait && p.MaxElapsed > 0 && !p.limitsTime() && left > 0 {
+		wait = min(wait, max(left, v.hint.after))
 	}
 	return delay, wait
 }
@@ -190,15 +196,15 @@ func (r *Run) waitForCircuit(after time.Duration) (delay, wait time.Duration) {
 		r.refusals = 0
 	} else {
 		delay = max(delay, min(least<<min(r.refusals-1, 12), 30*time.Second))
-		wait = max(least, r.policy.jittered(delay, max(r.prev, r.waitedOpen)))
+		wait = max(least, r.policy.jittered(r.policy.Jitter, delay, max(r.prev, r.waitedOpen)))
 	}
 	r.waitedOpen += wait
 	return delay, wait
 }
 
-// fits reports whether an attempt after wait would start within the time of a
-// call of that age.
-func (r *Run) fits(wait, age time.Duration) Reason {
+// timeFor returns ReasonSuccess if an attempt after wait would start within the
+// time of a call of that age, and otherwise the limit of that time.
+func (r *Run) timeFor(wait, age time.Duration) Reason {
 	p := &r.policy
 	if p.MaxElapsed > 0 {
 		left := p.MaxElapsed - age
@@ -230,23 +236,19 @@ func (r *Run) untilDeadline() time.Duration {
 	return maxDuration
 }
 
-// ask returns what the budget is asked for.
-func (r *Run) ask(kind AttemptKind, v *verdict) Attempt {
+// ask returns what the budget is asked for before the given attempt.
+func (r *Run) ask(number int, v *verdict) Attempt {
 	a := Attempt{
-		Number:      r.number + 1,
-		Kind:        kind,
+		Number:      number,
 		Class:       v.class,
 		Priority:    priorityOf(r.ctx),
 		TimedOut:    v.timedOut,
 		MaxAttempts: r.limit,
 		Now:         clock.Now(),
-		Paced:       kind == AttemptRetry,
+		Paced:       true,
 	}
 	if v.open != nil {
 		a.Class = ClassUnknown
-	}
-	if kind == AttemptFirst || r.number == 0 {
-		a.Number, a.Kind = 1, AttemptFirst
 	}
 	return a
 }
@@ -263,7 +265,7 @@ func (r *Run) reserve(a Attempt, wait, age time.Duration) (time.Duration, Reason
 	if wait = max(wait, longer); wait <= 0 {
 		r.sent = a.Now
 	}
-	why := r.fits(wait, age)
+	why := r.timeFor(wait, age)
 	if why != ReasonSuccess {
 		r.settle(Result{Outcome: OutcomeNotSent})
 	}
@@ -336,5 +338,5 @@ func (r *Run) notify(e *Event) {
 	e.MaxAttempts = r.limit
 	e.Elapsed = r.age()
 	e.Header = headerOf(e.Err)
-	r.policy.Observer.tell(r.ctx, e)
+	r.policy.Observer.Notify(r.ctx, *e)
 }

@@ -34,8 +34,8 @@ const (
 	// ReasonSuccess: the operation returned nil.
 	ReasonSuccess Reason = iota
 	// ReasonPermanent: the error was definitive. Do returns it as the
-	// operation returned it, or marked (see [Policy.Do]), and
-	// [Policy.Supervise] returns it in an Error.
+	// operation returned it, or marked (see [Policy.Do]), and a [Supervisor]
+	// returns it in an Error.
 	ReasonPermanent
 	// ReasonAttempts: as many attempts were made as MaxAttempts or ByClass
 	// allows after the last failure.
@@ -83,26 +83,28 @@ func (r Reason) String() string {
 // of the reason: [ErrExhausted], [ErrBudget], [ErrOpen], or the context's error
 // and cause.
 //
-// If the end of the context cut the last attempt, and one before it had
+// If the end of the context interrupted the last attempt, and one before it had
 // failed, Last is the error of that one, because it says more. By errors.Is
 // and errors.As the Error matches both. An attempt whose error is marked
 // [Permanent] or ClassOverloaded has ended by itself and does not count as
-// cut.
+// interrupted.
 //
 // An Error is permanent to every policy around the one that gave up, except to
-// [Policy.Supervise], so nested loops do not multiply. It says so to the loops
+// a [Supervisor], so nested loops do not multiply. It says so to the loops
 // of other libraries by its methods. If the policy was limited to one attempt,
 // the Error is not permanent: such a policy leaves retrying to others.
 //
-// All this holds if the layers between keep the Error in the tree of theirs, as
-// %w does. If one keeps its text only, a policy knows it where the attempt has
-// a context of its own, because of an attempt timeout or a key that the policy
-// made, and the calls inside were made under that context. Of the calls inside
-// one attempt it remembers the last seven that gave up. If nothing of the Error
-// is left, or no attempt has such a context, the loops multiply.
+// All this holds if the layers between wrap the Error with %w. With %v, which
+// keeps its text only, it holds if the policy around has an attempt timeout or
+// is [Keyed], and for the last seven calls inside an attempt that gave up.
+// Otherwise the loops multiply.
+//
+// An Error that a program makes itself, as a literal, is permanent to every
+// policy around it, as the others are. Its Reason decides which sentinel it
+// matches.
 //
 // Elapsed counts from the start of the call if the policy has a MaxElapsed, an
-// attempt timeout, an Idempotency, or a Budget other than [RetryBudget].
+// attempt timeout, an Idempotency, or a Budget whose GrantsFirst is false.
 // Otherwise the policy reads the clock only once there is something to wait
 // for, because to read it earlier would cost more than the rest of a successful
 // call. Elapsed then leaves out the first attempt, and is 0 if that was the
@@ -115,45 +117,50 @@ type Error struct {
 	Elapsed  time.Duration // since the same moment, or since the first wait (see Error)
 	Reason   Reason        // why the policy gave up
 	Last     error         // the operation's last error; nil if no attempt was made
+	Note     string        // what else the text should say, such as what to change; "" for nothing
 
-	retryAfter time.Duration   // what the server asked for by Last; 0 if it did not
-	open       *OpenError      // the refusal that ended the call
-	ctx        context.Context // of the call, if it ended the call, and nil otherwise
-	cut        error           // of the attempt after Last, which the end of the context cut; what is invalid, for ReasonInvalid
-	early      bool            // the call ended before a wait that would have passed a limit
-	timedOut   bool            // AttemptTimeout ended the last attempt
-	single     bool            // the policy allowed one attempt only, and one was made
-	hedged     bool            // a Hedge gave up
-	class      Class           // of the failure on which the policy gave up, for a Patience
-	repeat     *repeat         // what a Patience must know to repeat the call; nil if nothing
-	waited     string          // for how long a Patience waited for the service; "" if none did
+	retryAfter  time.Duration // what the server asked for by Last; 0 if it did not
+	open        *OpenError    // the refusal that ended the call
+	ended       error         // of the context, if it ended the call
+	cause       error         // of the same context
+	interrupted error         // of the attempt after Last, which the end of the context interrupted
+	invalid     error         // what Validate says
+	early       bool          // the call ended before a wait that would have passed a limit
+	timedOut    bool          // AttemptTimeout ended the last attempt
+	single      bool          // the policy allowed one attempt only, and one was made
+	hedged      bool          // a Hedge gave up
+	class       Class         // of the failure on which the policy gave up, for a Patience
+	repeat      *repeat       // what a Patience must know to repeat the call; nil if nothing
+	waited      string        // for how long a Patience waited for the service; "" if none did
 }
 
-// ending is what the error of a call tells of its attempts.
-type ending struct {
+// outcome is what the error of a call tells of its attempts.
+type outcome struct {
 	_ [0]func() // no ==, which would cost every program a function
 
-	ctx        context.Context // of the call
-	last       error           // of the last attempt that the context did not cut, or of the first
-	cut        error           // of the attempt after that one, or what is invalid
-	refused    *OpenError      // by which a breaker refused an attempt
-	retryAfter time.Duration   // what the server asked for by last
+	ctx         context.Context // of the call
+	last        error           // of the last attempt that the context did not interrupt, or of the first
+	interrupted error           // of the attempt after that one
+	invalid     error           // what Validate says
+	refused     *OpenError      // by which a breaker refused an attempt
+	retryAfter  time.Duration   // what the server asked for by last
 }
 
 // newError returns the Error of a call that made so many attempts and gave up.
-func (e *ending) newError(name string, attempts, maxAttempts int, why Reason) *Error {
+func (o *outcome) newError(name string, attempts, maxAttempts int, why Reason) *Error {
 	gave := &Error{
-		Name:       name,
-		Attempts:   attempts,
-		Reason:     why,
-		Last:       e.last,
-		retryAfter: e.retryAfter,
-		open:       e.refused,
-		cut:        e.cut,
-		single:     maxAttempts == 1 && attempts == 1, // there may have been more, before a failure of another class
+		Name:        name,
+		Attempts:    attempts,
+		Reason:      why,
+		Last:        o.last,
+		retryAfter:  o.retryAfter,
+		open:        o.refused,
+		interrupted: o.interrupted,
+		invalid:     o.invalid,
+		single:      maxAttempts == 1 && attempts == 1, // ByClass may have allowed more
 	}
-	if why == ReasonDeadline || why == ReasonCanceled {
-		gave.ctx = e.ctx
+	if ended := o.ctx.Err(); ended != nil && why == endOf(ended) {
+		gave.ended, gave.cause = ended, context.Cause(o.ctx)
 	}
 	return gave
 }
@@ -168,6 +175,9 @@ func (e *Error) Error() string {
 	what := e.tried() + e.why()
 	if e.timedOut {
 		what += ": attempt timed out"
+	}
+	if e.Note != "" {
+		what += "; " + e.Note
 	}
 	return line(e.Name, what, e.Last)
 }
@@ -190,7 +200,8 @@ func line(name, what string, last error) string {
 
 // lineOf is the text of an error as part of another one.
 func lineOf(err error) string {
-	return strings.ReplaceAll(strings.TrimPrefix(err.Error(), prefix), "\n", "; ")
+	text := strings.ReplaceAll(strings.TrimPrefix(err.Error(), prefix), "\n"+prefix, "; ")
+	return strings.ReplaceAll(text, "\n", "; ")
 }
 
 // tried says how many attempts were made.
@@ -225,8 +236,8 @@ func (e *Error) why() string {
 	case ReasonBudget:
 		return e.limitedBy("budget refused", "Policy.Budget", "Hedge.Budget or MaxExtraLoad")
 	case ReasonInvalid:
-		if e.cut != nil {
-			return ": " + lineOf(e.cut)
+		if e.invalid != nil {
+			return ": " + lineOf(e.invalid)
 		}
 	case ReasonOpen:
 		return ": circuit open"
@@ -248,7 +259,10 @@ func (e *Error) whyEnded() string {
 	text := context.DeadlineExceeded.Error()
 	switch {
 	case e.Reason == ReasonCanceled:
-		text = e.cause()
+		text = context.Canceled.Error()
+		if e.cause != nil {
+			text = lineOf(e.cause)
+		}
 	case e.early:
 		text = "the next wait would pass the deadline"
 	}
@@ -258,16 +272,26 @@ func (e *Error) whyEnded() string {
 	return ": " + text
 }
 
-// cause returns why the context was cancelled.
-func (e *Error) cause() string {
-	if e.ctx == nil {
-		return context.Canceled.Error()
+// ContextError returns the error of the context that ended the call, for ==:
+// context.Canceled or context.DeadlineExceeded, also where the call ended early
+// because its next wait would have passed the deadline. It is nil if the call
+// ended for another reason.
+func (e *Error) ContextError() error {
+	switch {
+	case e == nil:
+		return nil
+	case e.ended != nil:
+		return e.ended
+	case e.Reason == ReasonCanceled:
+		return context.Canceled
+	case e.Reason == ReasonDeadline:
+		return context.DeadlineExceeded
 	}
-	return lineOf(context.Cause(e.ctx))
+	return nil
 }
 
 // Unwrap returns the errors of the reason, the operation's last error, and that
-// of the attempt which the end of the context cut.
+// of the attempt which the end of the context interrupted.
 func (e *Error) Unwrap() []error {
 	if e == nil {
 		return nil
@@ -277,8 +301,8 @@ func (e *Error) Unwrap() []error {
 	if e.timedOut {
 		timeout = ErrAttemptTimeout
 	}
-	all := make([]error, 0, 5)
-	for _, err := range [...]error{reason, cause, timeout, e.Last, e.cut} {
+	all := make([]error, 0, 6)
+	for _, err := range [...]error{reason, cause, timeout, e.Last, e.interrupted, e.invalid} {
 		if err != nil {
 			all = append(all, err)
 		}
@@ -299,45 +323,45 @@ func (e *Error) reasonErrors() (reason, cause error) {
 		}
 		return ErrOpen, cause
 	case ReasonDeadline, ReasonCanceled:
-		return e.contextErrors()
+		if e.cause != e.ContextError() {
+			cause = e.cause
+		}
+		return e.ContextError(), cause
 	}
 	return nil, nil
-}
-
-// contextErrors returns the context's error and, if it differs, its cause. The
-// context is asked here, and not when the call ends, because Cause takes a lock
-// for which thousands of calls that are cancelled together would queue.
-func (e *Error) contextErrors() (err, cause error) {
-	switch {
-	case e.ctx == nil && e.Reason == ReasonCanceled: // not made by this package
-		return context.Canceled, nil
-	case e.ctx == nil, e.early, e.ctx.Err() == nil: // before the deadline, whatever became of ctx since
-		return context.DeadlineExceeded, nil
-	}
-	err, cause = e.ctx.Err(), context.Cause(e.ctx)
-	if cause == err {
-		cause = nil
-	}
-	return err, cause
 }
 
 // RetryAfter returns how long the server asked to wait when it failed with Last,
 // or, where a [Breaker] refused the next attempt, for how long it refuses calls.
 // It is 0 if that is not known.
 func (e *Error) RetryAfter() time.Duration {
-	if e == nil {
+	switch {
+	case e == nil:
 		return 0
+	case e.retryAfter == 0 && e.Last != nil: // made as a literal, perhaps
+		return judge(nil, e.Last).hint.after
 	}
 	return e.retryAfter
 }
 
-// final reports whether the loops around this one must not retry.
-func (e *Error) final() bool { return e == nil || !e.single || e.Reason != ReasonAttempts }
+// Final returns a copy of e that is permanent to every policy around the one that
+// gave up, also if that policy was limited to one attempt.
+func (e *Error) Final() *Error {
+	if e == nil {
+		return nil
+	}
+	final := *e
+	final.single = false
+	return &final
+}
+
+// isFinal reports whether the loops around this one must not retry.
+func (e *Error) isFinal() bool { return e == nil || !e.single || e.Reason != ReasonAttempts }
 
 // RetryableError reports whether a loop of another library may retry; the AWS
 // SDK asks for it. It is true only if the policy was limited to one attempt
 // and made one.
-func (e *Error) RetryableError() bool { return !e.final() }
+func (e *Error) RetryableError() bool { return !e.isFinal() }
 
 // NonRetriable says to the loops of the Azure SDK not to retry.
 func (e *Error) NonRetriable() {}
@@ -346,10 +370,10 @@ func (e *Error) NonRetriable() {}
 // matches ErrOpen, and nothing else: the failure that opened the circuit
 // happened to another call. It is in Last and in the text.
 //
-// It is permanent to every policy of this package, except to one under
-// [Policy.Supervise], and its methods say so to the loops of other libraries.
+// It is permanent to every policy of this package, except to a
+// [Supervisor], and its methods say so to the loops of other libraries.
 // To wait for the service instead, put a [Patience] around all layers. An
-// operation inside a policy can also return WithClass(err, ClassRetryable). Then
+// operation inside a policy can also return OfClass(err, ClassRetryable). Then
 // the policy waits until the circuit may be tried again, which is no attempt and
 // costs the budget nothing. If the breaker cannot say when that is, the policy
 // asks again and again, after waits that grow. From one attempt to the next it
@@ -357,9 +381,9 @@ func (e *Error) NonRetriable() {}
 type OpenError struct {
 	_ [0]func() // no unkeyed literals, no ==
 
-	Name  string // of the breaker
-	State State  // of the circuit; closed: it admits calls again, but not all yet
-	Last  error  // the failure that opened the circuit; nil if Trip or Force did
+	Name  string       // of the breaker
+	State BreakerState // of the circuit; closed: it admits calls again, but not all yet
+	Last  error        // the failure that opened the circuit; nil if Trip or Force did
 
 	until time.Time
 }
@@ -370,7 +394,7 @@ func (e *OpenError) Error() string {
 	if e == nil {
 		return nilError
 	}
-	state := [...]string{"circuit recovering", "circuit open", "circuit half-open"}[min(e.State, StateHalfOpen)]
+	state := [...]string{"circuit recovering", "circuit open", "circuit half-open"}[min(e.State, BreakerHalfOpen)]
 	return line(e.Name, state, Cause(e.Last))
 }
 

@@ -19,7 +19,7 @@ import (
 	"github.com/gobackoff/backoff"
 )
 
-// Contract rows 10 and 128: one line, that reads well, for every way to end.
+// One line, that reads well, for every way to end.
 func TestEveryEndReadsWell(t *testing.T) {
 	const minute = time.Minute
 	hour := backoff.RetryAfter(errBoom, time.Hour)
@@ -44,8 +44,8 @@ func TestEveryEndReadsWell(t *testing.T) {
 		{"backoff: fetch: not started: budget refused (Policy.Budget)", backoff.Policy{Budget: refusing(1)}, nil, nil},
 		{"backoff: fetch: gave up after 1 attempt: budget refused (Policy.Budget): boom", backoff.Policy{Budget: refusing(2)}, nil, errBoom},
 		{"backoff: fetch: gave up after 1 attempt: not idempotent (Policy.Idempotency): boom", backoff.Policy{Idempotency: backoff.NonIdempotent}, nil, errBoom},
-		{"backoff: fetch: gave up after 1 attempt: the server says not to retry: boom", backoff.Policy{}, nil, backoff.WithClass(errBoom, backoff.ClassOverloaded)},
-		{"backoff: fetch: gave up after 1 attempt: the server says not to retry: boom", backoff.Policy{}, nil, backoff.Pushback(errBoom, -1)},
+		{"backoff: fetch: gave up after 1 attempt: the server says not to retry: boom", backoff.Policy{}, nil, backoff.OfClass(errBoom, backoff.ClassOverloaded)},
+		{"backoff: fetch: gave up after 1 attempt: the server says not to retry: boom", backoff.Policy{}, nil, backoff.RetryExactlyAfter(errBoom, -1)},
 		{"backoff: Policy.Schedule is an empty Sequence, want at least one delay", backoff.Policy{Schedule: backoff.Sequence()}, nil, nil},
 	} {
 		synctest.Test(t, func(t *testing.T) {
@@ -168,7 +168,8 @@ func TestAnEndMatchesItsReasonAndNoOther(t *testing.T) {
 	for _, end := range endings() {
 		synctest.Test(t, func(t *testing.T) {
 			err := end.call(t, steady(time.Minute))
-			if e, ok := errors.AsType[*backoff.Error](err); ok && e.Attempts == 0 {
+			var e *backoff.Error
+			if errors.As(err, &e) && e.Attempts == 0 {
 				return // refused before it could say anything
 			}
 			if errors.Is(err, errFinal) {
@@ -187,14 +188,15 @@ func TestAnEndMatchesItsReasonAndNoOther(t *testing.T) {
 	require.Equal(t, len(want), seen)
 }
 
-// Contract row 30: the tree of the last error stays whole, for Is and As alike.
+// The tree of the last error stays whole, for Is and As alike.
 func TestTheLastErrorIsReachedWithItsWholeTree(t *testing.T) {
 	last := fmt.Errorf("get: %w", errors.Join(statusError(503), io.ErrUnexpectedEOF))
-	for _, result := range []error{last, backoff.Permanent(last), backoff.RetryAfter(last, time.Hour), backoff.WithClass(last, backoff.ClassOverloaded)} {
+	for _, result := range []error{last, backoff.Permanent(last), backoff.RetryAfter(last, time.Hour), backoff.OfClass(last, backoff.ClassOverloaded)} {
 		err := (&backoff.Policy{Schedule: backoff.Constant(0)}).Do(t.Context(), returning(result).do)
 		require.ErrorIs(t, err, io.ErrUnexpectedEOF)
 		require.ErrorIs(t, err, last)
-		got, ok := errors.AsType[statusError](err)
+		var got statusError
+		ok := errors.As(err, &got)
 		require.True(t, ok)
 		require.Equal(t, statusError(503), got)
 		require.Contains(t, strings.ReplaceAll(err.Error(), "\n", "; "), strings.ReplaceAll(last.Error(), "\n", "; "))
@@ -216,7 +218,7 @@ func TestAPermanentErrorComesBackAsItIs(t *testing.T) {
 		require.ErrorIs(t, err, result)
 		require.ErrorIs(t, err, cause)
 		require.Equal(t, errors.Is(result, io.ErrClosedPipe), errors.Is(err, io.ErrClosedPipe), "the sibling")
-		_, ok := errors.AsType[*backoff.Error](err)
+		ok := errors.As(err, new(*backoff.Error))
 		require.False(t, ok)
 		require.False(t, policy.Retryable(err), "and is permanent to a policy around")
 	}
@@ -278,7 +280,6 @@ func TestWhatBothClassifiersRefuseComesBackAsTheOperationReturnedIt(t *testing.T
 	}
 }
 
-// Contract rows 37 and 38, in one process.
 func TestLayersCallAsOftenAsTheInnermostAllows(t *testing.T) {
 	layers := func(inner backoff.Policy, between func(error) error) int {
 		calls := 0
@@ -295,13 +296,13 @@ func TestLayersCallAsOftenAsTheInnermostAllows(t *testing.T) {
 	require.Equal(t, 3, layers(three, func(err error) error { return err }))
 	require.Equal(t, 3, layers(three, func(err error) error { return fmt.Errorf("layer: %w", err) }))
 	require.Equal(t, 3, layers(three, func(err error) error { return errors.Join(err, io.EOF) }))
-	require.Equal(t, 27, layers(three, func(err error) error { return backoff.WithClass(err, backoff.ClassRetryable) }), "opted out, at every layer")
+	require.Equal(t, 27, layers(three, func(err error) error { return backoff.OfClass(err, backoff.ClassRetryable) }), "opted out, at every layer")
 }
 
 // A policy that makes one attempt has retried nothing, so the layer above may.
 func TestASingleAttemptPolicyLeavesRetryingToOthers(t *testing.T) {
 	for name, inner := range map[string]*backoff.Policy{
-		"one attempt": {MaxAttempts: 1}, "of any kind": {Idempotency: backoff.AlwaysRetry, MaxAttempts: 1},
+		"one attempt": {MaxAttempts: 1}, "of any kind": {Idempotency: backoff.Idempotent, MaxAttempts: 1},
 	} {
 		outer := backoff.Policy{MaxAttempts: 3, Schedule: backoff.Constant(0)}
 		op := returning(errBoom)
@@ -314,7 +315,7 @@ func TestASingleAttemptPolicyLeavesRetryingToOthers(t *testing.T) {
 		require.Error(t, outer.Wrap(inner.Wrap(op.do))(t.Context()))
 		require.Len(t, op.at, 1, "%s: what is permanent stays so", name)
 
-		op = returning(backoff.WithClass(errBoom, backoff.ClassOverloaded))
+		op = returning(backoff.OfClass(errBoom, backoff.ClassOverloaded))
 		require.Error(t, outer.Wrap(inner.Wrap(op.do))(t.Context()))
 		require.Len(t, op.at, 1, "%s: so does what the server forbids", name)
 	}
@@ -325,7 +326,7 @@ func TestASingleAttemptPolicyIsTransparentToRetryAfterAndClass(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inner, outer := backoff.Policy{MaxAttempts: 1}, steady(time.Second)
 		outer.Idempotency = backoff.NonIdempotent
-		op := returning(backoff.Pushback(backoff.WithClass(errBoom, backoff.ClassNotSent), time.Minute), nil)
+		op := returning(backoff.RetryExactlyAfter(backoff.OfClass(errBoom, backoff.ClassNotSent), time.Minute), nil)
 		require.NoError(t, outer.Wrap(inner.Wrap(op.do))(t.Context()))
 		require.Equal(t, msec(0, 60_000), op.at)
 	})
@@ -339,7 +340,7 @@ func TestAnErrorSpeaksToTheLoopsOfOthers(t *testing.T) {
 
 	single := backoff.Policy{MaxAttempts: 1}
 	require.True(t, gaveUp(t, single.Do(t.Context(), returning(errBoom).do)).RetryableError())
-	overloaded := backoff.WithClass(errBoom, backoff.ClassOverloaded)
+	overloaded := backoff.OfClass(errBoom, backoff.ClassOverloaded)
 	require.False(t, gaveUp(t, single.Do(t.Context(), returning(overloaded).do)).RetryableError())
 }
 
@@ -447,14 +448,14 @@ func TestCauseIsTheOperationsOwnError(t *testing.T) {
 	defer cancel()
 	soon, cancel := context.WithTimeout(t.Context(), time.Hour)
 	defer cancel()
-	early := backoff.Policy{Budget: slow(2 * time.Hour)}.Do(soon, returning(nil).do)
+	early := backoff.Policy{Budget: slow{wait: 2 * time.Hour}}.Do(soon, returning(nil).do)
 	for _, c := range []struct{ err, want error }{
 		{nil, nil},
 		{errBoom, errBoom},
 		{call(t.Context(), errBoom), errBoom},
 		{call(t.Context(), backoff.Permanent(errFinal)), errFinal},
 		{call(t.Context(), wrapped), wrapped},
-		{backoff.RetryAfter(backoff.WithClass(errBoom, backoff.ClassThrottled), time.Hour), errBoom},
+		{backoff.RetryAfter(backoff.OfClass(errBoom, backoff.ClassThrottled), time.Hour), errBoom},
 		{call(t.Context(), call(t.Context(), errBoom)), errBoom},
 		{call(ended, errBoom), context.Canceled},
 		{call(past, errBoom), context.DeadlineExceeded},
@@ -496,7 +497,7 @@ func TestTheLastErrorFromWhileTheContextLivedIsKeptAndShown(t *testing.T) {
 				require.Equal(t, time.Second, e.RetryAfter(), "which Last said, by %s", way)
 				require.ErrorIs(t, err, errQuota, way)
 				require.ErrorIs(t, err, ctx.Err(), way)
-				_, ok := errors.AsType[*net.OpError](err)
+				ok := errors.As(err, new(*net.OpError))
 				require.True(t, ok, "nothing is lost, by %s", way)
 				last := events[len(events)-1]
 				require.Equal(t, errQuota, last.Err, way)
@@ -511,12 +512,12 @@ func TestAnAnswerThatComesAsTheContextEndsIsTheLastError(t *testing.T) {
 	declined := backoff.Permanent(errors.New("declined"))
 	for name, row := range map[string]struct{ answer, last error }{
 		"marked as final":         {declined, declined},
-		"do not retry":            {backoff.Pushback(errFinal, -1), backoff.Pushback(errFinal, -1)},
+		"do not retry":            {backoff.RetryExactlyAfter(errFinal, -1), backoff.RetryExactlyAfter(errFinal, -1)},
 		"a marked end":            {backoff.Permanent(context.Canceled), errBoom},
 		"an end":                  {context.Canceled, errBoom},
 		"what a loop gave up on":  {&backoff.Error{Reason: backoff.ReasonBudget, Last: errFinal}, errBoom},
 		"what a breaker refused":  {&backoff.OpenError{}, errBoom},
-		"a failure that may pass": {backoff.WithClass(errFinal, backoff.ClassRetryable), errBoom},
+		"a failure that may pass": {backoff.OfClass(errFinal, backoff.ClassRetryable), errBoom},
 	} {
 		for way, call := range waysToFail {
 			ctx, cancel := context.WithCancel(t.Context())
@@ -590,7 +591,8 @@ func TestAnErrorFromBeforeTheLastProgressIsNotTheLast(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
 		r := steady(time.Second).Start(ctx)
-		for n := range r.Attempts() {
+		for range r.Attempts() {
+			n := r.Attempt()
 			if n == 1 {
 				r.Fail(errBoom)
 				continue
@@ -612,7 +614,7 @@ func TestAHedgeKeepsTheLastErrorFromWhileTheContextLived(t *testing.T) {
 		hedge := backoff.Hedge{Delay: time.Second, Observer: func(_ context.Context, e backoff.Event) { end = e }}
 		_, err := backoff.HedgeValue(ctx, &hedge, func(ctx context.Context) (int, error) {
 			if backoff.HedgeNumber(ctx) == 0 {
-				return 0, backoff.WithClass(errBoom, backoff.ClassNotSent)
+				return 0, backoff.OfClass(errBoom, backoff.ClassNotSent)
 			}
 			<-ctx.Done()
 			return 0, io.ErrUnexpectedEOF
@@ -640,5 +642,60 @@ func TestGuardsAroundOneAnotherSayTheirPrefixOnce(t *testing.T) {
 	require.EqualError(t, policy.Do(t.Context(), breaker().Wrap(fail)), "backoff: orders: gave up after 1 attempt: circuit open: status 503")
 	require.EqualError(t, policy.Do(t.Context(), once.Wrap(fail)), "backoff: orders: gave up after 4 attempts: once: gave up after 1 attempt: status 503")
 	require.EqualError(t, policy.Do(t.Context(), returning(backoff.RetryAfter(backoff.ErrBudget, 0)).do), "backoff: orders: gave up after 4 attempts: budget refused")
-	require.EqualError(t, &backoff.OpenError{Name: "orders", State: backoff.StateOpen, Last: errors.Join(errBoom, io.EOF)}, "backoff: orders: circuit open: boom; EOF")
+	require.EqualError(t, &backoff.OpenError{Name: "orders", State: backoff.BreakerOpen, Last: errors.Join(errBoom, io.EOF)}, "backoff: orders: circuit open: boom; EOF")
+}
+
+// An Error may be looked at long after its call, and outside of the bubble of a
+// test that it comes from.
+func TestAnErrorOutlivesTheBubbleOfItsContext(t *testing.T) {
+	var err error
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, errFinal)
+		defer cancel()
+		err = backoff.Policy{MaxAttempts: -1}.Do(ctx, func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
+	})
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.ErrorIs(t, err, errFinal)
+	require.ErrorContains(t, err, "deadline")
+}
+
+func TestContextErrorIsTheErrorOfTheContextThatEndedTheCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cancelled, cancel := context.WithCancel(t.Context())
+		cancel()
+		soon, stop := context.WithTimeout(t.Context(), time.Second)
+		defer stop()
+		for _, row := range []struct {
+			ctx    context.Context
+			policy *backoff.Policy
+			want   error
+		}{
+			{cancelled, &backoff.Policy{}, context.Canceled},
+			{soon, steady(time.Minute), context.DeadlineExceeded}, // before it: the next wait would pass it
+			{t.Context(), steady(0), nil},
+		} {
+			var gave *backoff.Error
+			require.ErrorAs(t, row.policy.Do(row.ctx, returning(errBoom, errBoom, errBoom, errBoom).do), &gave)
+			require.True(t, gave.ContextError() == row.want, gave.Error())
+		}
+	})
+	require.NoError(t, (*backoff.Error)(nil).ContextError())
+	require.Equal(t, context.Canceled, (&backoff.Error{Reason: backoff.ReasonCanceled}).ContextError())
+}
+
+func TestANoteIsPartOfTheTextAndOfNothingElse(t *testing.T) {
+	err := &backoff.Error{Name: "search", Attempts: 1, Reason: backoff.ReasonAttempts, Last: errBoom, Note: "retries are switched off"}
+	require.EqualError(t, err, "backoff: search: gave up after 1 attempt; retries are switched off: boom")
+	require.False(t, backoff.Policy{}.Retryable(err), "an Error made by hand is permanent")
+}
+
+func TestAFinalErrorIsPermanentAndOtherwiseTheSame(t *testing.T) {
+	var gave *backoff.Error
+	require.ErrorAs(t, backoff.Policy{MaxAttempts: 1}.Do(t.Context(), returning(backoff.RetryAfter(errBoom, time.Minute)).do), &gave)
+	final := gave.Final()
+	require.True(t, backoff.Policy{}.Retryable(gave))
+	require.False(t, backoff.Policy{}.Retryable(final))
+	require.Equal(t, gave.Error(), final.Error())
+	require.Equal(t, time.Minute, final.RetryAfter())
+	require.Nil(t, (*backoff.Error)(nil).Final())
 }

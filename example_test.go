@@ -75,11 +75,11 @@ func ExampleClassLimits() {
 		},
 		Jitter: backoff.NoJitter, // for the example
 	}
-	busy := backoff.WithClass(errors.New("too many requests"), backoff.ClassThrottled)
-	fmt.Println(policy.Decide(2, io.ErrUnexpectedEOF))
-	fmt.Println(policy.Decide(2, busy)) // the second retry of the call, whatever the first one was for
-	fmt.Println(policy.Decide(5, io.ErrUnexpectedEOF))
-	fmt.Println(policy.Decide(5, busy))
+	busy := backoff.OfClass(errors.New("too many requests"), backoff.ClassThrottled)
+	show(policy.Decide(2, io.ErrUnexpectedEOF))
+	show(policy.Decide(2, busy)) // the second retry of the call, whatever the first one was for
+	show(policy.Decide(5, io.ErrUnexpectedEOF))
+	show(policy.Decide(5, busy))
 	// Output:
 	// 100ms true
 	// 2s true
@@ -156,15 +156,19 @@ func ExamplePolicy_Retryable() {
 	// Output: true false false
 }
 
-func ExamplePolicy_Decide() {
+// show prints what a policy decides.
+func show(d backoff.Decision) { fmt.Println(d.Wait, d.Again) }
+
+func ExampleDecision() {
 	policy := backoff.Policy{MaxAttempts: 3, Rand: func() float64 { return 0.5 }}
 	for retry := 1; retry <= 3; retry++ {
-		fmt.Println(policy.Decide(retry, io.ErrUnexpectedEOF))
+		d := policy.Decide(retry, io.ErrUnexpectedEOF)
+		fmt.Println(d.Again, d.Wait, d.Class, d.Reason)
 	}
 	// Output:
-	// 50ms true
-	// 100ms true
-	// 0s false
+	// true 50ms retryable success
+	// true 100ms retryable success
+	// false 0s retryable attempts
 }
 
 func ExamplePolicy_Validate() {
@@ -178,8 +182,9 @@ func ExamplePolicy_Start() {
 	op := flaky(2)
 
 	r := policy.Start(context.Background())
-	for n := range r.Attempts() {
-		if err := op(r.Context()); err != nil {
+	for ctx := range r.Attempts() {
+		n := r.Attempt()
+		if err := op(ctx); err != nil {
 			r.Fail(err)
 			continue
 		}
@@ -426,13 +431,13 @@ func ExamplePermanent() {
 
 // What an inner policy gave up on is final to the outer one, unless somebody
 // says otherwise. Mind that attempts multiply then.
-func ExampleWithClass() {
+func ExampleOfClass() {
 	inner := backoff.Policy{Schedule: quick, MaxAttempts: 3}
 	outer := backoff.Policy{Schedule: quick, MaxAttempts: 2}
 	attempts := 0
 	_ = outer.Do(context.Background(), func(ctx context.Context) error {
 		err := inner.Do(ctx, func(context.Context) error { attempts++; return io.ErrUnexpectedEOF })
-		return backoff.WithClass(err, backoff.ClassRetryable)
+		return backoff.OfClass(err, backoff.ClassRetryable)
 	})
 	fmt.Println(attempts)
 	// Output: 6
@@ -459,7 +464,8 @@ func ExampleReason() {
 	err := policy.Do(context.Background(), func(context.Context) error {
 		return backoff.RetryAfter(errors.New("maintenance"), time.Hour)
 	})
-	if gaveUp, ok := errors.AsType[*backoff.Error](err); ok && gaveUp.Reason == backoff.ReasonRetryAfter {
+	var gaveUp *backoff.Error
+	if errors.As(err, &gaveUp) && gaveUp.Reason == backoff.ReasonRetryAfter {
 		fmt.Println("come back in", gaveUp.RetryAfter())
 	}
 	// Output: come back in 1h0m0s
@@ -469,7 +475,7 @@ func ExampleReason() {
 func ExampleRetryAfter() {
 	policy := backoff.Policy{Rand: func() float64 { return 0.5 }}
 	err := backoff.RetryAfter(errors.New("429 Too Many Requests"), 20*time.Second)
-	fmt.Println(policy.Decide(1, err))
+	show(policy.Decide(1, err))
 	// Output: 21s true
 }
 
@@ -483,11 +489,11 @@ func ExampleRetryAfterOf() {
 }
 
 // gRPC's form of a hint is exact, and may forbid the retry.
-func ExamplePushback() {
+func ExampleRetryExactlyAfter() {
 	policy := backoff.Policy{}
 	for _, pushback := range []time.Duration{250 * time.Millisecond, -1} {
 		err := errors.New("unavailable")
-		fmt.Println(policy.Decide(1, backoff.Pushback(err, pushback)))
+		show(policy.Decide(1, backoff.RetryExactlyAfter(err, pushback)))
 	}
 	// Output:
 	// 250ms true
@@ -663,18 +669,20 @@ func ExampleDoValue() {
 }
 
 // allowance is a Budget in its simplest form: so many retries, and no more.
-type allowance struct{ left atomic.Int64 }
+type allowance struct {
+	backoff.BudgetDefaults
+
+	left atomic.Int64
+}
 
 func (b *allowance) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
-	if a.Kind == backoff.AttemptFirst {
+	if a.First() {
 		return backoff.Ticket{}, 0, true
 	}
 	return backoff.Ticket{}, 0, b.left.Add(-1) >= 0
 }
 
-func (b *allowance) Done(backoff.Ticket, backoff.Result) {}
-
-func ExampleBudget() {
+func ExampleBudgetDefaults() {
 	budget := &allowance{}
 	budget.left.Store(4)
 	policy := backoff.Policy{Schedule: quick, Budget: budget}
@@ -689,9 +697,31 @@ func ExampleBudget() {
 	// 1 true
 }
 
+// loud is a wrapper: it prints refusals, and is otherwise the budget in it.
+type loud struct{ backoff.Budget }
+
+func (b loud) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
+	t, wait, ok := b.Budget.Reserve(a)
+	if !ok {
+		fmt.Println("refused attempt", a.Number)
+	}
+	return t, wait, ok
+}
+
+func ExampleBudget() {
+	policy := backoff.Policy{Schedule: quick, Budget: loud{&allowance{}}}
+	err := policy.Do(context.Background(), flaky(1))
+	fmt.Println(errors.Is(err, backoff.ErrBudget))
+	// Output:
+	// refused attempt 2
+	// true
+}
+
 // inFlight is a Budget that lets only so many attempts run at a time, and
 // prints what it is told.
 type inFlight struct {
+	backoff.BudgetDefaults
+
 	limit, running int // single goroutine: otherwise guarded by a lock
 	issued         uint64
 }
@@ -703,12 +733,12 @@ func (b *inFlight) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bo
 	b.running++
 	b.issued++
 	fmt.Println("attempt", a.Number, "after", a.Class)
-	return backoff.NewTicket(b.issued), 0, true
+	return backoff.Ticket{Word: b.issued}, 0, true
 }
 
 func (b *inFlight) Done(t backoff.Ticket, r backoff.Result) {
 	b.running--
-	fmt.Println("ticket", t.Word(), "success:", r.Outcome == backoff.OutcomeSuccess)
+	fmt.Println("ticket", t.Word, "success:", r.Outcome == backoff.OutcomeSuccess)
 }
 
 func ExampleAttempt() {
@@ -740,25 +770,33 @@ func ExampleTicket() {
 }
 
 // verdicts counts outcomes.
-type verdicts map[backoff.Outcome]int
+type verdicts struct {
+	backoff.BudgetDefaults
+
+	of map[backoff.Outcome]int
+}
 
 func (verdicts) Reserve(backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
 	return backoff.Ticket{}, 0, true
 }
-func (v verdicts) Done(_ backoff.Ticket, r backoff.Result) { v[r.Outcome]++ }
+func (v verdicts) Done(_ backoff.Ticket, r backoff.Result) { v.of[r.Outcome]++ }
 
 func ExampleOutcome() {
-	v := verdicts{}
+	v := verdicts{of: make(map[backoff.Outcome]int)}
 	policy := backoff.Policy{Schedule: quick, Budget: v}
 	_ = policy.Do(context.Background(), flaky(2))
 	_ = policy.Do(context.Background(), func(context.Context) error { return backoff.Permanent(io.EOF) })
-	fmt.Println(v[backoff.OutcomeSuccess], v[backoff.OutcomeTransient], v[backoff.OutcomeDefinitive])
+	fmt.Println(v.of[backoff.OutcomeSuccess], v.of[backoff.OutcomeTransient], v.of[backoff.OutcomeDefinitive])
 	// Output: 1 2 1
 }
 
 // A holdOff is a budget that grants no retry before the time a server asked
 // for.
-type holdOff struct{ until time.Time }
+type holdOff struct {
+	backoff.BudgetDefaults
+
+	until time.Time
+}
 
 func (h *holdOff) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
 	return backoff.Ticket{}, h.until.Sub(a.Time()), true
@@ -772,7 +810,7 @@ func (h *holdOff) Done(_ backoff.Ticket, r backoff.Result) {
 
 func ExampleResult() {
 	budget := &holdOff{}
-	throttled := backoff.RetryAfter(backoff.WithClass(errors.New("busy"), backoff.ClassThrottled), 20*time.Millisecond)
+	throttled := backoff.RetryAfter(backoff.OfClass(errors.New("busy"), backoff.ClassThrottled), 20*time.Millisecond)
 	_ = backoff.Policy{MaxAttempts: 1, Budget: budget}.Do(context.Background(), func(context.Context) error { return throttled })
 
 	_, wait, _ := budget.Reserve(backoff.Attempt{Number: 1})
@@ -790,10 +828,10 @@ func ExampleCause() {
 	// true
 }
 
-func ExampleAttemptKind() {
+func ExampleAttempt_hedge() {
 	budget := &allowance{} // none left: first attempts only
-	for _, kind := range []backoff.AttemptKind{backoff.AttemptFirst, backoff.AttemptRetry, backoff.AttemptHedge} {
-		_, _, ok := budget.Reserve(backoff.Attempt{Kind: kind})
+	for _, a := range []backoff.Attempt{{Number: 1}, {Number: 2}, {Number: 2, Hedge: true}} {
+		_, _, ok := budget.Reserve(a)
 		fmt.Print(ok, " ")
 	}
 	// Output: true false false
@@ -892,10 +930,14 @@ func rpcCode(err error) string {
 // A maintenanceWindow is a budget of the user's own. Attempts may be made while
 // it is open. It must know that when they are made, not when the sleep before
 // them begins.
-type maintenanceWindow struct{ open bool }
+type maintenanceWindow struct {
+	backoff.BudgetDefaults
+
+	open bool
+}
 
 func (w *maintenanceWindow) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
-	return backoff.Ticket{}, 0, a.Kind == backoff.AttemptRetry || w.open
+	return backoff.Ticket{}, 0, !a.First() || w.open
 }
 
 func (w *maintenanceWindow) Confirm(backoff.Ticket) bool { return w.open }
@@ -1033,15 +1075,15 @@ func ExampleBreakers() {
 // processes instead.
 type maintenance map[string]time.Duration
 
-func (m maintenance) Consult(_ context.Context, name string, _ func()) backoff.Transition {
+func (m maintenance) Consult(_ context.Context, name string, _ func()) backoff.BreakerTransition {
 	if d := m[name]; d > 0 {
-		return backoff.Transition{To: backoff.StateOpen, RetryAfter: d, Err: errors.New("maintenance")}
+		return backoff.BreakerTransition{To: backoff.BreakerOpen, RetryAfter: d, Err: errors.New("maintenance")}
 	}
-	return backoff.Transition{}
+	return backoff.BreakerTransition{}
 }
 
-func (maintenance) Probe(context.Context, string, time.Duration) backoff.Transition {
-	return backoff.Transition{}
+func (maintenance) Probe(context.Context, string, time.Duration) backoff.BreakerTransition {
+	return backoff.BreakerTransition{}
 }
 
 func (maintenance) Opened(string, time.Duration, int) {}
@@ -1082,7 +1124,7 @@ func ExampleBreakerStats() {
 	// Output: open 1 true
 }
 
-func ExampleState() {
+func ExampleBreakerState() {
 	breaker := new(backoff.Breaker)
 	before := breaker.State()
 	breaker.Trip()
@@ -1090,7 +1132,7 @@ func ExampleState() {
 	// Output: closed open
 }
 
-func ExampleMode() {
+func ExampleBreakerMode() {
 	breaker := new(backoff.Breaker)
 	breaker.Force(backoff.ModeForcedOpen) // a switch for maintenance
 	err := breaker.Do(context.Background(), func(context.Context) error { return nil })
@@ -1098,7 +1140,7 @@ func ExampleMode() {
 	// Output: forced open true
 }
 
-func ExampleTransition() {
+func ExampleBreakerTransition() {
 	breaker := &backoff.Breaker{Name: "search", Observer: func(_ context.Context, e backoff.Event) {
 		if t := e.Transition; t != nil {
 			fmt.Println(e.Name, t.From, t.To, t.Trigger)
@@ -1111,19 +1153,13 @@ func ExampleTransition() {
 	// search open closed manual
 }
 
-// A breaker that an operator opened is not one that found a service to be down.
-func ExampleTrigger() {
-	alarming := func(why backoff.Trigger) bool { return why != backoff.TriggerManual && why != backoff.TriggerTime }
-	fmt.Println(alarming(backoff.TriggerRate), alarming(backoff.TriggerManual))
-	// Output: true false
-}
-
 func ExampleOpenError() {
 	breaker := &backoff.Breaker{Name: "search", OpenFor: backoff.Constant(time.Minute), ConsecutiveFailures: 1, ConsecutiveSpan: -1}
 	_ = breaker.Do(context.Background(), func(context.Context) error { return errDown })
 
 	err := breaker.Do(context.Background(), func(context.Context) error { return nil })
-	if open, ok := errors.AsType[*backoff.OpenError](err); ok {
+	var open *backoff.OpenError
+	if errors.As(err, &open) {
 		fmt.Println(open.Name, open.State, open.Last, open.RetryAfter() > 30*time.Second)
 	}
 	// Output: search open down true

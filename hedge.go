@@ -129,13 +129,14 @@ func (h *Hedge) Stats() HedgeStats {
 // Validate says what is wrong with the hedge, naming the field and its value,
 // or returns nil. HedgeValue calls it by itself.
 func (h *Hedge) Validate() error {
+	var share, idempotency error
 	if !(h.MaxExtraLoad <= 1) {
-		return invalid("Hedge.MaxExtraLoad", "is "+strconv.FormatFloat(h.MaxExtraLoad, 'g', -1, 64)+", want a share of at most 1, or a negative number for no limit")
+		share = invalid("Hedge.MaxExtraLoad", "is "+strconv.FormatFloat(h.MaxExtraLoad, 'g', -1, 64)+", want a share of at most 1, or a negative number for no limit")
 	}
 	if h.Idempotency == NonIdempotent {
-		return invalid("Hedge.Idempotency", "is NonIdempotent, but a hedge sends the operation twice")
+		idempotency = invalid("Hedge.Idempotency", "is NonIdempotent, but a hedge sends the operation twice")
 	}
-	return validate(h.Budget)
+	return errors.Join(share, idempotency, validateBudget(h.Budget))
 }
 
 // HedgeValue calls op, and calls it again while the first call is slow, as h
@@ -145,7 +146,7 @@ func (h *Hedge) Validate() error {
 //
 // An attempt that fails does not beat one that may yet succeed. If its error
 // may be retried, the next hedge is sent at once, and the one after it h.Delay
-// later. If the server said when ([Pushback], [RetryAfter]), the hedge is sent
+// later. If the server said when ([RetryExactlyAfter], [RetryAfter]), the hedge is sent
 // exactly then. There are no more hedges, and attempts under way go on, if the
 // server said not to retry (ClassOverloaded), or said "too much" but not when
 // (ClassThrottled), or if the attempt was refused before it was sent

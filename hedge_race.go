@@ -46,14 +46,14 @@ func (c *contest[T]) drop() {
 // race is one hedged call: its attempts, and when the next one starts. mu
 // guards the fields below it until the call is over.
 type race struct {
-	ending // ctx has the call's key; mu guards the rest of it
-	hedge  *Hedge
-	runner runner
-	began  time.Time
-	sent   time.Time     // when the first attempt was sent
-	delay  time.Duration // before each hedge
-	keep   bool          // the winner's context must outlive the call
-	key    string        // the idempotency key made for the call
+	outcome // ctx has the call's key; mu guards the rest of it
+	hedge   *Hedge
+	runner  runner
+	began   time.Time
+	sent    time.Time     // when the first attempt was sent
+	delay   time.Duration // before each hedge
+	keep    bool          // the winner's context must outlive the call
+	key     string        // the idempotency key made for the call
 
 	mu       sync.Mutex
 	first    hedgeAttempt
@@ -106,6 +106,10 @@ func (a *hedgeAttempt) Value(key any) any {
 
 // call is HedgeValue for a value of any type.
 func (r *race) call(ctx context.Context, h *Hedge) {
+	if d := steer.Of(ctx); d != nil {
+		h.steer(ctx, d)
+		return
+	}
 	started := r.start(ctx, h)
 	defer r.notify()
 	switch {
@@ -149,7 +153,7 @@ func (r *race) askFirst() (why Reason) {
 	if b == nil {
 		return ReasonSuccess
 	}
-	ticket, wait, ok := b.Reserve(r.ask(AttemptFirst, r.began))
+	ticket, wait, ok := b.Reserve(r.ask(r.began))
 	if !ok {
 		return ReasonBudget
 	}
@@ -161,12 +165,12 @@ func (r *race) askFirst() (why Reason) {
 			why = endOf(r.ctx.Err())
 		default:
 			r.sent = clock.Now()
-			if ticket, wait, ok = pace(b, ticket); !ok {
+			if ticket, wait, ok = b.Pace(ticket); !ok {
 				why = ReasonBudget
 			}
 		}
 	}
-	if why == ReasonSuccess && !confirm(b, ticket) {
+	if why == ReasonSuccess && !b.Confirm(ticket) {
 		why = ReasonBudget
 	}
 	if why == ReasonSuccess {
@@ -178,10 +182,10 @@ func (r *race) askFirst() (why Reason) {
 }
 
 // ask returns what the Budget is asked for.
-func (r *race) ask(kind AttemptKind, now time.Time) Attempt {
+func (r *race) ask(now time.Time) Attempt {
 	return Attempt{
 		Number:      r.number + 1,
-		Kind:        kind,
+		Hedge:       r.number > 0,
 		Class:       r.class,
 		Priority:    priorityOf(r.ctx),
 		MaxAttempts: r.hedge.maxAttempts(),
@@ -342,8 +346,8 @@ func (r *race) measure(winner *hedgeAttempt, now time.Time) {
 func (r *race) fail(a *hedgeAttempt, err error, v verdict, now time.Time) {
 	v.ended = r.ctx.Err()
 	switch {
-	case v.ended != nil && r.last != nil && v.wasCut(err):
-		r.cut = err
+	case v.ended != nil && r.last != nil && v.interruptedByContext(err):
+		r.interrupted = err
 	case v.open == nil || a == &r.first:
 		r.last, r.class = err, v.class // after a refusal, the service's last answer stays
 	}
@@ -432,7 +436,7 @@ func (r *race) sendSoon(now time.Time) {
 
 // send sends the hedge that was granted.
 func (r *race) send(now time.Time) {
-	if !confirm(r.hedge.Budget, r.ticket) {
+	if b := r.hedge.Budget; b != nil && !b.Confirm(r.ticket) {
 		r.refuse()
 		return
 	}
@@ -487,7 +491,7 @@ func (r *race) reserve(now time.Time) bool {
 	if h.Budget == nil {
 		return true
 	}
-	ticket, wait, ok := h.Budget.Reserve(r.ask(AttemptHedge, now))
+	ticket, wait, ok := h.Budget.Reserve(r.ask(now))
 	if !ok {
 		h.account.GiveBack()
 		return false
@@ -503,7 +507,7 @@ func (r *race) pace(now time.Time) bool {
 	if !r.granted || r.hedge.Budget == nil {
 		return true
 	}
-	own, wait, ok := pace(r.hedge.Budget, r.ticket)
+	own, wait, ok := r.hedge.Budget.Pace(r.ticket)
 	r.ticket = own
 	if !ok {
 		r.refuse()
@@ -623,7 +627,7 @@ func (r *race) endEvent() Event {
 
 func (r *race) observe(e Event) {
 	e.Name, e.MaxAttempts = r.hedge.Name, r.hedge.maxAttempts()
-	r.hedge.Observer.tell(r.ctx, &e)
+	r.hedge.Observer.Notify(r.ctx, e)
 }
 
 // launch runs an attempt beside those under way.
@@ -667,12 +671,8 @@ type steered struct {
 	told   bool // the driver heard that the call is over
 }
 
-// Steer begins a call for the simulator of this module, the only one that can
-// make a driver. Use [HedgeValue] instead.
-//
-// Steer is a method, and not a hook that the simulator sets, because programs
-// that do not call a method do not carry its code.
-func (h *Hedge) Steer(ctx context.Context, d steer.Driver) {
+// steer begins a call that d drives.
+func (h *Hedge) steer(ctx context.Context, d steer.Driver) {
 	s := &steered{driver: d}
 	s.runner = s
 	if s.start(ctx, h) {

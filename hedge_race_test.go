@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/internal/steer"
 	"github.com/gobackoff/backoff/limit"
 )
 
@@ -28,9 +29,9 @@ func TestHedgeAsksItsBudgetOnceForEachAttemptAndTellsItHowThatEnded(t *testing.T
 		require.NoError(t, err)
 		synctest.Wait()
 		for i, want := range []backoff.Attempt{
-			{Number: 1, Kind: backoff.AttemptFirst, MaxAttempts: 3, Now: s.began},
-			{Number: 2, Kind: backoff.AttemptHedge, Class: backoff.ClassRetryable, MaxAttempts: 3, Now: s.began.Add(100 * milli)},
-			{Number: 3, Kind: backoff.AttemptHedge, Class: backoff.ClassRetryable, MaxAttempts: 3, Now: s.began.Add(600 * milli)},
+			{Number: 1, MaxAttempts: 3, Now: s.began},
+			{Number: 2, Hedge: true, Class: backoff.ClassRetryable, MaxAttempts: 3, Now: s.began.Add(100 * milli)},
+			{Number: 3, Hedge: true, Class: backoff.ClassRetryable, MaxAttempts: 3, Now: s.began.Add(600 * milli)},
 		} {
 			require.True(t, want.Now.Equal(b.asked[i].Now))
 			want.Now, want.Paced = b.asked[i].Now, true
@@ -44,7 +45,7 @@ func TestHedgeAsksItsBudgetOnceForEachAttemptAndTellsItHowThatEnded(t *testing.T
 
 func TestHedgeIsNotSentIfItsBudgetRefuses(t *testing.T) {
 	hedgeTest(t, "while the first attempt is slow", func(t *testing.T) {
-		b := &hedgeBudget{grant: func(a backoff.Attempt) (time.Duration, bool) { return 0, a.Kind == backoff.AttemptFirst }}
+		b := &hedgeBudget{grant: func(a backoff.Attempt) (time.Duration, bool) { return 0, a.First() }}
 		h := &backoff.Hedge{Delay: 100 * milli, MaxAttempts: 5, Budget: b}
 		s := script(inTime(second, 1, nil))
 		v, _, err := s.run(t.Context(), h)
@@ -63,8 +64,8 @@ func TestHedgeIsNotSentIfItsBudgetRefuses(t *testing.T) {
 		require.Len(t, b.asked, 42)
 	})
 	hedgeTest(t, "after the wait that the server asked for", func(t *testing.T) {
-		b := &hedgeBudget{grant: func(a backoff.Attempt) (time.Duration, bool) { return 0, a.Kind == backoff.AttemptFirst }}
-		s := script(inTime(0, 0, backoff.Pushback(errHedgeUnknown, second)))
+		b := &hedgeBudget{grant: func(a backoff.Attempt) (time.Duration, bool) { return 0, a.First() }}
+		s := script(inTime(0, 0, backoff.RetryExactlyAfter(errHedgeUnknown, second)))
 		_, took, err := s.run(t.Context(), &backoff.Hedge{Budget: b})
 		require.ErrorIs(t, err, backoff.ErrBudget)
 		require.ErrorIs(t, err, errHedgeUnknown)
@@ -401,7 +402,7 @@ func hedgeAgain() *backoff.Hedge {
 	return h
 }
 
-func pushback(d time.Duration) error { return backoff.Pushback(errHedgeUnavailable, d) }
+func pushback(d time.Duration) error { return backoff.RetryExactlyAfter(errHedgeUnavailable, d) }
 
 func TestHedgeSendsNoMoreOnceTheServerSaysNotToRetry(t *testing.T) {
 	hedgeTest(t, "with one under way", func(t *testing.T) {
@@ -431,7 +432,7 @@ func TestHedgeIsSentJustWhenTheServerSays(t *testing.T) {
 	for name, hint := range map[string]error{
 		"after a while":                 pushback(2 * second),
 		"after a while, by RetryAfter":  backoff.RetryAfter(errHedgeUnavailable, 2*second),
-		"after a while, when throttled": backoff.RetryAfter(backoff.WithClass(errHedgeUnavailable, backoff.ClassThrottled), 2*second),
+		"after a while, when throttled": backoff.RetryAfter(backoff.OfClass(errHedgeUnavailable, backoff.ClassThrottled), 2*second),
 	} {
 		hedgeTest(t, name, func(t *testing.T) {
 			s := script(inTime(100*milli, 0, hint), inTime(time.Minute, 2, nil), inTime(milli, 3, nil))
@@ -489,7 +490,7 @@ func TestHedgeWaitsForNoRetryAfterBeyondTheDeadline(t *testing.T) {
 
 func TestHedgeWaitsForARetryAfterOfJustMaxRetryAfter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := script(inTime(0, 0, backoff.Pushback(errHedgeUnavailable, 5*time.Minute)), inTime(0, 2, nil))
+		s := script(inTime(0, 0, backoff.RetryExactlyAfter(errHedgeUnavailable, 5*time.Minute)), inTime(0, 2, nil))
 		_, took, err := s.run(t.Context(), new(backoff.Hedge))
 		require.NoError(t, err)
 		require.Equal(t, 5*time.Minute, took)
@@ -500,7 +501,7 @@ func TestHedgeAtTheVeryDeadlineIsNotSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 2*second)
 		defer cancel()
-		s := script(inTime(0, 0, backoff.Pushback(errHedgeUnknown, 2*second)))
+		s := script(inTime(0, 0, backoff.RetryExactlyAfter(errHedgeUnknown, 2*second)))
 		_, took, err := s.run(ctx, &backoff.Hedge{})
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.Zero(t, took)
@@ -511,7 +512,7 @@ func TestHedgeTellsADeadlineThatPassedFromOneThatWould(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*second)
 		defer cancel()
-		s := script(inTime(time.Hour, 0, nil), inTime(0, 0, backoff.Pushback(errHedgeUnknown, time.Minute)))
+		s := script(inTime(time.Hour, 0, nil), inTime(0, 0, backoff.RetryExactlyAfter(errHedgeUnknown, time.Minute)))
 		_, _, err := s.run(ctx, &backoff.Hedge{Delay: second, MaxAttempts: 3})
 		require.EqualError(t, err, "backoff: gave up after 2 attempts: context deadline exceeded: UNKNOWN")
 	})
@@ -519,7 +520,7 @@ func TestHedgeTellsADeadlineThatPassedFromOneThatWould(t *testing.T) {
 
 // "Too much" without a time is no reason to send more at once.
 func TestHedgeIsNotSentToAThrottlingServer(t *testing.T) {
-	throttled := backoff.WithClass(errHedgeUnavailable, backoff.ClassThrottled)
+	throttled := backoff.OfClass(errHedgeUnavailable, backoff.ClassThrottled)
 	hedgeTest(t, "alone", func(t *testing.T) {
 		s := script(inTime(milli, 0, throttled))
 		_, took, err := s.run(t.Context(), &backoff.Hedge{Delay: second})
@@ -537,7 +538,7 @@ func TestHedgeIsNotSentToAThrottlingServer(t *testing.T) {
 
 // hedgeRefusals are how an operation is refused without being sent.
 var hedgeRefusals = map[string]error{
-	"by a breaker": &backoff.OpenError{Name: "inner", State: backoff.StateHalfOpen},
+	"by a breaker": &backoff.OpenError{Name: "inner", State: backoff.BreakerHalfOpen},
 	"by a budget":  backoff.Permanent(backoff.ErrBudget),
 }
 
@@ -634,7 +635,7 @@ func TestHedgeRefusedByTheBudgetOfItsOperation(t *testing.T) {
 		require.ErrorContains(t, err, "budget refused (Hedge.Budget or MaxExtraLoad): UNKNOWN")
 	})
 	hedgeTest(t, "unless it says that it may be retried", func(t *testing.T) {
-		s := script(inTime(5*second, 1, nil), inTime(0, 0, backoff.WithClass(backoff.ErrBudget, backoff.ClassRetryable)), inTime(0, 3, nil))
+		s := script(inTime(5*second, 1, nil), inTime(0, 0, backoff.OfClass(backoff.ErrBudget, backoff.ClassRetryable)), inTime(0, 3, nil))
 		v, _, err := s.run(t.Context(), &backoff.Hedge{Delay: second, MaxAttempts: 3})
 		require.NoError(t, err)
 		require.Equal(t, 3, v)
@@ -660,7 +661,7 @@ func (s *steering) Over(err error) { s.ends = append(s.ends, err) }
 
 func steered(h *backoff.Hedge) *steering {
 	s := new(steering)
-	h.Steer(context.Background(), s)
+	_, _ = backoff.HedgeValue[struct{}](steer.With(context.Background(), s), h, nil, nil)
 	return s
 }
 
@@ -709,7 +710,7 @@ func TestASteeredHedgeEndsWithADefinitiveError(t *testing.T) {
 
 func TestASteeredHedgeMayEndWithItsAlarm(t *testing.T) {
 	s := steered(&backoff.Hedge{Delay: time.Hour, Budget: refusing(2)})
-	s.sent[0](backoff.Pushback(errBoom, time.Minute))
+	s.sent[0](backoff.RetryExactlyAfter(errBoom, time.Minute))
 	require.Empty(t, s.ends, "the server asked for a minute")
 	s.rings[1]()
 	require.Len(t, s.ends, 1)

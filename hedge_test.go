@@ -119,6 +119,8 @@ func (s *hedgeScript) run(ctx context.Context, h *backoff.Hedge) (v int, took ti
 
 // hedgeBudget grants what it is told to, and keeps books.
 type hedgeBudget struct {
+	backoff.BudgetDefaults
+
 	grant  func(backoff.Attempt) (time.Duration, bool)
 	depart func(number int) bool
 	settle func(number uint64, o backoff.Outcome)
@@ -136,7 +138,7 @@ func (b *hedgeBudget) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration,
 	if b.grant != nil {
 		wait, ok = b.grant(a)
 	}
-	return backoff.NewTicket(uint64(a.Number)), wait, ok
+	return backoff.Ticket{Word: uint64(a.Number)}, wait, ok
 }
 
 func (b *hedgeBudget) Done(t backoff.Ticket, r backoff.Result) {
@@ -145,14 +147,14 @@ func (b *hedgeBudget) Done(t backoff.Ticket, r backoff.Result) {
 	if b.outcomes == nil {
 		b.outcomes = map[uint64][]backoff.Outcome{}
 	}
-	b.outcomes[t.Word()] = append(b.outcomes[t.Word()], r.Outcome)
+	b.outcomes[t.Word] = append(b.outcomes[t.Word], r.Outcome)
 	if b.settle != nil {
-		b.settle(t.Word(), r.Outcome)
+		b.settle(t.Word, r.Outcome)
 	}
 }
 
 func (b *hedgeBudget) Confirm(t backoff.Ticket) bool {
-	return b.depart == nil || b.depart(int(t.Word()))
+	return b.depart == nil || b.depart(int(t.Word))
 }
 
 func hedgeWait(w time.Duration) func(backoff.Attempt) (time.Duration, bool) {
@@ -588,7 +590,7 @@ func TestHedgeLosesAndDoublesNothing(t *testing.T) {
 			d := func() time.Duration { return time.Duration(random.IntN(8)) * 50 * milli }
 			step := func(n int) hedgeStep {
 				errs := []error{nil, nil, nil, errHedgeUnknown, errHedgeInvalid,
-					backoff.Pushback(errHedgeUnknown, d()), backoff.Pushback(errHedgeUnknown, -1), backoff.RetryAfter(errHedgeUnknown, d())}
+					backoff.RetryExactlyAfter(errHedgeUnknown, d()), backoff.RetryExactlyAfter(errHedgeUnknown, -1), backoff.RetryAfter(errHedgeUnknown, d())}
 				make := inTime
 				if random.IntN(2) == 0 {
 					make = deaf
@@ -825,7 +827,7 @@ func TestHedgeCarriesPanicsOfADiscardOnTheGoroutineOfTheCaller(t *testing.T) {
 func TestHedgeCarriesPanicsOfItsBudgetToTheCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &hedgeBudget{grant: func(a backoff.Attempt) (time.Duration, bool) {
-			if a.Kind == backoff.AttemptHedge {
+			if a.Hedge {
 				panic("budget")
 			}
 			return 0, true
@@ -921,7 +923,7 @@ func TestHedgeIdempotency(t *testing.T) {
 		require.EqualError(t, err, "backoff: gave up after 1 attempt: not idempotent (Hedge.Idempotency): UNKNOWN")
 	})
 	hedgeTest(t, "but what was not sent may be sent", func(t *testing.T) {
-		s := script(inTime(0, 1, backoff.WithClass(errHedgeUnknown, backoff.ClassNotSent)), inTime(0, 2, nil))
+		s := script(inTime(0, 1, backoff.OfClass(errHedgeUnknown, backoff.ClassNotSent)), inTime(0, 2, nil))
 		v, _, err := s.run(t.Context(), &backoff.Hedge{Delay: 100 * milli, Idempotency: never})
 		require.NoError(t, err)
 		require.Equal(t, 2, v)
@@ -931,7 +933,7 @@ func TestHedgeIdempotency(t *testing.T) {
 func TestHedgeValidate(t *testing.T) {
 	for _, h := range []*backoff.Hedge{
 		{}, {MaxExtraLoad: -1}, {MaxExtraLoad: 1}, {MaxAttempts: 100}, {Delay: -1}, {Idempotency: backoff.Keyed},
-		{Idempotency: backoff.AlwaysRetry}, {Budget: new(backoff.RetryBudget)},
+		{Idempotency: backoff.Idempotent}, {Budget: new(backoff.RetryBudget)},
 	} {
 		require.NoError(t, h.Validate())
 	}
@@ -1032,7 +1034,7 @@ func (b *askingBudget) Pace(t backoff.Ticket) (backoff.Ticket, time.Duration, bo
 	if b.asked++; b.asked < 3 {
 		return t, time.Second, !b.refuse
 	}
-	return backoff.NewTicket(99), 0, true
+	return backoff.Ticket{Word: 99}, 0, true
 }
 
 func TestAHedgedCallAsksForThePaceWhenItsWaitIsOver(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 // use.
 //
 // The ready-made ones are [Idempotent], which nil means as well,
-// [NonIdempotent], [Keyed], [AlwaysRetry] and [Conditional]. To retry nothing,
+// [NonIdempotent], [Keyed] and [Conditional]. To retry nothing,
 // set MaxAttempts to 1 instead.
 //
 // Who makes a key for a call, and an Idempotency for it, gives that the method
@@ -25,7 +25,8 @@ type idempotency uint8
 
 const (
 	// Idempotent operations may be sent twice with the effect of once (RFC
-	// 9110, 9.2.2). To call Do on a function states it by default.
+	// 9110, 9.2.2), or their caller prefers a doubled effect to a lost one. To
+	// call Do on a function states it by default.
 	Idempotent idempotency = iota
 	// NonIdempotent operations are sent again only if the last attempt provably
 	// never reached the server (ClassNotSent), or if the call's context carries
@@ -36,9 +37,6 @@ const (
 	// policy makes one key per call, unless the caller made one, and gives it
 	// to every attempt.
 	Keyed
-	// AlwaysRetry repeats every operation that the class allows to, for
-	// callers that prefer a doubled effect to a lost one.
-	AlwaysRetry
 )
 
 // Repeatable implements [Idempotency].
@@ -48,7 +46,7 @@ func (i idempotency) Repeatable(ctx context.Context, c Class) bool {
 
 // String returns the name of the constant.
 func (i idempotency) String() string {
-	return [...]string{"Idempotent", "NonIdempotent", "Keyed", "AlwaysRetry"}[min(i, AlwaysRetry)]
+	return [...]string{"Idempotent", "NonIdempotent", "Keyed"}[min(i, Keyed)]
 }
 
 // Conditional returns an [Idempotency] for operations that may be repeated

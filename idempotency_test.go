@@ -12,10 +12,9 @@ import (
 )
 
 func TestAnUnknownIdempotencyHasAName(t *testing.T) {
-	require.Equal(t, "AlwaysRetry", (backoff.AlwaysRetry + 1).String())
+	require.Equal(t, "Keyed", (backoff.Keyed + 1).String())
 }
 
-// Contract rows 64 and 97.
 func TestRepeatable(t *testing.T) {
 	plain := t.Context()
 	keyed := backoff.WithIdempotencyKey(plain, "key")
@@ -26,7 +25,7 @@ func TestRepeatable(t *testing.T) {
 		{backoff.Idempotent, true, true, true, true},
 		{backoff.NonIdempotent, true, false, true, true},
 		{backoff.Keyed, true, true, true, true},
-		{backoff.AlwaysRetry, true, true, true, true},
+		{backoff.Idempotent, true, true, true, true},
 		{backoff.Conditional(), true, false, true, true},
 		{backoff.Conditional(always), true, true, true, true},
 		{backoff.Conditional(always, never), true, false, true, true},
@@ -44,7 +43,7 @@ func TestRepeatable(t *testing.T) {
 func always(context.Context) bool { return true }
 func never(context.Context) bool  { return false }
 
-// Contract rows 96, 106 and 118: the predicate sees the call, and any type will
+// The predicate sees the call, and any type will
 // do.
 func TestAConditionReadsTheContextOfTheCall(t *testing.T) {
 	type generation struct{}
@@ -78,7 +77,7 @@ func (s strict) Repeatable(_ context.Context, c backoff.Class) bool {
 func TestAnIdempotencyOfTheUsersOwnIsAskedOnceAFailure(t *testing.T) {
 	asked := 0
 	policy := backoff.Policy{Schedule: backoff.Constant(0), Idempotency: strict{&asked}}
-	op := returning(backoff.WithClass(errBoom, backoff.ClassThrottled), errBoom)
+	op := returning(backoff.OfClass(errBoom, backoff.ClassThrottled), errBoom)
 	err := policy.Do(t.Context(), op.do)
 	require.Equal(t, backoff.ReasonNotIdempotent, gaveUp(t, err).Reason)
 	require.Len(t, op.at, 2)
@@ -89,18 +88,17 @@ func TestAnIdempotencyOfTheUsersOwnIsAskedOnceAFailure(t *testing.T) {
 	require.Zero(t, asked, "not for what is final anyhow")
 }
 
-// Row 112: RetryNever is a limit of one attempt, whatever may be repeated.
+// RetryNever is a limit of one attempt, whatever may be repeated.
 func TestOneAttemptIsTheLimitForEveryIdempotency(t *testing.T) {
-	for _, i := range []backoff.Idempotency{nil, backoff.AlwaysRetry, backoff.Keyed, backoff.NonIdempotent} {
+	for _, i := range []backoff.Idempotency{nil, backoff.Idempotent, backoff.Keyed, backoff.NonIdempotent} {
 		policy := backoff.Policy{Idempotency: i, MaxAttempts: 1}
-		op := returning(backoff.WithClass(errBoom, backoff.ClassNotSent))
+		op := returning(backoff.OfClass(errBoom, backoff.ClassNotSent))
 		err := policy.Do(t.Context(), op.do)
 		require.Len(t, op.at, 1)
 		require.Equal(t, backoff.ReasonAttempts, gaveUp(t, err).Reason)
 	}
 }
 
-// Contract row 66.
 func TestACallersKeyIsKept(t *testing.T) {
 	ctx := backoff.WithIdempotencyKey(t.Context(), "order-7")
 	for _, operation := range []backoff.Idempotency{backoff.Keyed, backoff.NonIdempotent} {
@@ -159,6 +157,6 @@ func TestANestedKeyedCallKeepsTheOuterKey(t *testing.T) {
 }
 
 func TestIdempotenciesHaveNames(t *testing.T) {
-	require.Equal(t, "[Idempotent NonIdempotent Keyed AlwaysRetry]",
-		fmt.Sprint([]backoff.Idempotency{backoff.Idempotent, backoff.NonIdempotent, backoff.Keyed, backoff.AlwaysRetry}))
+	require.Equal(t, "[Idempotent NonIdempotent Keyed]",
+		fmt.Sprint([]backoff.Idempotency{backoff.Idempotent, backoff.NonIdempotent, backoff.Keyed}))
 }

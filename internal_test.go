@@ -45,9 +45,9 @@ func modelledBreaker(m *model.Circuit) model.Subject {
 
 // errorOf is an error of each score.
 var errorOf = map[circuit.Score]error{
-	circuit.Unsent:    WithClass(errors.New("refused"), ClassNotSent),
+	circuit.Unsent:    OfClass(errors.New("refused"), ClassNotSent),
 	circuit.Bad:       errors.New("down"),
-	circuit.Throttled: WithClass(errors.New("busy"), ClassThrottled),
+	circuit.Throttled: OfClass(errors.New("busy"), ClassThrottled),
 	circuit.None:      context.Canceled,
 }
 
@@ -91,12 +91,12 @@ func FuzzBreaker(f *testing.F) {
 
 // The numbers of states, modes and triggers are those of the circuit.
 func TestBreakerSpeaksOfTheCircuitAsItIs(t *testing.T) {
-	require.Equal(t, []State{StateClosed, StateOpen, StateHalfOpen}, []State{State(circuit.Closed), State(circuit.Open), State(circuit.HalfOpen)})
-	require.Equal(t, []Mode{ModeEnforce, ModeObserve, ModeForcedOpen, ModeForcedClosed, modeInvalid},
-		[]Mode{Mode(circuit.Enforce), Mode(circuit.Observe), Mode(circuit.ForcedOpen), Mode(circuit.ForcedClosed), Mode(circuit.Invalid)})
-	require.Equal(t, []Trigger{TriggerRate, TriggerConsecutive, TriggerSlow, TriggerRule, TriggerTime, TriggerProbe, TriggerManual, TriggerShared},
-		[]Trigger{Trigger(circuit.TriggerRate), Trigger(circuit.TriggerConsecutive), Trigger(circuit.TriggerSlow), Trigger(circuit.TriggerRule),
-			Trigger(circuit.TriggerTime), Trigger(circuit.TriggerProbe), Trigger(circuit.TriggerManual), Trigger(circuit.TriggerShared)})
+	require.Equal(t, []BreakerState{BreakerClosed, BreakerOpen, BreakerHalfOpen}, []BreakerState{BreakerState(circuit.Closed), BreakerState(circuit.Open), BreakerState(circuit.HalfOpen)})
+	require.Equal(t, []BreakerMode{ModeEnforce, ModeObserve, ModeForcedOpen, ModeForcedClosed, modeInvalid},
+		[]BreakerMode{BreakerMode(circuit.Enforce), BreakerMode(circuit.Observe), BreakerMode(circuit.ForcedOpen), BreakerMode(circuit.ForcedClosed), BreakerMode(circuit.Invalid)})
+	require.Equal(t, [...]string{"rate", "consecutive", "slow", "rule", "time", "probe", "manual", "shared"}, [...]string{
+		triggerNames[circuit.TriggerRate], triggerNames[circuit.TriggerConsecutive], triggerNames[circuit.TriggerSlow], triggerNames[circuit.TriggerRule],
+		triggerNames[circuit.TriggerTime], triggerNames[circuit.TriggerProbe], triggerNames[circuit.TriggerManual], triggerNames[circuit.TriggerShared]})
 }
 
 // A breaker is hardly larger than the measurements of others: 544 bytes, and four
@@ -123,7 +123,7 @@ func TestBreakerIsSmall(t *testing.T) {
 
 // Between a look at the path and the lock the phase may end.
 func TestBreakerAsksAgainUnderTheLock(t *testing.T) {
-	for mode, counted := range map[Mode]bool{ModeEnforce: true, ModeForcedClosed: false} {
+	for mode, counted := range map[BreakerMode]bool{ModeEnforce: true, ModeForcedClosed: false} {
 		b := new(Breaker)
 		b.Force(mode)
 		p, err := b.ask(context.Background())
@@ -146,9 +146,9 @@ type countingFleet struct {
 	consulted int
 }
 
-func (f *countingFleet) Consult(context.Context, string, func()) Transition {
+func (f *countingFleet) Consult(context.Context, string, func()) BreakerTransition {
 	f.consulted++
-	return Transition{}
+	return BreakerTransition{}
 }
 
 // Two calls may look at the path before one of them has the lock.

@@ -2,8 +2,8 @@ package backoff
 
 import (
 	"math"
+	"reflect"
 	"time"
-	"unsafe"
 
 	"github.com/gobackoff/backoff/internal/limits"
 )
@@ -129,7 +129,16 @@ func isInvalidJitter(j Jitter) bool { return sameFunc(j, invalidJitterFunc) }
 // sameFunc reports whether two functions are the same. It compares their code
 // pointers, which are unique for top-level functions.
 func sameFunc(j, k Jitter) bool {
-	return *(*unsafe.Pointer)(unsafe.Pointer(&j)) == *(*unsafe.Pointer)(unsafe.Pointer(&k))
+	return reflect.ValueOf(j).Pointer() == reflect.ValueOf(k).Pointer()
+}
+
+// checkJitter returns the error of a jitter that was made with bounds which
+// cannot be.
+func checkJitter(field string, j Jitter) error {
+	if j == nil || !isInvalidJitter(j) {
+		return nil
+	}
+	return invalid(field, "has impossible bounds: DecorrelatedJitter wants 0 <= base <= max, UniformJitter 0 <= lo <= hi, AddedJitter 0 or more, SlottedJitter more than 0")
 }
 
 // clamp moves d into [lo, hi].

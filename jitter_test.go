@@ -21,7 +21,7 @@ var (
 	awkwardDelays = []time.Duration{0, 1, 2, 3, 100 * time.Millisecond, 30 * time.Second, 1<<53 - 1, 1<<53 + 1, forever / 3, forever/2 + 1, forever - 1, forever}
 )
 
-// Contract rows 17, 18, 19 and 20: where a wait may fall, whatever the delay,
+// Where a wait may fall, whatever the delay,
 // the wait before and the draw.
 func TestEveryJitterKeepsItsBounds(t *testing.T) {
 	const base, limit = 100 * time.Millisecond, 30 * time.Second
@@ -116,7 +116,7 @@ func TestTheSpreadSaturatesInsteadOfWrapping(t *testing.T) {
 		"half of all slots, also where there are 2^63 of them")
 }
 
-// Contract rows 18, 19 and 82: uniform over the range, by a Kolmogorov-Smirnov
+// Uniform over the range, by a Kolmogorov-Smirnov
 // test at a significance of 0.1 % on a fixed seed, and by the mean, within 4
 // standard errors.
 func TestWaitsAreUniformOverTheirRange(t *testing.T) {
@@ -188,7 +188,7 @@ func TestSlottedJitterDrawsAllSlotsAlike(t *testing.T) {
 	require.Less(t, chi2, 29.59)
 }
 
-// Contract row 21: after a wait at the maximum, two thirds of the next are
+// After a wait at the maximum, two thirds of the next are
 // there too.
 func TestDecorrelatedJitterBunchesAtItsMaximum(t *testing.T) {
 	const n, limit = 20_000, 30 * time.Second
@@ -203,7 +203,6 @@ func TestDecorrelatedJitterBunchesAtItsMaximum(t *testing.T) {
 	require.InDelta(t, 2./3, atMax, 0.015)
 }
 
-// Contract row 2.
 func TestEveryWaitIsDrawnAfresh(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		policy := backoff.Policy{
@@ -216,7 +215,7 @@ func TestEveryWaitIsDrawnAfresh(t *testing.T) {
 	})
 }
 
-// Contract row 22: any function will do, and what it returns is slept.
+// Any function will do, and what it returns is slept.
 func TestAJitterOfTheUsersOwnIsUsedVerbatim(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		policy := backoff.Policy{
@@ -268,7 +267,7 @@ func TestAJittersNegativeWaitCountsAsZero(t *testing.T) {
 	})
 }
 
-// Contract rows 20 and 105: the previous wait lives in the call. Two calls that
+// The previous wait lives in the call. Two calls that
 // take turns under one policy wait as they would alone.
 func TestDecorrelatedCallsDoNotMix(t *testing.T) {
 	policy := backoff.Policy{Jitter: backoff.DecorrelatedJitter(time.Second, time.Hour), MaxAttempts: -1, Rand: fixed(0.5)}
@@ -326,12 +325,12 @@ func TestAJitterForgetsThePreviousWaitWhereTheScheduleStartsAgain(t *testing.T) 
 			return delay
 		}}
 		r := policy.Start(t.Context())
-		for _, err := range []error{errBoom, backoff.Pushback(errBoom, 0), errBoom} {
+		for _, err := range []error{errBoom, backoff.RetryExactlyAfter(errBoom, 0), errBoom} {
 			r.Retry(err)
 		}
 		r.Progress()
 		r.Retry(errBoom)
-		require.Equal(t, msec(0, 100, 0, 0), prevs[len(prevs)-4:], "after a Pushback, and a Progress")
+		require.Equal(t, msec(0, 100, 0, 0), prevs[len(prevs)-4:], "after a RetryExactlyAfter, and a Progress")
 	})
 }
 
@@ -358,7 +357,7 @@ func TestABadGeneratorIsForcedIntoRange(t *testing.T) {
 	}
 }
 
-// Contract row 11: one policy, many goroutines, no lock, and every one its own
+// One policy, many goroutines, no lock, and every one its own
 // numbers.
 func TestConcurrentCallsDrawDifferentNumbers(t *testing.T) {
 	policy := backoff.Policy{Schedule: backoff.Constant(time.Hour)}

@@ -36,9 +36,9 @@ type Budgets struct {
 	// means 10 minutes, a negative number forever, as far as MaxKeys allows.
 	Idle time.Duration
 
-	once sync.Once
-	lead lead // of the RetryBudgets
-	keys registry.Registry[Budget]
+	once     sync.Once
+	furthest furthestCall // of the RetryBudgets
+	keys     registry.Registry[Budget]
 }
 
 // For returns the budget of key.
@@ -71,7 +71,7 @@ func (b *Budgets) newBudget(key string, late bool) (made Budget) {
 	} else {
 		made = b.New(key)
 	}
-	joinKeys(made, &b.lead, late)
+	joinKeys(made, &b.furthest, late)
 	return made
 }
 

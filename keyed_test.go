@@ -85,12 +85,12 @@ func TestBreakersKeepWhatAClosedCircuitWouldLose(t *testing.T) {
 		halfOpen.Trip()
 		time.Sleep(time.Minute)
 		require.Equal(t, 1, feed(halfOpen, 1, nil))
-		require.Equal(t, backoff.StateHalfOpen, halfOpen.State())
+		require.Equal(t, backoff.BreakerHalfOpen, halfOpen.State())
 		due := hosts.For("due")
 		due.Trip()
 		time.Sleep(6 * time.Second)
-		forced := map[backoff.Mode]*backoff.Breaker{}
-		for _, mode := range []backoff.Mode{backoff.ModeObserve, backoff.ModeForcedOpen, backoff.ModeForcedClosed} {
+		forced := map[backoff.BreakerMode]*backoff.Breaker{}
+		for _, mode := range []backoff.BreakerMode{backoff.ModeObserve, backoff.ModeForcedOpen, backoff.ModeForcedClosed} {
 			forced[mode] = hosts.For(mode.String())
 			forced[mode].Force(mode)
 		}
@@ -176,7 +176,7 @@ func TestBreakersLeaveTheDeadOneOfManyShardsAlone(t *testing.T) {
 	})
 }
 
-// Contract row 62, seen from a stranger who chooses the host names.
+// An untrusted client chooses the host names.
 func TestBreakersDoNotGrowByAStrangersKeys(t *testing.T) {
 	for _, trip := range []bool{false, true} {
 		bubble(t, fmt.Sprint(trip), func(t *testing.T) {
@@ -212,7 +212,7 @@ func TestBreakersWithoutAPlaceAreOne(t *testing.T) {
 		require.Same(t, other, hosts.For("21"))
 		require.Same(t, other, maps.Collect(hosts.All())["(other)"])
 		require.EqualValues(t, 2, hosts.Evictions())
-		require.Equal(t, backoff.StateOpen, hosts.For("0").State())
+		require.Equal(t, backoff.BreakerOpen, hosts.For("0").State())
 		time.Sleep(time.Hour)
 		hosts.For("21")
 		time.Sleep(time.Hour)

@@ -70,7 +70,7 @@ func TestOnlyTheTextOfTheCallThatGaveUpEndsTheOuterOne(t *testing.T) {
 		"its text":                    {flat, 1},
 		"another failure":             {func(error) error { return errBoom }, 4},
 		"a fixed text":                {func(error) error { return errors.New("internal error") }, 4},
-		"marked as worth another try": {func(err error) error { return backoff.WithClass(flat(err), backoff.ClassRetryable) }, 4},
+		"marked as worth another try": {func(err error) error { return backoff.OfClass(flat(err), backoff.ClassRetryable) }, 4},
 		"success":                     {func(error) error { return nil }, 1},
 	} {
 		calls := 0
@@ -95,7 +95,7 @@ func TestTheTextOfACallInAnEarlierAttemptEndsNothing(t *testing.T) {
 	err := outer.Do(t.Context(), func(ctx context.Context) error {
 		if calls++; calls == 1 {
 			earlier = inner.Do(ctx, returning(errBoom).do)
-			return backoff.WithClass(earlier, backoff.ClassRetryable)
+			return backoff.OfClass(earlier, backoff.ClassRetryable)
 		}
 		return flat(earlier)
 	})
@@ -124,7 +124,7 @@ func TestAHedgeThatGaveUpIsKnownByItsText(t *testing.T) {
 	err := outer.Do(t.Context(), func(ctx context.Context) error {
 		calls++
 		_, err := backoff.HedgeValue(ctx, &backoff.Hedge{}, func(context.Context) (int, error) {
-			return 0, backoff.WithClass(errBoom, backoff.ClassOverloaded)
+			return 0, backoff.OfClass(errBoom, backoff.ClassOverloaded)
 		}, nil)
 		return flat(err)
 	})

@@ -21,12 +21,12 @@ const (
 	// EventSuccess: the call succeeded at the attempt Attempt. For a [Hedge],
 	// Attempt is the number of attempts sent.
 	EventSuccess
-	// EventReconnect: a run under [Policy.Supervise] ended, and another one
+	// EventReconnect: a run under a [Supervisor] ended, and another one
 	// follows after Wait.
 	EventReconnect
 	// EventRefused: a [Breaker] refused a call (ReasonOpen), or a [Budget]
 	// refused something that the call goes on without (ReasonBudget): a hedge,
-	// or for now a run under [Policy.Supervise]. A budget's refusal that ends
+	// or for now a run under a [Supervisor]. A budget's refusal that ends
 	// the call is an EventGiveUp instead. A policy that waits for a circuit
 	// (see [OpenError]) reports each refusal once more, with the Wait until it
 	// asks again.
@@ -56,19 +56,19 @@ func (k EventKind) String() string {
 // call.
 type Event struct {
 	Kind        EventKind
-	Class       Class         // of the attempt's error
-	Reason      Reason        // why the call ended, or was refused
-	Waiting     bool          // the call ended between two attempts; the retry last announced was not made
-	Name        string        // of the policy, hedge or breaker
-	Attempt     int           // the attempt that just ended, from 1, since the call or its last Progress began; 0 if none was made
-	MaxAttempts int           // the limit, for the class of the last failure; negative if there is none
-	Err         error         // of the attempt; the policy's own if it is invalid
-	Delay       time.Duration // what the schedule says, before jitter
-	Wait        time.Duration // what will be slept
-	Slept       time.Duration // what was slept before the attempt
-	RetryAfter  time.Duration // what the server asked for
-	Elapsed     time.Duration // since the call began, counted as in [Error]
-	Transition  *Transition   // of a breaker; not to be changed
+	Class       Class              // of the attempt's error
+	Reason      Reason             // why the call ended, or was refused
+	Waiting     bool               // the call ended between two attempts; the retry last announced was not made
+	Name        string             // of the policy, hedge or breaker
+	Attempt     int                // the attempt that just ended, from 1, since the call or its last Progress began; 0 if none was made
+	MaxAttempts int                // the limit, for the class of the last failure; negative if there is none
+	Err         error              // of the attempt; the policy's own if it is invalid
+	Delay       time.Duration      // what the schedule says, before jitter
+	Wait        time.Duration      // what will be slept
+	Slept       time.Duration      // what was slept before the attempt
+	RetryAfter  time.Duration      // what the server asked for
+	Elapsed     time.Duration      // since the call began, counted as in [Error]
+	Transition  *BreakerTransition // of a breaker; not to be changed
 	// Header is the header of the response that came with the error, if Err or
 	// an error in its tree has a method ResponseHeader() map[string][]string,
 	// as the errors of backoffhttp have. Not to be changed.
@@ -107,15 +107,18 @@ func JoinObservers(observers ...Observer) Observer {
 	}
 	return func(ctx context.Context, e Event) {
 		for _, o := range all {
-			o.tell(ctx, &e)
+			o.Notify(ctx, e)
 		}
 	}
 }
 
-// tell calls o. A panic of o must not fail the call that o observes.
-func (o Observer) tell(ctx context.Context, e *Event) {
-	defer contain()
-	o(ctx, *e)
+// Notify calls o with e, for code that makes events of its own. If o panics,
+// Notify returns all the same. A nil Observer gets nothing.
+func (o Observer) Notify(ctx context.Context, e Event) {
+	if o != nil {
+		defer contain()
+		o(ctx, e)
+	}
 }
 
 // contain recovers from a panic of an observer.

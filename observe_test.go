@@ -16,14 +16,14 @@ import (
 	"github.com/gobackoff/backoff"
 )
 
-// Contract rows 10 and 73: what can be said of a call is in its events.
+// What can be said of a call is in its events.
 func TestAnEventCarriesWhatIsKnown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		policy := backoff.Policy{
 			Name: "fetch", MaxAttempts: 3, Rand: fixed(0.5),
 			Schedule: backoff.Linear{Initial: 2 * time.Second},
 		}
-		hinted := backoff.RetryAfter(backoff.WithClass(errBoom, backoff.ClassThrottled), time.Minute)
+		hinted := backoff.RetryAfter(backoff.OfClass(errBoom, backoff.ClassThrottled), time.Minute)
 		events := watch(&policy)
 
 		require.ErrorIs(t, policy.Do(t.Context(), returning(errBoom, hinted, errFinal).do), backoff.ErrExhausted)
@@ -52,7 +52,7 @@ func TestASuccessIsAnEventToo(t *testing.T) {
 	})
 }
 
-// Contract row 76: what a layer put into the context or the error of a call,
+// What a layer put into the context or the error of a call,
 // its observer can read.
 func TestTheObserverGetsTheContextOfTheCall(t *testing.T) {
 	type key struct{}
@@ -85,7 +85,7 @@ func TestTheLastEventTellsTheClass(t *testing.T) {
 	for _, class := range []backoff.Class{backoff.ClassNotSent, backoff.ClassRetryable, backoff.ClassThrottled, backoff.ClassOverloaded, backoff.ClassPermanent} {
 		policy := backoff.Policy{MaxAttempts: 1}
 		events := watch(&policy)
-		require.Error(t, policy.Do(t.Context(), returning(backoff.WithClass(errBoom, class)).do))
+		require.Error(t, policy.Do(t.Context(), returning(backoff.OfClass(errBoom, class)).do))
 		require.Equal(t, class, (*events)[0].Class)
 	}
 }
@@ -171,13 +171,16 @@ func ended(e backoff.Event) bool {
 }
 
 // leaving lets so many attempts depart, and grants any number.
-type leaving struct{ after int }
+type leaving struct {
+	backoff.BudgetDefaults
+
+	after int
+}
 
 func (l *leaving) Reserve(backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
 	return backoff.Ticket{}, 0, true
 }
-func (l *leaving) Done(backoff.Ticket, backoff.Result) {}
-func (l *leaving) Confirm(backoff.Ticket) bool         { l.after--; return l.after >= 0 }
+func (l *leaving) Confirm(backoff.Ticket) bool { l.after--; return l.after >= 0 }
 
 func TestAHedgedCallTellsWhatBecameOfItsHedgesAndThenItsEnd(t *testing.T) {
 	slow, quick, failing := inTime(time.Minute, 1, nil), inTime(time.Second, 2, nil), inTime(time.Second, 0, errHedgeUnavailable)
@@ -376,7 +379,8 @@ func TestEventsCountFromTheLastProgress(t *testing.T) {
 	policy := backoff.Policy{Schedule: backoff.Constant(0), MaxAttempts: 2}
 	events := watch(&policy)
 	r := policy.Start(t.Context())
-	for n := range r.Attempts() {
+	for range r.Attempts() {
+		n := r.Attempt()
 		if n == 2 {
 			r.Progress()
 		}
@@ -467,7 +471,7 @@ func TestAnUnknownKindOfEventSaysSo(t *testing.T) {
 	require.Equal(t, "unknown", backoff.EventKind(99).String())
 }
 
-// Contract row 76: response headers, such as a request's id, reach the
+// Response headers, such as a request's id, reach the
 // observer.
 func TestResponseHeadersReachTheObserver(t *testing.T) {
 	policy := backoff.Policy{Schedule: backoff.Constant(0), MaxAttempts: 2}
@@ -520,4 +524,9 @@ func TestAHedgedCallThatABreakerRefusedTellsOfNoAttempt(t *testing.T) {
 	require.Len(t, got, 1)
 	require.Equal(t, backoff.ReasonOpen, got[0].Reason)
 	require.Zero(t, got[0].Attempt)
+}
+
+func TestNotifySurvivesAPanicAndANilObserver(t *testing.T) {
+	backoff.Observer(nil).Notify(t.Context(), backoff.Event{})
+	backoff.Observer(func(context.Context, backoff.Event) { panic("observer") }).Notify(t.Context(), backoff.Event{})
 }

@@ -7,10 +7,8 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
-	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -145,45 +143,6 @@ func requireValues(t *testing.T, dir string, v *doc.Value) {
 			}
 		}
 	}
-}
-
-// A promise of SECURITY.md whose test is gone, or was renamed, is no promise.
-func TestEveryLineOfTheThreatModelNamesItsTest(t *testing.T) {
-	text, err := os.ReadFile("SECURITY.md")
-	require.NoError(t, err)
-	known := tests(t)
-	named := regexp.MustCompile("`((?:Test|Fuzz|Example)\\w+)`")
-	rows := regexp.MustCompile(`(?m)^\|.*\|$`).FindAllString(string(text), -1)
-	for _, row := range rows {
-		if strings.HasPrefix(row, "|---") || strings.HasSuffix(row, "| Test |") {
-			continue
-		}
-		names := named.FindAllStringSubmatch(row, -1)
-		require.NotEmpty(t, names, "%s", row)
-		for _, name := range names {
-			require.True(t, known[name[1]], "%s is no test", name[1])
-		}
-	}
-	require.Greater(t, len(rows), 30)
-}
-
-// tests are the names of the tests of this module, and of those in contrib and
-// cmd.
-func tests(t *testing.T) map[string]bool {
-	known := map[string]bool{}
-	declared := regexp.MustCompile(`(?m)^func ((?:Test|Fuzz|Example)\w+)\(`)
-	for _, dir := range append(packages(t), "contrib/*", "cmd/*") {
-		files, err := filepath.Glob(filepath.Join(dir, "*_test.go"))
-		require.NoError(t, err)
-		for _, file := range files {
-			text, err := os.ReadFile(file)
-			require.NoError(t, err)
-			for _, name := range declared.FindAllStringSubmatch(string(text), -1) {
-				known[name[1]] = true
-			}
-		}
-	}
-	return known
 }
 
 // packages lists the directories of this module that hold Go files.

@@ -65,14 +65,13 @@ import (
 // In a Stack with a Patience the operation is the attempt that counts: retries
 // count, waits between them do not. An operation of Do that runs a policy itself,
 // as a range loop does, gives its place back while the policy sleeps. A [Hedge]
-// in the operation counts as one attempt. [Policy.Supervise] and package poll wait
+// in the operation counts as one attempt. A [Supervisor] and package poll wait
 // for a circuit themselves, and need no Patience. To the Observer of a policy
 // inside, each time that the call is made is a call of its own.
 //
 // The zero value is ready to use. A Patience must not be copied, nor its fields
 // changed, after first use. It is safe for concurrent use. A call blocks while it
-// waits. While calls succeed, it takes no lock and reads no clock, and in a Stack
-// allocates nothing. A waiting call costs some 250 bytes besides its goroutine.
+// waits. While calls succeed, it takes no lock and reads no clock. A waiting call costs some 250 bytes besides its goroutine.
 // There is a timer while calls wait, and no goroutine. A panic or a
 // runtime.Goexit of the operation passes through and counts as a failure.
 type Patience struct {
@@ -98,11 +97,33 @@ const (
 // for a reason that waiting does not mend, or ctx ends. It blocks meanwhile. The
 // context of op is derived from ctx. See [Stack] for layers between.
 func (p *Patience) Do(ctx context.Context, op func(context.Context) error) error {
-	return p.do(ctx, nil, op)
+	return p.do(ctx, func(ctx context.Context, c *patience.Call) error {
+		c.Enter()
+		s := &seat{Context: ctx, line: &p.line}
+		s.entered.Store(c.Entered)
+		defer func() { c.Entered = s.entered.Load() }()
+		return op(s)
+	})
 }
 
-// do is Do with the doers of inner around op.
-func (p *Patience) do(ctx context.Context, inner []Doer, op func(context.Context) error) error {
+// doAround is Do with the doers of inner around op. Each time that they call op
+// is an attempt.
+func (p *Patience) doAround(ctx context.Context, inner []Doer, op func(context.Context) error) error {
+	if len(inner) == 0 {
+		return p.Do(ctx, op)
+	}
+	return p.do(ctx, func(ctx context.Context, c *patience.Call) error {
+		return throughAny(ctx, inner[0], inner[1:], func(ctx context.Context) error {
+			c.Enter()
+			err := op(ctx)
+			c.Leave(err == nil)
+			return err
+		})
+	})
+}
+
+// do is Do for a function that makes the call once, through all the layers inside.
+func (p *Patience) do(ctx context.Context, call func(context.Context, *patience.Call) error) error {
 	c, wait := p.line.NewCall()
 	if wait {
 		if err := p.wait(ctx, &c, nil, patience.Result{}); err != nil {
@@ -111,7 +132,7 @@ func (p *Patience) do(ctx context.Context, inner []Doer, op func(context.Context
 	}
 	var failure error // the last one of an attempt
 	for {
-		r, waits := p.once(ctx, &c, inner, op)
+		r, waits := once(ctx, &c, call)
 		err := r.Err
 		if err == nil {
 			c.Succeed()
@@ -132,31 +153,16 @@ func (p *Patience) do(ctx context.Context, inner []Doer, op func(context.Context
 	}
 }
 
-// once makes the call once, through all the layers inside. Each time that they
-// call op is an attempt. It returns how the call ended, and whether it waits for
-// another turn.
-func (p *Patience) once(ctx context.Context, c *patience.Call, inner []Doer, op func(context.Context) error) (r patience.Result, waits bool) {
+// once makes the call once. It returns how the call ended, and whether it waits
+// for another turn.
+func once(ctx context.Context, c *patience.Call, call func(context.Context, *patience.Call) error) (r patience.Result, waits bool) {
 	ended := false
 	defer func() {
 		if !ended {
 			c.Settle(patience.Result{Verdict: patience.Failed, Err: errCrashed})
 		}
 	}()
-	var err error
-	if len(inner) == 0 {
-		c.Enter()
-		s := &seat{Context: ctx, line: &p.line}
-		s.entered.Store(c.Entered)
-		defer func() { c.Entered = s.entered.Load() }()
-		err = op(s)
-	} else {
-		err = through(ctx, inner[0], inner[1:], func(ctx context.Context) error {
-			c.Enter()
-			err := op(ctx)
-			c.Leave(err == nil)
-			return err
-		})
-	}
+	err := call(ctx, c)
 	if err != nil {
 		r, waits = readEnd(ctx, err)
 	}
@@ -214,7 +220,7 @@ func (p *Patience) wait(ctx context.Context, c *patience.Call, earlier error, r 
 	if r.Verdict == patience.Refused { // what a circuit says holds for all
 		after = 0
 	}
-	end := c.Wait(ctx, int(priorityOf(ctx)-Background), limits.Or(p.MaxWaiting, defaultMaxWaiting), after)
+	end := c.Wait(ctx, int(priorityOf(ctx)-PriorityBackground), limits.Or(p.MaxWaiting, defaultMaxWaiting), after)
 	err := r.Err
 	if err == nil && end != patience.Went {
 		err = p.refusal(c.Why)
@@ -236,7 +242,7 @@ func (p *Patience) refusal(why error) error {
 	if open, ok := errtree.As[*OpenError](why); ok {
 		return open
 	}
-	return &OpenError{Name: p.Name, State: StateOpen, Last: why}
+	return &OpenError{Name: p.Name, State: BreakerOpen, Last: why}
 }
 
 // final is the error of a call that ended with err. Before that it failed with
@@ -259,9 +265,9 @@ func (p *Patience) final(ctx context.Context, c *patience.Call, earlier, err err
 
 // gaveUp is final for a call that ended for a reason of its own.
 func (p *Patience) gaveUp(ctx context.Context, c *patience.Call, why Reason, earlier, err error) error {
-	end := ending{ctx: ctx, last: err, retryAfter: judge(nil, err).hint.after}
+	end := outcome{ctx: ctx, last: err, retryAfter: judge(nil, err).hint.after}
 	if earlier != nil {
-		end.last, end.cut = earlier, err
+		end.last, end.interrupted = earlier, err
 	}
 	end.refused, _ = errtree.As[*OpenError](err)
 	e := end.newError(p.Name, c.Attempts, 0, why)
@@ -367,7 +373,7 @@ func withKeyOf(ctx context.Context, err error) context.Context {
 // pass is not down.
 func (e *OpenError) end(r *patience.Result) {
 	r.Verdict, r.After, r.Attempts = patience.Full, 0, 0
-	if e != nil && e.State == StateOpen {
+	if e != nil && e.State == BreakerOpen {
 		r.Verdict, r.After = patience.Refused, e.RetryAfter()
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/gobackoff/backoff"
 )
 
-var errTooMany = backoff.WithClass(errors.New("too many requests"), backoff.ClassThrottled)
+var errTooMany = backoff.OfClass(errors.New("too many requests"), backoff.ClassThrottled)
 
 // doWithin is p.Do under a context that ends after limit.
 func doWithin(t *testing.T, p backoff.Doer, limit time.Duration, op func(context.Context) error) error {
@@ -270,7 +270,7 @@ func TestAThrottledCallerDoesNotEndTheJobsOfOthersInAnOutage(t *testing.T) {
 				_ = service.Do(ctx, func(context.Context) error {
 					time.Sleep(5 * time.Millisecond)
 					failed.Add(1)
-					return backoff.WithClass(errDown, backoff.ClassRetryable)
+					return backoff.OfClass(errDown, backoff.ClassRetryable)
 				})
 				require.Error(t, ctx.Err(), "it was given up")
 			})
@@ -395,7 +395,7 @@ func TestAPatientCallKeepsTheKeyOfItsHedge(t *testing.T) {
 			_, err := backoff.HedgeValue(ctx, h, func(ctx context.Context) (int, error) {
 				keys[backoff.IdempotencyKey(ctx)]++
 				if len(keys) == 1 && keys[backoff.IdempotencyKey(ctx)] <= 3 {
-					return 0, backoff.WithClass(errors.New("reset"), backoff.ClassRetryable)
+					return 0, backoff.OfClass(errors.New("reset"), backoff.ClassRetryable)
 				}
 				return 0, nil
 			}, nil)
@@ -477,7 +477,7 @@ func TestAPatientCallDoesNotRepeatWhatItsHedgeMustNot(t *testing.T) {
 				if attempts++; attempts == 1 {
 					return 0, syscall.ECONNREFUSED
 				}
-				return 0, backoff.WithClass(errors.New("reset"), backoff.ClassRetryable)
+				return 0, backoff.OfClass(errors.New("reset"), backoff.ClassRetryable)
 			}, nil)
 			return err
 		}))

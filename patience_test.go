@@ -108,8 +108,8 @@ func TestWhatWaitingDoesNotMendIsReturnedAtOnce(t *testing.T) {
 		"by a classifier":      {nil, &backoff.Policy{Classify: backoff.RetryIf(func(error) bool { return false })}, errBoom, errBoom},
 		"not idempotent":       {nil, &backoff.Policy{Idempotency: backoff.NonIdempotent}, errBoom, errBoom},
 		"not so, out of tries": {nil, &backoff.Policy{Idempotency: backoff.NonIdempotent, MaxAttempts: 1}, errBoom, backoff.ErrExhausted},
-		"do not retry":         {nil, &backoff.Policy{}, backoff.WithClass(errBoom, backoff.ClassOverloaded), errBoom},
-		"so, without a policy": {nil, nil, backoff.WithClass(errBoom, backoff.ClassOverloaded), errBoom},
+		"do not retry":         {nil, &backoff.Policy{}, backoff.OfClass(errBoom, backoff.ClassOverloaded), errBoom},
+		"so, without a policy": {nil, nil, backoff.OfClass(errBoom, backoff.ClassOverloaded), errBoom},
 		"a quota is used up":   {nil, &backoff.Policy{}, backoff.RetryAfter(errBoom, time.Hour), backoff.ErrExhausted},
 		"op was cancelled":     {nil, &backoff.Policy{}, context.Canceled, context.Canceled},
 		"invalid":              {nil, &backoff.Policy{Schedule: backoff.Constant(-1)}, nil, nil},
@@ -254,8 +254,8 @@ func TestACallThatSleepsBetweenItsAttemptsHoldsNoPlace(t *testing.T) {
 		"Do around a range loop": func(p *backoff.Patience, ctx context.Context, op func(context.Context) error) error {
 			return p.Do(ctx, func(ctx context.Context) error {
 				r := policy.Start(ctx)
-				for range r.Attempts() {
-					err := op(r.Context())
+				for ctx := range r.Attempts() {
+					err := op(ctx)
 					if err == nil {
 						return nil
 					}
@@ -298,7 +298,8 @@ func TestAPatientCallThatEndsSaysWhatItWaitedFor(t *testing.T) {
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.ErrorIs(t, err, backoff.ErrExhausted)
 		require.ErrorIs(t, err, syscall.ECONNREFUSED)
-		gave, ok := errors.AsType[*backoff.Error](err)
+		var gave *backoff.Error
+		ok := errors.As(err, &gave)
 		require.True(t, ok)
 		require.Equal(t, backoff.ReasonDeadline, gave.Reason)
 		require.Equal(t, 600*time.Millisecond, gave.Elapsed)
@@ -366,7 +367,7 @@ func TestTheLastFailureIsNotLostWhereTooManyWait(t *testing.T) {
 	busy := fmt.Errorf("%w: all places are taken", backoff.ErrBudget)
 	invalid := &backoff.Error{Reason: backoff.ReasonInvalid}
 	for refusal, why := range map[error]backoff.Reason{
-		&backoff.OpenError{State: backoff.StateHalfOpen}: backoff.ReasonOpen,
+		&backoff.OpenError{State: backoff.BreakerHalfOpen}: backoff.ReasonOpen,
 		busy: backoff.ReasonBudget,
 		&backoff.Error{Reason: backoff.ReasonBudget}:                           backoff.ReasonBudget,
 		&backoff.Error{Reason: backoff.ReasonOpen, Attempts: 1, Last: errBoom}: backoff.ReasonOpen,
@@ -388,7 +389,8 @@ func TestTheLastFailureIsNotLostWhereTooManyWait(t *testing.T) {
 				synctest.Wait()
 				return refusal
 			})
-			gave, ok := errors.AsType[*backoff.Error](err)
+			var gave *backoff.Error
+			ok := errors.As(err, &gave)
 			require.True(t, ok)
 			require.Equal(t, why, gave.Reason, err)
 			require.ErrorIs(t, err, errBoom)
@@ -454,7 +456,7 @@ func TestCallsThatMatterMoreGoFirst(t *testing.T) {
 		breakDown(t, patience)
 		var wg sync.WaitGroup
 		var order []backoff.Priority
-		for _, p := range []backoff.Priority{backoff.Background, backoff.Normal, backoff.Critical, backoff.High, backoff.Background, backoff.Critical} {
+		for _, p := range []backoff.Priority{backoff.PriorityBackground, backoff.PriorityNormal, backoff.PriorityCritical, backoff.PriorityHigh, backoff.PriorityBackground, backoff.PriorityCritical} {
 			wg.Go(func() {
 				require.NoError(t, patience.Do(backoff.WithPriority(t.Context(), p), func(context.Context) error {
 					order = append(order, p)
@@ -464,7 +466,7 @@ func TestCallsThatMatterMoreGoFirst(t *testing.T) {
 			synctest.Wait()
 		}
 		wg.Wait()
-		require.Equal(t, []backoff.Priority{backoff.Critical, backoff.Critical, backoff.High, backoff.Normal, backoff.Background, backoff.Background}, order)
+		require.Equal(t, []backoff.Priority{backoff.PriorityCritical, backoff.PriorityCritical, backoff.PriorityHigh, backoff.PriorityNormal, backoff.PriorityBackground, backoff.PriorityBackground}, order)
 	})
 }
 
@@ -558,7 +560,7 @@ func TestAPatientCallObeysTheWaitThatItsServerAskedFor(t *testing.T) {
 // Others may still have theirs.
 func TestAQuotaThatIsUsedUpHoldsNoOtherCall(t *testing.T) {
 	throttled := func(context.Context) error {
-		return backoff.RetryAfter(backoff.WithClass(errBoom, backoff.ClassThrottled), time.Hour)
+		return backoff.RetryAfter(backoff.OfClass(errBoom, backoff.ClassThrottled), time.Hour)
 	}
 	for name, inner := range map[string][]backoff.Doer{
 		"usual stack": {&backoff.Breaker{}, &backoff.Policy{}},
@@ -632,13 +634,16 @@ func TestAPatientCallKeepsTheKeyThatItsPolicyMade(t *testing.T) {
 }
 
 // everySecond is a budget that confirms every second attempt only.
-type everySecond struct{ asked int }
+type everySecond struct {
+	backoff.BudgetDefaults
+
+	asked int
+}
 
 func (*everySecond) Reserve(backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
 	return backoff.Ticket{}, 0, true
 }
-func (*everySecond) Done(backoff.Ticket, backoff.Result) {}
-func (b *everySecond) Confirm(backoff.Ticket) bool       { b.asked++; return b.asked%2 == 1 }
+func (b *everySecond) Confirm(backoff.Ticket) bool { b.asked++; return b.asked%2 == 1 }
 
 // A retry policy that gave up between two attempts has asked already whether the
 // operation may be repeated.

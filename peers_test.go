@@ -154,9 +154,9 @@ func TestOneFailureDoesNotOpenACircuit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var b backoff.Breaker
 		feed(&b, 1, errOutage)
-		require.Equal(t, backoff.StateClosed, b.State())
+		require.Equal(t, backoff.BreakerClosed, b.State())
 		feed(&b, 18, errOutage)
-		require.Equal(t, backoff.StateClosed, b.State(), "nor do as many that come at once")
+		require.Equal(t, backoff.BreakerClosed, b.State(), "nor do as many that come at once")
 	})
 }
 
@@ -170,7 +170,7 @@ func TestTheWindowOfABreakerHasNoEdge(t *testing.T) {
 			feed(b, 10, errOutage)
 			time.Sleep(time.Second)
 			feed(b, 10, errOutage)
-			require.Equal(t, backoff.StateOpen, b.State(), "20 failures within a second, %d s after the first", offset)
+			require.Equal(t, backoff.BreakerOpen, b.State(), "20 failures within a second, %d s after the first", offset)
 		})
 	}
 }
@@ -196,7 +196,7 @@ func TestABreakerIsNotFedByWhatWasRefusedHere(t *testing.T) {
 		}
 		all.Wait()
 		require.Equal(t, 590, refused)
-		require.Equal(t, backoff.StateClosed, b.State())
+		require.Equal(t, backoff.BreakerClosed, b.State())
 		require.Zero(t, b.Stats().Failures)
 	})
 }
@@ -233,9 +233,9 @@ func TestABreakerIsNotMovedByAClockThatIsSet(t *testing.T) {
 			b := openBreaker(t)
 			set = step
 			elapsed = 5*time.Second - 1
-			require.Equal(t, backoff.StateOpen, b.State())
+			require.Equal(t, backoff.BreakerOpen, b.State())
 			elapsed++
-			require.Equal(t, backoff.StateHalfOpen, b.State())
+			require.Equal(t, backoff.BreakerHalfOpen, b.State())
 		})
 	}
 }

@@ -2,12 +2,15 @@ package backoff
 
 import (
 	"context"
+	"errors"
 	"math/bits"
 	mathrand "math/rand/v2"
 	"strconv"
 	"time"
 
+	"github.com/gobackoff/backoff/internal/badfield"
 	"github.com/gobackoff/backoff/internal/draw"
+	"github.com/gobackoff/backoff/internal/errtree"
 	"github.com/gobackoff/backoff/internal/limits"
 )
 
@@ -59,11 +62,11 @@ type Policy struct {
 	// Constant(100*time.Millisecond); a time.Duration alone is not a Schedule.
 	// nil means Exponential{}.
 	Schedule Schedule
-	// ByClass has another Schedule, another MaxAttempts, or both, for what
-	// follows a failure of a class: as a rule longer waits and more attempts
+	// ByClass has another Schedule, MaxAttempts or Jitter for what follows a
+	// failure of a class: as a rule longer waits and more attempts
 	// after ClassThrottled. A class that it does not have is treated as
-	// Schedule and MaxAttempts say. Jitter, MaxDelay, what a server asks for and
-	// all other limits apply as always. A key must be a class that may be
+	// the fields of the policy say. MaxDelay, what a server asks for and all
+	// other limits apply as always. A key must be a class that may be
 	// retried; ClassUnknown is one.
 	//
 	// It is read only after an attempt has failed, and by Do not after a
@@ -80,8 +83,8 @@ type Policy struct {
 	// the wait that a server asked for. 0 and negative mean no limit.
 	MaxDelay time.Duration
 	// MaxRetryAfter is the longest wait that a server may ask for. If it asks
-	// for more, the call ends. 0 means 5 minutes, a negative value no limit. For
-	// Supervise, 0 means that the wait is cut to 5 minutes.
+	// for more, the call ends; a [Supervisor] waits that long instead. 0 means 5
+	// minutes, a negative value no limit.
 	MaxRetryAfter time.Duration
 	// Classify sorts errors into classes. If you have a func(error) bool that
 	// says whether to retry, set RetryIf(isTransient). nil means
@@ -99,10 +102,6 @@ type Policy struct {
 	// MaxElapsed, nor with an attempt timeout, which would leave that attempt
 	// no time.
 	ShortenLastWait bool
-	// ResetAfter is how long a run under Supervise must last for the schedule
-	// to start again. 0 means 2 minutes. A negative value means that the
-	// schedule starts again after every run.
-	ResetAfter time.Duration
 	// Observer is called for every retry, every reconnect and the end of every
 	// call. It is what other libraries call OnRetry. nil means none.
 	Observer Observer
@@ -128,6 +127,9 @@ type ClassLimits struct {
 	// after its fifth attempt failed otherwise. 0 means Policy.MaxAttempts. A
 	// negative number means no limit, as there.
 	MaxAttempts int
+	// Jitter spreads the delay before the retry that follows the failure. nil
+	// means Policy.Jitter.
+	Jitter Jitter
 }
 
 // Do calls op until op succeeds, must not be repeated, or a limit of the policy
@@ -170,11 +172,11 @@ func (p *Policy) do(ctx context.Context, op func(context.Context) error) error {
 func (p *Policy) simple(ctx context.Context) bool {
 	return p.AttemptTimeout <= 0 && p.AttemptTimeoutSchedule == nil && p.MaxElapsed <= 0 && p.Idempotency == nil &&
 		(p.Schedule == nil && p.Jitter == nil || valid(p.Schedule, p.Jitter)) &&
-		(p.Budget == nil || grantsFirst(p.Budget)) && ctx.Err() == nil
+		(p.Budget == nil || p.Budget.GrantsFirst()) && ctx.Err() == nil
 }
 
 // tellSuccess tells the budget and the observer that a first attempt succeeded,
-// of which the budget was not asked before.
+// for which Reserve was not called.
 func (p *Policy) tellSuccess(ctx context.Context) {
 	if p.Budget != nil {
 		p.Budget.Done(Ticket{}, Result{})
@@ -189,7 +191,7 @@ func (p *Policy) tellSuccess(ctx context.Context) {
 //
 //go:noinline
 func (p *Policy) notifyFirst(ctx context.Context) {
-	p.Observer.tell(ctx, &Event{Kind: EventSuccess, Name: p.Name, Attempt: 1, MaxAttempts: p.maxAttempts()})
+	p.Observer.Notify(ctx, Event{Kind: EventSuccess, Name: p.Name, Attempt: 1, MaxAttempts: p.maxAttempts()})
 }
 
 // Wrap returns op under the policy, for callers who want a function.
@@ -197,10 +199,39 @@ func (p Policy) Wrap(op func(context.Context) error) func(context.Context) error
 	return func(ctx context.Context) error { return p.Do(ctx, op) }
 }
 
+// Refused tells the Observer that a layer around the policy, such as a
+// [Breaker], refused a call with err, and so the policy never ran: it is an
+// EventGiveUp without an attempt. A [Stack] calls it.
+func (p Policy) Refused(ctx context.Context, err error) {
+	if p.Observer == nil || err == nil {
+		return
+	}
+	e := Event{Kind: EventGiveUp, Name: p.Name, Err: err, MaxAttempts: p.maxAttempts()}
+	v := judge(nil, err)
+	gave, _ := errtree.As[*Error](err)
+	invalid, _ := errtree.As[*badfield.Error](err)
+	switch {
+	case gave != nil:
+		e.Reason = gave.Reason
+	case v.open != nil:
+		e.Reason = ReasonOpen
+	case errtree.Is(err, ErrBudget):
+		e.Reason = ReasonBudget
+	case invalid != nil:
+		e.Reason = ReasonInvalid
+	case ctx.Err() != nil:
+		e.Reason = endOf(ctx.Err())
+	default:
+		e.Reason, e.Class = ReasonPermanent, ClassPermanent
+	}
+	e.RetryAfter = v.hint.after
+	p.Observer.Notify(ctx, e)
+}
+
 // Start returns a new [Run], for callers that cannot pass their operation as a
 // function. The Run holds a copy of the policy.
 func (p Policy) Start(ctx context.Context) *Run {
-	return &Run{policy: p, limit: p.maxAttempts(), ending: ending{ctx: ctx}}
+	return &Run{policy: p, limit: p.maxAttempts(), outcome: outcome{ctx: ctx}}
 }
 
 // Delay returns a wait before the given retry, counted from 1, jittered and
@@ -212,7 +243,7 @@ func (p Policy) Delay(retry int) time.Duration {
 	if retry <= 0 {
 		return 0
 	}
-	return p.jittered(delayOf(p.Schedule, retry), 0)
+	return p.jittered(p.Jitter, delayOf(p.Schedule, retry), 0)
 }
 
 // Retryable reports whether an error is of a class that may be retried. It is
@@ -221,63 +252,82 @@ func (p Policy) Retryable(err error) bool {
 	return judge(p.Classify, err).class.Retryable()
 }
 
-// Decide is the policy for a loop that keeps its own count. It says whether to
-// make the given retry after err, and after what wait. retry counts from 1;
-// less counts as 1. Decide knows the limits of attempts, classes, what the
-// server asked for, and the schedule, but neither time nor budget; for those
-// see [Policy.Start].
-func (p Policy) Decide(retry int, err error) (wait time.Duration, again bool) {
-	v := judge(p.Classify, err)
+// A Decision is what a policy does after a failure.
+type Decision struct {
+	_ [0]func() // no unkeyed literals, no ==
+
+	Wait       time.Duration // before the retry
+	Again      bool          // whether to retry
+	Class      Class         // of the failure
+	Reason     Reason        // why there is no retry; ReasonSuccess if there is one, or ReasonOpen if it waits for a circuit
+	RetryAfter time.Duration // what the server asked for; 0 if it did not
+}
+
+// Decide is the policy for a loop that keeps its own count: whether to make the
+// given retry after err, and after what wait. retry counts from 1; less counts
+// as 1. Decide knows the limits of attempts, classes, what the server asked
+// for, and the schedule, but neither time nor budget; for those see
+// [Policy.Start].
+func (p Policy) Decide(retry int, err error) Decision {
+	return p.decide(retry, err, false)
+}
+
+// decide is Decide for a Policy, or for that of a Supervisor.
+func (p *Policy) decide(retry int, err error, supervised bool) Decision {
+	v := verdict{supervised: supervised}
+	v.judge(p.Classify, err)
+	if supervised {
+		v.hint = p.capped(v.hint)
+	}
 	retry = max(retry, 1)
-	after := p.after(v.class)
-	if !v.class.Retryable() || used(retry, after.MaxAttempts) || p.tooLong(v.hint) || !p.repeatable(context.Background(), v.class) {
-		return 0, false
+	after := p.limitsFor(v.class)
+	d := Decision{Class: v.class, Reason: p.ends(context.Background(), &v, retry, after.MaxAttempts), RetryAfter: v.hint.after}
+	d.Again = d.Reason == ReasonSuccess
+	if v.open != nil {
+		d.Reason = ReasonOpen
 	}
-	if v.atOnce && retry == 1 && !v.hint.given {
-		return 0, true
+	if d.Again && (!v.atOnce || retry > 1 || v.hint.given) {
+		d.Wait = p.withRetryAfter(p.jittered(after.Jitter, delayOf(after.Schedule, retry), 0), v.hint, maxDuration)
 	}
-	return p.hinted(p.jittered(delayOf(after.Schedule, retry), 0), v.hint, maxDuration), true
+	return d
 }
 
-// Validate says what is wrong with the policy, naming the field and its value,
-// or returns nil. Every way of running a call asks it first. Delay, Decide and
-// Retryable do not, because they cannot return an error.
+// Validate reports every field that has a value it must not have, and that
+// value, or returns nil. Every way of running a call asks it first. Delay,
+// Decide and Retryable do not, because they cannot return an error.
 func (p Policy) Validate() error {
-	if err := checkSchedule("Policy.Schedule", p.Schedule); err != nil {
-		return err
-	}
-	if err := checkSchedule("Policy.AttemptTimeoutSchedule", p.AttemptTimeoutSchedule); err != nil {
-		return err
-	}
+	var both error
 	if p.AttemptTimeoutSchedule != nil && p.AttemptTimeout != 0 {
-		return invalid("Policy.AttemptTimeout", "is "+p.AttemptTimeout.String()+" beside an AttemptTimeoutSchedule, want one of them")
+		both = invalid("Policy.AttemptTimeout", "is "+p.AttemptTimeout.String()+" beside an AttemptTimeoutSchedule, want one of them")
 	}
-	if err := p.checkByClass(); err != nil {
-		return err
-	}
-	if isInvalidJitter(p.Jitter) {
-		return invalid("Policy.Jitter", "has impossible bounds: DecorrelatedJitter wants 0 <= base <= max, UniformJitter 0 <= lo <= hi, AddedJitter 0 or more, SlottedJitter more than 0")
-	}
-	return validate(p.Budget)
+	return errors.Join(
+		checkSchedule("Policy.Schedule", p.Schedule),
+		checkSchedule("Policy.AttemptTimeoutSchedule", p.AttemptTimeoutSchedule),
+		both,
+		p.checkByClass(),
+		checkJitter("Policy.Jitter", p.Jitter),
+		validateBudget(p.Budget),
+	)
 }
 
-// checkByClass is Validate for ByClass. Of two problems it names either.
+// checkByClass is Validate for ByClass.
 func (p *Policy) checkByClass() error {
+	var wrong error
 	for class, own := range p.ByClass {
-		if class.Retryable() && valid(own.Schedule, nil) {
+		if class.Retryable() && valid(own.Schedule, own.Jitter) {
 			continue
 		}
 		field := "Policy.ByClass[" + class.String() + "]"
-		if class.Retryable() {
-			return checkSchedule(field+".Schedule", own.Schedule)
+		if !class.Retryable() {
+			wrong = errors.Join(wrong, invalid(field, "is class "+strconv.Itoa(int(class))+", want one that is retried"))
 		}
-		return invalid(field, "is class "+strconv.Itoa(int(class))+", want one that is retried")
+		wrong = errors.Join(wrong, checkSchedule(field+".Schedule", own.Schedule), checkJitter(field+".Jitter", own.Jitter))
 	}
-	return nil
+	return wrong
 }
 
-// after returns what holds after a failure of class c.
-func (p *Policy) after(c Class) ClassLimits {
+// limitsFor returns what holds after a failure of class c.
+func (p *Policy) limitsFor(c Class) ClassLimits {
 	var own ClassLimits
 	if p.ByClass != nil { // to look into nil costs more
 		own = p.ByClass[c]
@@ -285,12 +335,15 @@ func (p *Policy) after(c Class) ClassLimits {
 	if own.Schedule == nil {
 		own.Schedule = p.Schedule
 	}
+	if own.Jitter == nil {
+		own.Jitter = p.Jitter
+	}
 	own.MaxAttempts = limits.Or(own.MaxAttempts, p.maxAttempts())
 	return own
 }
 
-// used reports whether so many attempts are all that a limit allows.
-func used(attempts, limit int) bool { return limit > 0 && attempts >= limit }
+// limitReached reports whether so many attempts are all that a limit allows.
+func limitReached(attempts, limit int) bool { return limit > 0 && attempts >= limit }
 
 // maxAttempts returns the limit of attempts, negative if there is none.
 func (p *Policy) maxAttempts() int { return limits.Or(p.MaxAttempts, defaultMaxAttempts) }
@@ -312,6 +365,16 @@ func (p *Policy) timeLimit(n int) time.Duration {
 // limitsTime reports whether any attempt has a time limit.
 func (p *Policy) limitsTime() bool { return p.AttemptTimeout > 0 || p.AttemptTimeoutSchedule != nil }
 
+// capped bounds what a server may ask of a Supervisor, which waits no longer
+// than MaxRetryAfter, and for no exact time: a server could make it spin.
+func (p *Policy) capped(h hint) hint {
+	h.exact = false
+	if limit := p.maxRetryAfter(); limit > 0 {
+		h.after = min(h.after, limit)
+	}
+	return h
+}
+
 // tooLong reports whether a server asked for more than MaxRetryAfter.
 func (p *Policy) tooLong(h hint) bool {
 	return h.given && p.exceedsRetryAfter(h.after)
@@ -328,30 +391,25 @@ func (p *Policy) maxRetryAfter() time.Duration {
 }
 
 // jittered turns a delay into a wait.
-func (p *Policy) jittered(delay, prev time.Duration) time.Duration {
+func (p *Policy) jittered(j Jitter, delay, prev time.Duration) time.Duration {
 	switch {
-	case p.Jitter != nil:
-		if isNoJitter(p.Jitter) && p.MaxDelay <= 0 {
+	case j != nil:
+		if isNoJitter(j) && p.MaxDelay <= 0 {
 			return delay // needs no draw
 		}
-		return p.jitteredWith(delay, prev, draw.Unit(p.Rand))
+		return p.jitteredWith(j, delay, prev, draw.Unit(p.Rand))
 	case delay == 0:
 		return 0
 	case p.Rand != nil || p.MaxDelay > 0:
-		return p.jitteredWith(delay, prev, draw.Unit(p.Rand))
+		return p.jitteredWith(FullJitter, delay, prev, draw.Unit(p.Rand))
 	}
 	wait, _ := bits.Mul64(mathrand.Uint64(), uint64(delay)) // FullJitter, in integers
 	return time.Duration(wait)
 }
 
 // jitteredWith is jittered for the draw u.
-func (p *Policy) jitteredWith(delay, prev time.Duration, u float64) time.Duration {
-	var wait time.Duration
-	if p.Jitter == nil {
-		wait = FullJitter(delay, prev, u)
-	} else {
-		wait = max(0, p.Jitter(delay, prev, u))
-	}
+func (p *Policy) jitteredWith(j Jitter, delay, prev time.Duration, u float64) time.Duration {
+	wait := max(0, j(delay, prev, u))
 	if p.MaxDelay > 0 {
 		wait = min(wait, p.MaxDelay)
 	}
@@ -371,10 +429,10 @@ func (p *Policy) prioritized(ctx context.Context, wait time.Duration) time.Durat
 // to wait equally long.
 const leastSpread = 100 * time.Millisecond
 
-// hinted makes a wait at least as long as a server asked for, and spreads it
-// over a tenth of that. If the server's word fits into the time left, and the
-// wait does not, the wait ends somewhere between the two.
-func (p *Policy) hinted(wait time.Duration, h hint, left time.Duration) time.Duration {
+// withRetryAfter makes a wait at least as long as a server asked for, and
+// spreads it over a tenth of that. If Retry-After fits into the time left, but
+// the wait does not, the wait ends at a random moment between the two.
+func (p *Policy) withRetryAfter(wait time.Duration, h hint, left time.Duration) time.Duration {
 	switch {
 	case !h.given:
 		return wait

@@ -22,7 +22,7 @@ import (
 	"github.com/gobackoff/backoff"
 )
 
-// Contract rows 36 and 117: the first call counts.
+// The first call counts.
 func TestMaxAttemptsCountsTheFirstCall(t *testing.T) {
 	for limit, want := range map[int]int{0: 4, 1: 1, 2: 2, 4: 4, 9: 9} {
 		synctest.Test(t, func(t *testing.T) {
@@ -42,7 +42,7 @@ func TestMaxAttemptsCountsTheFirstCall(t *testing.T) {
 	}
 }
 
-// Contract rows 4 and 109: no limit has to be asked for, and then the context
+// No limit has to be asked for, and then the context
 // is the limit.
 func TestAnUnlimitedPolicyEndsWithTheContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -57,7 +57,6 @@ func TestAnUnlimitedPolicyEndsWithTheContext(t *testing.T) {
 	})
 }
 
-// Contract rows 16 and 26.
 func TestExponentialWaitsUnderEqualJitter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		policy := backoff.Policy{
@@ -93,7 +92,7 @@ func TestMaxElapsedCountsTheAttemptsAndInterruptsNone(t *testing.T) {
 	}
 }
 
-// Contract row 104: limits of count and time together, the first one wins.
+// Limits of count and time together, the first one wins.
 func TestTheFirstLimitReachedEndsTheCall(t *testing.T) {
 	for _, row := range []struct {
 		attempts int
@@ -134,7 +133,7 @@ func TestADeadlineIsPassedAlsoByTheWaitThatEndsWithIt(t *testing.T) {
 // classes are those that may be retried.
 var classes = []backoff.Class{backoff.ClassUnknown, backoff.ClassNotSent, backoff.ClassRetryable, backoff.ClassThrottled}
 
-var errBusy = backoff.WithClass(errors.New("too many requests"), backoff.ClassThrottled)
+var errBusy = backoff.OfClass(errors.New("too many requests"), backoff.ClassThrottled)
 
 // withClasses allows 3 attempts, and 10 while the server throttles; it waits 1 s,
 // 2 s, 3 s, and ten times that after a failure that was throttled.
@@ -208,7 +207,7 @@ func TestEveryWayToRunACallObeysByClass(t *testing.T) {
 					if n == len(failures) {
 						return nil
 					}
-					return backoff.WithClass(errBoom, failures[n])
+					return backoff.OfClass(errBoom, failures[n])
 				})
 				require.Equal(t, want, at, "%s: %+v after %v", name, policy, failures)
 			})
@@ -262,7 +261,7 @@ func waysToRun() map[string]func(context.Context, *backoff.Policy, func(context.
 	all["Decide"] = func(ctx context.Context, p *backoff.Policy, op func(context.Context) error) error {
 		for retry := 1; ; retry++ {
 			err := op(ctx)
-			wait, again := p.Decide(retry, err)
+			wait, again := decide(*p, retry, err)
 			if !again {
 				return err
 			}
@@ -274,7 +273,7 @@ func waysToRun() map[string]func(context.Context, *backoff.Policy, func(context.
 		if own.MaxAttempts == 0 {
 			own.MaxAttempts = 4
 		}
-		return own.Supervise(ctx, func(ctx context.Context) error {
+		return supervise(own, ctx, func(ctx context.Context) error {
 			if err := op(ctx); err != nil {
 				return err
 			}
@@ -288,7 +287,7 @@ func TestJitterHintsAndMaxDelayApplyToTheDelayOfAClass(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		policy := withClasses()
 		policy.Jitter, policy.Rand, policy.MaxDelay = nil, fixed(0.5), 12*time.Second
-		op := returning(errBusy, errBusy, errBusy, backoff.RetryAfter(errBusy, 100*time.Second), backoff.Pushback(errBusy, time.Second), nil)
+		op := returning(errBusy, errBusy, errBusy, backoff.RetryAfter(errBusy, 100*time.Second), backoff.RetryExactlyAfter(errBusy, time.Second), nil)
 		require.NoError(t, policy.Do(t.Context(), op.do))
 		require.Equal(t, msec(0, 5000, 15_000, 27_000, 132_000, 133_000), op.at)
 		require.InDelta(t, 500*time.Millisecond, policy.Delay(1), 1, "which knows no failure")
@@ -299,7 +298,7 @@ func TestJitterHintsAndMaxDelayApplyToTheDelayOfAClass(t *testing.T) {
 func TestAClassesScheduleStartsAgainWithTheCallsOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		policy := withClasses()
-		op := returning(errBusy, errBusy, backoff.Pushback(errBusy, time.Second), errBusy, nil)
+		op := returning(errBusy, errBusy, backoff.RetryExactlyAfter(errBusy, time.Second), errBusy, nil)
 		require.NoError(t, policy.Do(t.Context(), op.do))
 		require.Equal(t, msec(0, 10_000, 30_000, 31_000, 41_000), op.at)
 
@@ -337,6 +336,43 @@ func TestAnAttemptThatTimedOutIsRetryableToByClass(t *testing.T) {
 		}))
 		require.Equal(t, 5, attempts)
 	})
+}
+
+func TestAClassHasAJitterOfItsOwn(t *testing.T) {
+	policy := backoff.Policy{Rand: fixed(0.5), ByClass: map[backoff.Class]backoff.ClassLimits{
+		backoff.ClassNotSent: {Schedule: backoff.Constant(50 * time.Millisecond), Jitter: backoff.NoJitter},
+	}}
+	locked := backoff.OfClass(errBoom, backoff.ClassNotSent)
+	require.Equal(t, 50*time.Millisecond, policy.Decide(1, locked).Wait)
+	require.Equal(t, 50*time.Millisecond, policy.Decide(1, errBoom).Wait, "half of 100 ms, as usual")
+	synctest.Test(t, func(t *testing.T) {
+		op := returning(locked, errBoom, nil)
+		require.NoError(t, policy.Do(t.Context(), op.do))
+		require.Equal(t, msec(0, 50, 150), op.at)
+	})
+}
+
+func TestADecisionSaysWhyThereIsNoRetry(t *testing.T) {
+	policy := backoff.Policy{Idempotency: backoff.NonIdempotent}
+	for _, row := range []struct {
+		retry int
+		err   error
+		want  backoff.Reason
+	}{
+		{1, backoff.OfClass(errBoom, backoff.ClassNotSent), backoff.ReasonSuccess},
+		{4, backoff.OfClass(errBoom, backoff.ClassNotSent), backoff.ReasonAttempts},
+		{1, errBoom, backoff.ReasonNotIdempotent},
+		{1, backoff.Permanent(errBoom), backoff.ReasonPermanent},
+		{1, backoff.OfClass(errBoom, backoff.ClassOverloaded), backoff.ReasonOverloaded},
+		{1, &backoff.OpenError{}, backoff.ReasonOpen},
+		{1, backoff.RetryAfter(backoff.OfClass(errBoom, backoff.ClassNotSent), time.Hour), backoff.ReasonRetryAfter},
+	} {
+		d := policy.Decide(row.retry, row.err)
+		require.Equal(t, row.want, d.Reason, row.err)
+		require.Equal(t, d.Reason == backoff.ReasonSuccess, d.Again, row.err)
+	}
+	d := policy.Decide(1, backoff.RetryAfter(backoff.OfClass(errBoom, backoff.ClassThrottled), time.Hour))
+	require.Equal(t, []any{backoff.ClassThrottled, time.Hour}, []any{d.Class, d.RetryAfter})
 }
 
 func TestAFirstAttemptHasTheLimitOfThePolicy(t *testing.T) {
@@ -412,7 +448,7 @@ func TestDecisionsAreMadeInOneOrder(t *testing.T) {
 				policy.MaxAttempts = 1
 			}
 			if wrong(backoff.ReasonOverloaded) {
-				failure = backoff.WithClass(failure, backoff.ClassOverloaded)
+				failure = backoff.OfClass(failure, backoff.ClassOverloaded)
 			}
 			if wrong(backoff.ReasonPermanent) {
 				failure = backoff.Permanent(failure)
@@ -436,7 +472,6 @@ func TestDecisionsAreMadeInOneOrder(t *testing.T) {
 	}
 }
 
-// Contract rows 27 and 29.
 func TestAnEndedContextAllowsNoAttempt(t *testing.T) {
 	errCause := errors.New("shutting down")
 	for name, policy := range everyPath() {
@@ -469,7 +504,7 @@ func TestASuccessStandsHoweverTheContextEnded(t *testing.T) {
 	}
 }
 
-// Contract row 28: the call ends in the instant of the cancellation, and does
+// The call ends in the instant of the cancellation, and does
 // not stay to see whether its operation fared better.
 func TestAContextThatEndsDuringAnAttemptIsTheEnd(t *testing.T) {
 	for name, policy := range everyPath() {
@@ -522,7 +557,7 @@ func TestAContextThatEndsWhileSleepingIsToldFromADeadline(t *testing.T) {
 	})
 }
 
-// Contract row 128: whatever ends a call, one reason is reported, once.
+// Whatever ends a call, one reason is reported, once.
 func TestEveryStopHasOneReason(t *testing.T) {
 	seen := map[backoff.Reason]bool{}
 	for _, end := range endings() {
@@ -541,7 +576,7 @@ func TestEveryStopHasOneReason(t *testing.T) {
 				require.NoError(t, last.Err, "no attempt, no error")
 			default:
 				require.ErrorIs(t, err, last.Err, "the operation's error")
-				_, ours := errors.AsType[*backoff.Error](last.Err)
+				ours := errors.As(last.Err, new(*backoff.Error))
 				require.False(t, ours, "and no more than that")
 			}
 			require.Len(t, slices.DeleteFunc(*events, func(e backoff.Event) bool { return e.Kind == backoff.EventRetry }), 1)
@@ -573,7 +608,7 @@ func endings() []ending {
 		{backoff.ReasonElapsed, do(func(p *backoff.Policy) { p.MaxElapsed = 30 * time.Second }, errBoom)},
 		{backoff.ReasonRetryAfter, do(asIs, backoff.RetryAfter(errBoom, time.Hour))},
 		{backoff.ReasonNotIdempotent, do(func(p *backoff.Policy) { p.Idempotency = backoff.NonIdempotent }, errBoom)},
-		{backoff.ReasonOverloaded, do(asIs, backoff.WithClass(errBoom, backoff.ClassOverloaded))},
+		{backoff.ReasonOverloaded, do(asIs, backoff.OfClass(errBoom, backoff.ClassOverloaded))},
 		{backoff.ReasonBudget, do(func(p *backoff.Policy) { p.Budget = refusing(2) }, errBoom)},
 		{backoff.ReasonBudget, do(func(p *backoff.Policy) { p.Budget = refusing(1) }, errBoom)},
 		{backoff.ReasonOpen, do(asIs, errBoom, &backoff.OpenError{})},
@@ -611,7 +646,7 @@ func watch(p *backoff.Policy) *[]backoff.Event {
 	return &events
 }
 
-// Decision 20, contract row 119: as Node's client does.
+// As Node's client does.
 func TestShortenLastWaitEndsTheLastWaitWithMaxElapsed(t *testing.T) {
 	asIs := func(*backoff.Policy) {}
 	for name, row := range map[string]struct {
@@ -628,7 +663,7 @@ func TestShortenLastWaitEndsTheLastWaitWithMaxElapsed(t *testing.T) {
 		"an attempt timeout":            {func(p *backoff.Policy) { p.AttemptTimeout = time.Second }, errBoom, msec(0, 4000, 8000), backoff.ReasonElapsed},
 		"a server that asks for less":   {asIs, backoff.RetryAfter(errBoom, time.Second), msec(0, 4000, 8000, 9500), backoff.ReasonElapsed},
 		"a server that asks for more":   {asIs, backoff.RetryAfter(errBoom, 6*time.Second), msec(0, 6300), backoff.ReasonElapsed},
-		"a server that says when":       {asIs, backoff.Pushback(errBoom, 6*time.Second), msec(0, 6000), backoff.ReasonElapsed},
+		"a server that says when":       {asIs, backoff.RetryExactlyAfter(errBoom, 6*time.Second), msec(0, 6000), backoff.ReasonElapsed},
 		"a wait of no time, at the end": {func(p *backoff.Policy) { p.Schedule, p.MaxAttempts = backoff.Sequence(10*time.Second, 0), 5 }, errBoom, msec(0, 10_000, 10_000, 10_000, 10_000), backoff.ReasonAttempts},
 	} {
 		synctest.Test(t, func(t *testing.T) {
@@ -663,7 +698,7 @@ func TestMaxElapsedEndsACallThatDoesNotWait(t *testing.T) {
 	}
 }
 
-// Contract row 116: attempts of 1, 2, 4, 4 s.
+// Attempts of 1, 2, 4, 4 s.
 func TestAnAttemptsTimeMayGrow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		policy := backoff.Policy{
@@ -689,7 +724,6 @@ func TestAnAttemptsTimeMayGrow(t *testing.T) {
 	})
 }
 
-// Contract rows 51 and 116.
 func TestAnAttemptsTimeIsCutToTheTimeLeft(t *testing.T) {
 	for name, limit := range map[string]func(*backoff.Policy, context.Context) (context.Context, context.CancelFunc){
 		"MaxElapsed": func(p *backoff.Policy, ctx context.Context) (context.Context, context.CancelFunc) {
@@ -982,7 +1016,7 @@ func TestMaxRetryAfterAllowsTheWaitThatEqualsIt(t *testing.T) {
 		{time.Second, time.Second, true}, {time.Second, time.Second + 1, false},
 		{-1, 1000 * time.Hour, true},
 	} {
-		for _, mark := range []func(error, time.Duration) error{backoff.RetryAfter, backoff.Pushback} {
+		for _, mark := range []func(error, time.Duration) error{backoff.RetryAfter, backoff.RetryExactlyAfter} {
 			synctest.Test(t, func(t *testing.T) {
 				policy := backoff.Policy{MaxRetryAfter: row.limit, Schedule: backoff.Constant(0), MaxDelay: 1, Rand: fixed(0)}
 				began := time.Now()
@@ -1042,7 +1076,7 @@ func TestWhatABreakerRefusesIsNoAttempt(t *testing.T) {
 }
 
 func TestAnOpenCircuitComesBackAsItIsIfNothingWasTried(t *testing.T) {
-	open := &backoff.OpenError{Name: "db", State: backoff.StateOpen}
+	open := &backoff.OpenError{Name: "db", State: backoff.BreakerOpen}
 	policy := new(backoff.Policy)
 	events := watch(policy)
 	require.Equal(t, open, policy.Do(t.Context(), returning(open).do))
@@ -1056,7 +1090,7 @@ func waitFor(d time.Duration) error {
 	if d > 0 {
 		err = backoff.RetryAfter(err, d)
 	}
-	return backoff.WithClass(err, backoff.ClassRetryable)
+	return backoff.OfClass(err, backoff.ClassRetryable)
 }
 
 func TestAPolicyAsksAHalfOpenCircuitAgainAfterTheNextWaitOrTenMilliseconds(t *testing.T) {
@@ -1201,6 +1235,20 @@ func TestAPolicyCountsItsTimeForACircuitFromOneAttemptToTheNext(t *testing.T) {
 
 // What Validate says.
 
+func TestValidateReportsEveryProblem(t *testing.T) {
+	policy := backoff.Policy{
+		Schedule: backoff.Constant(-1),
+		Jitter:   backoff.SlottedJitter(0),
+		ByClass:  map[backoff.Class]backoff.ClassLimits{backoff.ClassThrottled: {Jitter: backoff.UniformJitter(2, 1)}},
+		Budget:   &backoff.RetryBudget{Ratio: -1, Floor: -1},
+	}
+	err := policy.Validate()
+	for _, field := range []string{"Policy.Schedule", "Policy.Jitter", "Policy.ByClass[throttled].Jitter", "RetryBudget.Ratio", "RetryBudget.Floor"} {
+		require.ErrorContains(t, err, "backoff: "+field)
+	}
+	require.False(t, (&backoff.Policy{}).Retryable(err))
+}
+
 func TestValidateNamesTheFieldAndItsValue(t *testing.T) {
 	const s = time.Second
 	for want, policy := range map[string]backoff.Policy{
@@ -1222,7 +1270,7 @@ func TestValidateNamesTheFieldAndItsValue(t *testing.T) {
 		"Policy.AttemptTimeoutSchedule: Constant is -1s, want 0 or more":                              {AttemptTimeoutSchedule: backoff.Constant(-s)},
 		"Policy.AttemptTimeoutSchedule: Exponential.Multiplier is 0.5, want 0 (for 2) or at least 1":  {AttemptTimeoutSchedule: backoff.Exponential{Multiplier: 0.5}},
 		"Policy.AttemptTimeoutSchedule: Sequence[0] is -1ns, want 0 or more":                          {AttemptTimeoutSchedule: backoff.Sequence(-1)},
-		"Policy.Schedule: Exponential.Initial is -1ns, want 0 or more":                                {Schedule: backoff.Exponential{Initial: -1}, Jitter: backoff.SlottedJitter(0)},
+		"Policy.Schedule: Exponential.Initial is -1ns, want 0 or more":                                {Schedule: backoff.Exponential{Initial: -1}},
 		"Policy.Schedule: Exponential.Initial is 2562047h47m16.854775807s, beyond Max 30s":            {Schedule: backoff.Exponential{Initial: forever, Max: 30 * s}},
 		"Policy.Schedule: Linear.Initial is -2562047h47m16.854775808s, want 0 or more":                {Schedule: backoff.Linear{Initial: math.MinInt64}},
 		"Policy.Schedule: Sequence[0] is -2562047h47m16.854775808s, want 0 or more":                   {Schedule: backoff.Sequence(math.MinInt64)},
@@ -1373,11 +1421,10 @@ func TestDelayIsTheWaitBeforeARetry(t *testing.T) {
 	}
 }
 
-// Contract rows 12 and 120.
 func TestWithoutACallThereIsNoPreviousWait(t *testing.T) {
 	policy := backoff.Policy{Jitter: func(_, prev time.Duration, _ float64) time.Duration { return prev }}
 	require.Zero(t, policy.Delay(3))
-	wait, again := policy.Decide(3, errBoom)
+	wait, again := decide(policy, 3, errBoom)
 	require.True(t, again)
 	require.Zero(t, wait)
 }
@@ -1393,7 +1440,8 @@ func TestRetryableIsThePolicysPredicate(t *testing.T) {
 	require.True(t, policy.Retryable(errBoom))
 	require.False(t, policy.Retryable(backoff.Permanent(errBoom)))
 	policy.Classify = backoff.RetryIf(func(err error) bool {
-		status, ok := errors.AsType[statusError](err)
+		var status statusError
+		ok := errors.As(err, &status)
 		return ok && status == 503
 	})
 	require.True(t, policy.Retryable(fmt.Errorf("get: %w", statusError(503))))
@@ -1405,6 +1453,11 @@ func TestRetryableIsThePolicysPredicate(t *testing.T) {
 type statusError int
 
 func (s statusError) Error() string { return http.StatusText(int(s)) }
+
+func decide(p backoff.Policy, retry int, err error) (wait time.Duration, again bool) {
+	d := p.Decide(retry, err)
+	return d.Wait, d.Again
+}
 
 func TestDecideIsThePolicyWithoutACall(t *testing.T) {
 	policy := backoff.Policy{Rand: fixed(0.5)}
@@ -1421,38 +1474,38 @@ func TestDecideIsThePolicyWithoutACall(t *testing.T) {
 		{math.MinInt, errBoom, 50 * time.Millisecond, true},
 		{1, nil, 0, false},
 		{1, backoff.Permanent(errBoom), 0, false},
-		{1, backoff.WithClass(errBoom, backoff.ClassOverloaded), 0, false},
+		{1, backoff.OfClass(errBoom, backoff.ClassOverloaded), 0, false},
 		{1, backoff.RetryAfter(errBoom, time.Minute), 63 * time.Second, true},
 		{1, backoff.RetryAfter(errBoom, 6*time.Minute), 0, false},
-		{1, backoff.Pushback(errBoom, time.Minute), time.Minute, true},
-		{1, backoff.Pushback(errBoom, -1), 0, false},
+		{1, backoff.RetryExactlyAfter(errBoom, time.Minute), time.Minute, true},
+		{1, backoff.RetryExactlyAfter(errBoom, -1), 0, false},
 	} {
-		wait, again := policy.Decide(row.retry, row.err)
+		wait, again := decide(policy, row.retry, row.err)
 		require.Equal(t, row.again, again, "%+v", row)
 		require.Equal(t, row.wait, wait, "%+v", row)
 	}
 	policy.Idempotency = backoff.NonIdempotent
-	_, again := policy.Decide(1, errBoom)
+	_, again := decide(policy, 1, errBoom)
 	require.False(t, again)
-	_, again = policy.Decide(1, backoff.WithClass(errBoom, backoff.ClassNotSent))
+	_, again = decide(policy, 1, backoff.OfClass(errBoom, backoff.ClassNotSent))
 	require.True(t, again)
-	policy.Idempotency, policy.MaxAttempts = backoff.AlwaysRetry, 1
-	_, again = policy.Decide(1, backoff.WithClass(errBoom, backoff.ClassNotSent))
+	policy.Idempotency, policy.MaxAttempts = backoff.Idempotent, 1
+	_, again = decide(policy, 1, backoff.OfClass(errBoom, backoff.ClassNotSent))
 	require.False(t, again)
 }
 
-// Contract row 93: the response and the operation, both must allow it.
+// The response and the operation, both must allow it.
 func TestARetryNeedsTheResponseAndTheOperation(t *testing.T) {
 	for _, class := range []backoff.Class{backoff.ClassRetryable, backoff.ClassPermanent} {
 		for _, operation := range []backoff.Idempotency{backoff.Idempotent, backoff.NonIdempotent} {
 			policy := backoff.Policy{Idempotency: operation}
-			_, again := policy.Decide(1, backoff.WithClass(errBoom, class))
+			_, again := decide(policy, 1, backoff.OfClass(errBoom, class))
 			require.Equal(t, class == backoff.ClassRetryable && operation == backoff.Idempotent, again, "%v, %v", class, operation)
 		}
 	}
 }
 
-// Contract row 8: a thousand clients that failed together do not come back
+// A thousand clients that failed together do not come back
 // together. The first retry falls on 100 ms: ten buckets of 100 each, give or
 // take.
 func TestAFleetThatFailedTogetherComesBackSpread(t *testing.T) {
@@ -1516,9 +1569,9 @@ func TestAttemptTimeoutScheduleLimitsTheNthAttempt(t *testing.T) {
 	})
 }
 
-// Row 51: the deadline of an attempt is the option, unless the caller's own is
+// The deadline of an attempt is the option, unless the caller's own is
 // earlier.
-func TestRow51TheDeadlineOfAnAttemptIsItsTimeoutOrTheCallersIfThatIsShorter(t *testing.T) {
+func TestTheDeadlineOfAnAttemptIsItsTimeoutOrTheCallersIfThatIsShorter(t *testing.T) {
 	for caller, want := range map[time.Duration]time.Duration{time.Hour: time.Second, time.Millisecond: time.Millisecond} {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), caller)
@@ -1534,8 +1587,8 @@ func TestRow51TheDeadlineOfAnAttemptIsItsTimeoutOrTheCallersIfThatIsShorter(t *t
 	}
 }
 
-// Row 51: the plain case is a duration.
-func TestRow51AttemptTimeoutLimitsEveryAttempt(t *testing.T) {
+// The plain case is a duration.
+func TestAttemptTimeoutLimitsEveryAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for timeout, want := range map[time.Duration]time.Duration{time.Second: 4 * time.Second, 0: 4 * time.Minute, -time.Second: 4 * time.Minute} {
 			start := time.Now()
@@ -1555,13 +1608,13 @@ func TestRow51AttemptTimeoutLimitsEveryAttempt(t *testing.T) {
 	})
 }
 
-// Contract row 84: an emergency call waits less under the same policy.
-func TestRow84AnUrgentCallWaitsLess(t *testing.T) {
+// An emergency call waits less under the same policy.
+func TestAnUrgentCallWaitsLess(t *testing.T) {
 	policy := backoff.Policy{Jitter: backoff.NoJitter, MaxDelay: time.Second}
 	for priority, want := range map[backoff.Priority]time.Duration{
-		backoff.Critical: 175 * time.Millisecond, backoff.High: 350 * time.Millisecond, backoff.Normal: 700 * time.Millisecond,
-		backoff.Background:   400*time.Millisecond + 800*time.Millisecond + time.Second,
-		backoff.Critical + 1: 175 * time.Millisecond, backoff.Background - 1: 2200 * time.Millisecond,
+		backoff.PriorityCritical: 175 * time.Millisecond, backoff.PriorityHigh: 350 * time.Millisecond, backoff.PriorityNormal: 700 * time.Millisecond,
+		backoff.PriorityBackground:   400*time.Millisecond + 800*time.Millisecond + time.Second,
+		backoff.PriorityCritical + 1: 175 * time.Millisecond, backoff.PriorityBackground - 1: 2200 * time.Millisecond,
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			start := time.Now()
@@ -1576,7 +1629,7 @@ func TestNoPriorityShortensTheWaitThatAServerAsksFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
 		policy := backoff.Policy{MaxAttempts: 2}
-		_ = policy.Do(backoff.WithPriority(t.Context(), backoff.Critical), returning(backoff.RetryAfter(errBoom, time.Minute)).do)
+		_ = policy.Do(backoff.WithPriority(t.Context(), backoff.PriorityCritical), returning(backoff.RetryAfter(errBoom, time.Minute)).do)
 		require.GreaterOrEqual(t, time.Since(start), time.Minute)
 	})
 }
@@ -1586,29 +1639,33 @@ func TestABudgetSeesThePriority(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var asked []backoff.Priority
 		budget := budgetFunc(func(a backoff.Attempt) { asked = append(asked, a.Priority) })
-		ctx := backoff.WithPriority(t.Context(), backoff.High)
+		ctx := backoff.WithPriority(t.Context(), backoff.PriorityHigh)
 		_ = backoff.Policy{MaxAttempts: 2, Budget: budget}.Do(ctx, returning(errBoom).do)
 		_, _ = backoff.HedgeValue(ctx, &backoff.Hedge{Budget: budget}, func(context.Context) (int, error) { return 0, nil }, nil)
 		_ = backoff.Policy{Budget: budget}.Do(t.Context(), returning(nil).do)
-		require.Equal(t, []backoff.Priority{backoff.High, backoff.High, backoff.High, backoff.Normal}, asked)
+		require.Equal(t, []backoff.Priority{backoff.PriorityHigh, backoff.PriorityHigh, backoff.PriorityHigh, backoff.PriorityNormal}, asked)
 	})
 }
 
-// budgetFunc is a budget that grants everything, and shows what it was asked
+// watchedBudget is a budget that grants everything, and shows what it was asked
 // for.
-type budgetFunc func(backoff.Attempt)
+type watchedBudget struct {
+	backoff.BudgetDefaults
 
-func (f budgetFunc) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
-	f(a)
+	reserve func(backoff.Attempt)
+}
+
+func budgetFunc(f func(backoff.Attempt)) watchedBudget { return watchedBudget{reserve: f} }
+
+func (b watchedBudget) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
+	b.reserve(a)
 	return backoff.Ticket{}, 0, true
 }
 
-func (budgetFunc) Done(backoff.Ticket, backoff.Result) {}
-
 func TestPriorityNamesAreTexts(t *testing.T) {
 	names := map[backoff.Priority]string{
-		backoff.Background: "background", backoff.Normal: "normal", backoff.High: "high", backoff.Critical: "critical",
-		backoff.Background - 1: "invalid", backoff.Critical + 1: "invalid",
+		backoff.PriorityBackground: "background", backoff.PriorityNormal: "normal", backoff.PriorityHigh: "high", backoff.PriorityCritical: "critical",
+		backoff.PriorityBackground - 1: "invalid", backoff.PriorityCritical + 1: "invalid",
 	}
 	for p, want := range names {
 		require.Equal(t, want, p.String())
@@ -1620,7 +1677,7 @@ func ExampleWithPriority() {
 		fmt.Println(e.Kind, e.Wait)
 	}}
 	policy.MaxAttempts = 2
-	emergency := backoff.WithPriority(context.Background(), backoff.Critical)
+	emergency := backoff.WithPriority(context.Background(), backoff.PriorityCritical)
 	_ = policy.Do(emergency, func(context.Context) error { return fmt.Errorf("busy") })
 	// Output:
 	// retry 2ms
@@ -1628,7 +1685,7 @@ func ExampleWithPriority() {
 }
 
 func ExamplePriority() {
-	fmt.Println(backoff.Critical > backoff.High, backoff.High > backoff.Normal, backoff.Normal)
+	fmt.Println(backoff.PriorityCritical > backoff.PriorityHigh, backoff.PriorityHigh > backoff.PriorityNormal, backoff.PriorityNormal)
 	// Output: true true normal
 }
 
@@ -1653,7 +1710,7 @@ func TestAWaitThatIsCutToTheTimeLeftFitsIntoIt(t *testing.T) {
 }
 
 // A slowBudget grants everything, and takes a while to say so.
-type slowBudget struct{}
+type slowBudget struct{ backoff.BudgetDefaults }
 
 func (slowBudget) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
 	time.Sleep(time.Microsecond)
@@ -1665,12 +1722,10 @@ func (slowBudget) Pace(t backoff.Ticket) (backoff.Ticket, time.Duration, bool) {
 	return t, 0, true
 }
 
-func (slowBudget) Done(backoff.Ticket, backoff.Result) {}
-
 func TestTheLastAttemptIsMadeThoughABudgetTakesTimeToGrantIt(t *testing.T) {
 	for name, call := range map[string]func(backoff.Policy, context.Context, func(context.Context) error) error{
 		"Do":        backoff.Policy.Do,
-		"Supervise": backoff.Policy.Supervise,
+		"Supervise": supervise,
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

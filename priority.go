@@ -6,37 +6,37 @@ import "context"
 type Priority int8
 
 const (
-	// Background is for work that nobody waits for, such as a nightly job.
-	Background Priority = iota - 1
-	// Normal is the priority of every call that has no other one.
-	Normal
-	// High is for work that somebody waits for.
-	High
-	// Critical is for work that must not fail if anything else can.
-	Critical
+	// PriorityBackground is for work that nobody waits for, such as a nightly job.
+	PriorityBackground Priority = iota - 1
+	// PriorityNormal is the priority of every call that has no other one.
+	PriorityNormal
+	// PriorityHigh is for work that somebody waits for.
+	PriorityHigh
+	// PriorityCritical is for work that must not fail if anything else can.
+	PriorityCritical
 )
 
 // String returns the name of the priority in lower case.
 func (p Priority) String() string {
-	if p < Background || p > Critical {
+	if p < PriorityBackground || p > PriorityCritical {
 		return "invalid"
 	}
-	return [...]string{"background", "normal", "high", "critical"}[p-Background]
+	return [...]string{"background", "normal", "high", "critical"}[p-PriorityBackground]
 }
 
 // priorityKey is the key by which a context finds its priority.
 type priorityKey struct{}
 
 // WithPriority returns a context for calls that matter more or less than others
-// under the same policy. A Critical call waits a quarter as long between
-// attempts as a Normal one, a High call half as long, and a Background call
+// under the same policy. A PriorityCritical call waits a quarter as long between
+// attempts as a PriorityNormal one, a PriorityHigh call half as long, and a PriorityBackground call
 // four times as long. [Policy.MaxDelay] still bounds the wait, and the time
 // that a server asked for is not shortened. A [Budget] sees the priority and
 // may refuse calls of low priority first, as the Throttle of package limit
-// does. A priority below Background counts as Background, one above Critical as
-// Critical.
+// does. A priority below PriorityBackground counts as PriorityBackground, one above PriorityCritical as
+// PriorityCritical.
 func WithPriority(ctx context.Context, p Priority) context.Context {
-	return context.WithValue(ctx, priorityKey{}, min(max(p, Background), Critical))
+	return context.WithValue(ctx, priorityKey{}, min(max(p, PriorityBackground), PriorityCritical))
 }
 
 // priorityOf returns the priority of ctx.
@@ -47,5 +47,5 @@ func priorityOf(ctx context.Context) Priority {
 
 // waitFactor is what a wait is multiplied by.
 func (p Priority) waitFactor() float64 {
-	return [...]float64{4, 1, 0.5, 0.25}[p-Background]
+	return [...]float64{4, 1, 0.5, 0.25}[p-PriorityBackground]
 }

@@ -20,6 +20,8 @@ import (
 // ledger is a Budget that writes down what it is asked and told. It grants
 // everything at once, but for what refuse and wait say.
 type ledger struct {
+	backoff.BudgetDefaults
+
 	refuse  func(backoff.Attempt) bool
 	wait    func(backoff.Attempt) time.Duration
 	mu      sync.Mutex
@@ -32,7 +34,12 @@ type ledger struct {
 func (l *ledger) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	kind := map[backoff.AttemptKind]string{backoff.AttemptFirst: "first", backoff.AttemptRetry: "retry", backoff.AttemptHedge: "hedge"}[a.Kind]
+	kind := "retry"
+	if a.First() {
+		kind = "first"
+	} else if a.Hedge {
+		kind = "hedge"
+	}
 	if l.began.IsZero() {
 		l.began = a.Now
 	}
@@ -43,7 +50,7 @@ func (l *ledger) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool
 	}
 	l.lines = append(l.lines, line)
 	l.granted++
-	ticket := backoff.NewTicket(uint64(l.granted))
+	ticket := backoff.Ticket{Word: uint64(l.granted)}
 	if l.out == nil {
 		l.out = map[backoff.Ticket]bool{}
 	}
@@ -62,14 +69,14 @@ func (l *ledger) Done(ticket backoff.Ticket, r backoff.Result) {
 		outcome += ", a ticket that is not out"
 	}
 	delete(l.out, ticket)
-	l.lines = append(l.lines, "done "+strconv.FormatUint(ticket.Word(), 10)+": "+outcome)
+	l.lines = append(l.lines, "done "+strconv.FormatUint(ticket.Word, 10)+": "+outcome)
 }
 
 func TestTheBudgetIsAskedBeforeAndToldAfterEveryAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		policy, books := steady(time.Second), &ledger{}
 		policy.Budget = books
-		require.NoError(t, policy.Do(t.Context(), returning(errBoom, backoff.WithClass(errBoom, backoff.ClassThrottled), nil).do))
+		require.NoError(t, policy.Do(t.Context(), returning(errBoom, backoff.OfClass(errBoom, backoff.ClassThrottled), nil).do))
 		require.Equal(t, []string{
 			"0s: reserve first 1 after unknown", "done 1: transient",
 			"0s: reserve retry 2 after unknown", "done 2: throttled",
@@ -85,10 +92,10 @@ func TestTheBudgetIsToldHowAnAttemptEnded(t *testing.T) {
 	}{
 		{nil, "success"},
 		{errBoom, "transient"},
-		{backoff.WithClass(errBoom, backoff.ClassNotSent), "transient"},
-		{backoff.WithClass(errBoom, backoff.ClassRetryable), "transient"},
-		{backoff.WithClass(errBoom, backoff.ClassThrottled), "throttled"},
-		{backoff.WithClass(errBoom, backoff.ClassOverloaded), "throttled"},
+		{backoff.OfClass(errBoom, backoff.ClassNotSent), "transient"},
+		{backoff.OfClass(errBoom, backoff.ClassRetryable), "transient"},
+		{backoff.OfClass(errBoom, backoff.ClassThrottled), "throttled"},
+		{backoff.OfClass(errBoom, backoff.ClassOverloaded), "throttled"},
 		{backoff.Permanent(errFinal), "definitive"},
 		{context.DeadlineExceeded, "timeout"}, // once the attempt's time is over, see below
 	} {
@@ -222,8 +229,8 @@ type turnstile struct {
 func (s *turnstile) Confirm(ticket backoff.Ticket) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	shut := s.shut != nil && s.shut(ticket.Word())
-	s.lines = append(s.lines, fmt.Sprintf("%v: depart %d: %v", time.Since(s.began), ticket.Word(), !shut))
+	shut := s.shut != nil && s.shut(ticket.Word)
+	s.lines = append(s.lines, fmt.Sprintf("%v: depart %d: %v", time.Since(s.began), ticket.Word, !shut))
 	return !shut
 }
 
@@ -239,12 +246,12 @@ func (p *pacemaker) Pace(old backoff.Ticket) (backoff.Ticket, time.Duration, boo
 	defer p.mu.Unlock()
 	wait := p.waits[0]
 	p.waits = p.waits[1:]
-	p.lines = append(p.lines, fmt.Sprintf("%v: pace %d: %v", time.Since(p.began), old.Word(), wait))
+	p.lines = append(p.lines, fmt.Sprintf("%v: pace %d: %v", time.Since(p.began), old.Word, wait))
 	if wait < 0 {
 		return old, 0, false
 	}
 	delete(p.out, old)
-	ticket := backoff.NewTicket(old.Word() + 100)
+	ticket := backoff.Ticket{Word: old.Word + 100}
 	p.out[ticket] = true
 	return ticket, wait, true
 }
@@ -299,7 +306,7 @@ func TestABudgetIsToldHowLongTheCallWaitsAnyway(t *testing.T) {
 		var waits []time.Duration
 		policy := steady(time.Second)
 		policy.Budget = &ledger{wait: func(a backoff.Attempt) time.Duration { waits = append(waits, a.Wait); return 0 }}
-		op := returning(waitFor(time.Minute), backoff.Pushback(errBoom, 3*time.Second), errBoom, nil)
+		op := returning(waitFor(time.Minute), backoff.RetryExactlyAfter(errBoom, 3*time.Second), errBoom, nil)
 		require.NoError(t, policy.Do(t.Context(), op.do))
 		require.Equal(t, msec(0, 60_000, 3000, 1000), waits)
 	})
@@ -389,14 +396,14 @@ func TestAPanicInAFunctionOfThePolicySettlesTheAttempt(t *testing.T) {
 			"Do": func(p *backoff.Policy) { _ = p.Do(t.Context(), fail) },
 			"range": func(p *backoff.Policy) {
 				r := p.Start(t.Context())
-				for range r.Attempts() {
-					r.Fail(fail(r.Context()))
+				for ctx := range r.Attempts() {
+					r.Fail(fail(ctx))
 				}
 			},
 			"range left": func(p *backoff.Policy) {
 				r := p.Start(t.Context())
-				for range r.Attempts() {
-					r.Fail(fail(r.Context()))
+				for ctx := range r.Attempts() {
+					r.Fail(fail(ctx))
 					break
 				}
 				panic("bug") // where leaving asks nothing
@@ -439,8 +446,8 @@ var ways = map[string]func(context.Context, *backoff.Policy, func(context.Contex
 	},
 	"range": func(ctx context.Context, p *backoff.Policy, op func(context.Context) error) error {
 		r := p.Start(ctx)
-		for range r.Attempts() {
-			err := op(r.Context())
+		for ctx := range r.Attempts() {
+			err := op(ctx)
 			if err == nil {
 				break
 			}
@@ -491,15 +498,15 @@ func record(t *testing.T, way string, policy backoff.Policy, budgeted bool, resu
 // One script, run in every way: what the operation, the budget and the observer
 // see is the same.
 func TestEveryWayOfRunningIsTheSame(t *testing.T) {
-	busy := backoff.RetryAfter(backoff.WithClass(errBoom, backoff.ClassThrottled), 3*time.Second)
+	busy := backoff.RetryAfter(backoff.OfClass(errBoom, backoff.ClassThrottled), 3*time.Second)
 	for name, results := range map[string][]error{
 		"success":       {nil},
 		"one failure":   {errBoom, nil},
 		"failures":      {errBoom},
 		"permanent":     {errBoom, backoff.Permanent(errFinal)},
 		"throttled":     {busy, errBoom, nil},
-		"overloaded":    {backoff.Pushback(errBoom, -1)},
-		"exact":         {errBoom, backoff.Pushback(errBoom, 2*time.Second), errBoom, nil},
+		"overloaded":    {backoff.RetryExactlyAfter(errBoom, -1)},
+		"exact":         {errBoom, backoff.RetryExactlyAfter(errBoom, 2*time.Second), errBoom, nil},
 		"beyond ctx":    {errBoom, backoff.RetryAfter(errBoom, time.Minute)},
 		"beyond limits": {backoff.RetryAfter(errBoom, time.Hour)},
 	} {

@@ -40,19 +40,19 @@ func RetryAfter(err error, d time.Duration) error {
 	return &marked{err: err, hint: hint{after: max(0, d), given: true}}
 }
 
-// Pushback marks err with gRPC's form of Retry-After, which differs from
+// RetryExactlyAfter marks err with gRPC's form of Retry-After, which differs from
 // [RetryAfter]. The wait is exactly d, and the schedule starts again after it.
 // A negative d means "do not retry", and makes the error ClassOverloaded.
-// Under [Policy.Supervise] a d of 0 or more means the same as in RetryAfter.
-// Pushback(nil, d) is nil.
+// Under a [Supervisor] a d of 0 or more means the same as in RetryAfter.
+// RetryExactlyAfter(nil, d) is nil.
 //
 // Source: gRFC A6, "Pushback".
-func Pushback(err error, d time.Duration) error {
+func RetryExactlyAfter(err error, d time.Duration) error {
 	if err == nil {
 		return nil
 	}
 	if d < 0 {
-		return WithClass(err, ClassOverloaded)
+		return OfClass(err, ClassOverloaded)
 	}
 	return &marked{err: err, hint: hint{after: d, given: true, exact: true}}
 }
@@ -69,8 +69,8 @@ func Pushback(err error, d time.Duration) error {
 // an HTTP 400. An error that is marked [Permanent] or ClassOverloaded stays
 // so, and so does what an inner policy gave up on. The mark does not say that
 // the operation may be repeated: to a [NonIdempotent] one that the server did
-// not execute, add WithClass(err, ClassNotSent). If err says how long to wait,
-// as [RetryAfter] and [Pushback] do, that counts instead. A [Hedge] sends the
+// not execute, add OfClass(err, ClassNotSent). If err says how long to wait,
+// as [RetryAfter] and [RetryExactlyAfter] do, that counts instead. A [Hedge] sends the
 // next attempt at once after any error that may be retried.
 //
 // [Policy.Decide] does not know the attempts before, and retries at once only
@@ -83,7 +83,7 @@ func AtOnce(err error) error {
 }
 
 // RetryAfterOf returns how long a server asked to wait, for programs that pass
-// it on. It reads the marks of [RetryAfter] and [Pushback], a method
+// it on. It reads the marks of [RetryAfter] and [RetryExactlyAfter], a method
 // RetryAfter() time.Duration, and an [Error]. It returns false if err carries
 // nothing of the kind.
 func RetryAfterOf(err error) (time.Duration, bool) {
@@ -93,7 +93,7 @@ func RetryAfterOf(err error) (time.Duration, bool) {
 		return found
 	})
 	if gave.RetryAfter() > 0 {
-		return gave.retryAfter, true
+		return gave.RetryAfter(), true
 	}
 	h := judge(nil, err).hint
 	return h.after, h.given

@@ -6,7 +6,6 @@ import (
 	"iter"
 	"sync"
 	"time"
-	"unsafe"
 
 	"github.com/gobackoff/backoff/internal/clock"
 )
@@ -17,8 +16,8 @@ import (
 // As a range loop:
 //
 //	r := policy.Start(ctx)
-//	for range r.Attempts() {
-//		v, err := fetch(r.Context())
+//	for ctx := range r.Attempts() {
+//		v, err := fetch(ctx)
 //		if err == nil {
 //			return v, nil
 //		}
@@ -28,16 +27,15 @@ import (
 //
 // A hand-written loop calls Retry after each attempt, and sleeps itself.
 type Run struct {
-	ending          // what the error of the call tells of its attempts
-	policy Policy   // a copy, which nobody changes
-	phase  runPhase // where in the call it is
+	outcome          // what the error of the call tells of its attempts
+	policy  Policy   // a copy, which nobody changes
+	phase   runPhase // where in the call it is
 
-	timedOut  bool // AttemptTimeout ended the last attempt
-	granted   bool // the budget waits for the ticket
-	asked     bool // the budget was asked for it
-	lasting   bool // under Supervise: only what was said explicitly ends it, and with an *Error
-	atOnce    bool // the last error asked for a retry without a wait
-	cutsHints bool // also, without a MaxRetryAfter: the default one ends nothing
+	timedOut   bool // AttemptTimeout ended the last attempt
+	granted    bool // the budget waits for the ticket
+	asked      bool // the budget was asked for it
+	supervised bool // by a Supervisor: only what was said explicitly ends it, and with an *Error
+	atOnce     bool // the last error asked for a retry without a wait
 
 	number     int           // of attempts begun
 	base       int           // attempts that Progress no longer counts
@@ -73,10 +71,12 @@ const (
 var errUnreported = errors.New("attempt ended without Run.Fail")
 
 // runs are reused. They are not on the stack, because with a Run on it the
-// stack of every call that waits would double. They are kept as bare pointers:
-// the type of what is in an interface becomes part of the program with all its
-// methods.
-var runs = sync.Pool{New: func() any { return unsafe.Pointer(new(Run)) }}
+// stack of every call that waits would double.
+var runs = sync.Pool{New: func() any { return new(pooledRun) }}
+
+// pooledRun is a Run without its methods, which would become part of every
+// program if a Run were in an interface.
+type pooledRun Run
 
 // run makes the attempts of a call, or those after the first one if that failed
 // with err.
@@ -84,7 +84,7 @@ func (p *Policy) run(ctx context.Context, op func(context.Context) error, err er
 	if m, ok := err.(*marked); ok && m.class == ClassPermanent && p.Budget == nil && p.Observer == nil && ctx.Err() == nil {
 		return err // as decide would, for a fifth of the cost
 	}
-	r := (*Run)(runs.Get().(unsafe.Pointer))
+	r := (*Run)(runs.Get().(*pooledRun))
 	r.policy, r.limit, r.ctx, r.phase = *p, p.maxAttempts(), ctx, asking
 	if err != nil {
 		r.first()
@@ -93,7 +93,7 @@ func (p *Policy) run(ctx context.Context, op func(context.Context) error, err er
 	defer r.discard()
 	for wait, ok := r.next(); ok && r.sleep(wait) && r.begin(); wait, ok = r.next() {
 		if r.err = op(r.Context()); r.err == nil {
-			r.leave()
+			r.finish()
 			break
 		}
 	}
@@ -106,26 +106,28 @@ func (r *Run) discard() {
 	r.abandon()
 	if r.phase == over {
 		*r = Run{}
-		runs.Put(unsafe.Pointer(r))
+		runs.Put((*pooledRun)(r))
 	}
 }
 
-// Attempts returns the attempts of the call, numbered from 1, for a range
-// loop. The loop sleeps between them. Leaving the loop means success, unless
+// Attempts returns the attempts of the call for a range loop, each as its
+// context: that of the call, limited by the policy's AttemptTimeout and with the
+// call's idempotency key, if there are such. The context ends with the attempt;
+// Attempt returns its number. The loop sleeps between attempts. Leaving the loop means success, unless
 // Fail was called for the attempt. Reaching the end of its body means failure,
 // whether Fail was called or not. The loop ends when the policy gives up; then
 // Err says why. The sequence is for single use: once it is over, it is empty
 // until Reset.
-func (r *Run) Attempts() iter.Seq[int] {
-	return func(yield func(int) bool) {
+func (r *Run) Attempts() iter.Seq[context.Context] {
+	return func(yield func(context.Context) bool) {
 		switch {
 		case r.phase != starting:
 		case !r.policy.simple(r.ctx):
 			r.phase = asking
 		default:
 			r.first()
-			if !yield(1) {
-				r.leave()
+			if !yield(r.Context()) {
+				r.finish()
 				return
 			}
 		}
@@ -134,11 +136,11 @@ func (r *Run) Attempts() iter.Seq[int] {
 }
 
 // each makes the attempts, or those after the first one.
-func (r *Run) each(yield func(int) bool) {
+func (r *Run) each(yield func(context.Context) bool) {
 	defer r.abandon() // where a function of the user panics
 	for wait, ok := r.next(); ok && r.sleep(wait) && r.begin(); wait, ok = r.next() {
-		if !yield(r.number) {
-			r.leave()
+		if !yield(r.Context()) {
+			r.finish()
 			return
 		}
 	}
@@ -181,9 +183,12 @@ func (r *Run) Err() error {
 	return r.err
 }
 
-// Context returns the context for the present attempt: the call's, limited by
-// the policy's AttemptTimeout and with the call's idempotency key, if there
-// are such. It ends with the attempt.
+// Attempt returns the number of the attempt under way, or of the last one: 1 for
+// the first, 0 before it. Progress does not start it again.
+func (r *Run) Attempt() int { return r.number }
+
+// Context returns the context for the present attempt, as Attempts yields it,
+// for a loop that calls Begin.
 func (r *Run) Context() context.Context {
 	if r.attempt == nil && r.key == "" {
 		return r.ctx
@@ -194,7 +199,7 @@ func (r *Run) Context() context.Context {
 // ownContext returns the context of an attempt that has one of its own.
 func (r *Run) ownContext() context.Context {
 	if r.attempt == nil {
-		if r.attempt = within(r.ctx); r.key != "" {
+		if r.attempt = withEnclosing(r.ctx); r.key != "" {
 			r.attempt = WithIdempotencyKey(r.attempt, r.key)
 		}
 	}
@@ -215,7 +220,7 @@ func (r *Run) admit(paced bool) (pause time.Duration, ok bool) {
 		pause = r.start(paced)
 	}
 	if r.phase != over && r.ctx.Err() != nil {
-		r.withdraw(endOf(r.ctx.Err()), 0)
+		r.cancelPending(endOf(r.ctx.Err()), 0)
 	}
 	return pause, r.phase != over
 }
@@ -238,12 +243,12 @@ func (r *Run) Begin(pause time.Duration) (begun bool) {
 // begin begins the next attempt, if the budget confirms it and there is time
 // for it.
 func (r *Run) begin() bool {
-	if r.granted && !confirm(r.policy.Budget, r.ticket) {
-		r.withdraw(ReasonBudget, 0)
+	if r.granted && !r.policy.Budget.Confirm(r.ticket) {
+		r.cancelPending(ReasonBudget, 0)
 		return false
 	}
 	if p := &r.policy; p.MaxElapsed > 0 && p.limitsTime() && r.age() >= p.MaxElapsed { // the wait ended late
-		r.withdraw(ReasonElapsed, 0)
+		r.cancelPending(ReasonElapsed, 0)
 		return false
 	}
 	r.phase, r.err = running, nil
@@ -280,7 +285,7 @@ func (r *Run) Retry(err error) (pause time.Duration, ok bool) {
 		return 0, false
 	case err == nil:
 		r.err = nil
-		r.leave()
+		r.finish()
 		return 0, false
 	}
 	return r.fail(err)
@@ -299,10 +304,12 @@ func (r *Run) catchUp(err error) {
 		r.last = err
 		r.start(false)
 	case r.phase == starting && r.policy.Budget != nil:
-		r.ticket, _, r.granted = r.policy.Budget.Reserve(r.ask(AttemptFirst, new(verdict)))
-	case err != nil && r.granted && !confirm(r.policy.Budget, r.ticket):
+		a := r.ask(1, new(verdict))
+		a.Paced = false
+		r.ticket, _, r.granted = r.policy.Budget.Reserve(a)
+	case err != nil && r.granted && !r.policy.Budget.Confirm(r.ticket):
 		r.last = err
-		r.withdraw(ReasonBudget, 0)
+		r.cancelPending(ReasonBudget, 0)
 	}
 	if r.phase != over {
 		r.phase, r.asked = running, false // nobody knows when it began
@@ -325,7 +332,7 @@ func (r *Run) Progress() {
 func (r *Run) Reset() {
 	r.abandon()
 	inAttempt := r.phase == running
-	*r = Run{policy: r.policy, limit: r.policy.maxAttempts(), ending: ending{ctx: r.ctx}}
+	*r = Run{policy: r.policy, limit: r.policy.maxAttempts(), outcome: outcome{ctx: r.ctx}}
 	if inAttempt { // what ends now is the first attempt of the new call
 		r.phase, r.number = running, 1
 		r.began, r.key = clock.Now(), keyFor(r.ctx, r.policy.Idempotency)
@@ -353,11 +360,11 @@ func (r *Run) start(paced bool) (pause time.Duration) {
 	if p.Budget == nil {
 		return 0
 	}
-	a := r.ask(AttemptFirst, new(verdict))
+	a := r.ask(1, new(verdict))
 	a.Paced = paced
 	pause, why := r.reserve(a, 0, 0)
 	if why != ReasonSuccess {
-		r.withdraw(why, pause)
+		r.cancelPending(why, pause)
 	}
 	return pause
 }
@@ -411,7 +418,7 @@ func (r *Run) sleepFor(wait time.Duration) bool {
 		r.measureSleep()
 		r.leavePlace(false)
 		if r.ctx.Err() != nil {
-			r.withdraw(endOf(r.ctx.Err()), 0)
+			r.cancelPending(endOf(r.ctx.Err()), 0)
 			return false
 		}
 		wait = r.pace()
@@ -427,15 +434,15 @@ func (r *Run) pace() (wait time.Duration) {
 		return 0
 	}
 	ok := false
-	r.ticket, wait, ok = pace(r.policy.Budget, r.ticket)
+	r.ticket, wait, ok = r.policy.Budget.Pace(r.ticket)
 	why := ReasonBudget
 	if ok {
-		why = r.fits(wait, r.age())
+		why = r.timeFor(wait, r.age())
 	}
-	if ok && wait <= 0 || why == ReasonSuccess { // a wait that is over has fitted
+	if ok && wait <= 0 || why == ReasonSuccess { // there was time for a wait that is over
 		return wait
 	}
-	r.withdraw(why, wait)
+	r.cancelPending(why, wait)
 	return 0
 }
 
@@ -448,16 +455,16 @@ func (r *Run) measureSleep() {
 	}
 }
 
-// withdraw ends a call while no attempt is under way. wait is what the next
+// cancelPending ends a call while no attempt is under way. wait is what the next
 // attempt would have to wait.
-func (r *Run) withdraw(why Reason, wait time.Duration) {
+func (r *Run) cancelPending(why Reason, wait time.Duration) {
 	r.settle(Result{Outcome: OutcomeNotSent})
 	r.giveUp(why, ClassUnknown, wait)
 }
 
-// leave ends the call after an attempt that needs no other: it succeeded, or the
+// finish ends the call after an attempt that needs no other: it succeeded, or the
 // body of a range loop left the loop after Fail.
-func (r *Run) leave() {
+func (r *Run) finish() {
 	if r.err == nil {
 		r.settle(Result{})
 		r.phase = over

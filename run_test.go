@@ -21,10 +21,11 @@ func TestTheRangeLoopEndsWhenThePolicyGivesUp(t *testing.T) {
 		op := returning(errBoom)
 		r := steady(time.Second).Start(t.Context())
 		var numbers []int
-		for n := range r.Attempts() {
+		for ctx := range r.Attempts() {
+			n := r.Attempt()
 			require.NoError(t, r.Err(), "the call goes on")
 			numbers = append(numbers, n)
-			r.Fail(op.do(r.Context()))
+			r.Fail(op.do(ctx))
 		}
 		require.Equal(t, []int{1, 2, 3, 4}, numbers)
 		require.Equal(t, msec(0, 1000, 2000, 3000), op.at, "no sleep after the last")
@@ -39,8 +40,8 @@ func TestTheRangeLoopEndsWhenThePolicyGivesUp(t *testing.T) {
 // fetchInLoop is the loop of the documentation.
 func fetchInLoop(ctx context.Context, p *backoff.Policy, fetch func(context.Context) error) (string, error) {
 	r := p.Start(ctx)
-	for range r.Attempts() {
-		err := fetch(r.Context())
+	for ctx := range r.Attempts() {
+		err := fetch(ctx)
 		if err == nil {
 			return "value", nil
 		}
@@ -141,8 +142,8 @@ func TestAPanicInTheBodySettlesTheAttempt(t *testing.T) {
 	var attempt context.Context
 	require.PanicsWithValue(t, "bug", func() {
 		r := policy.Start(t.Context())
-		for range r.Attempts() {
-			attempt = r.Context()
+		for ctx := range r.Attempts() {
+			attempt = ctx
 			panic("bug")
 		}
 	})
@@ -158,11 +159,11 @@ func TestTheContextOfARunIsTheAttempts(t *testing.T) {
 		_, ok := r.Context().Deadline()
 		require.False(t, ok, "no attempt yet")
 		keys := map[string]bool{}
-		for range r.Attempts() {
-			deadline, ok := r.Context().Deadline()
+		for ctx := range r.Attempts() {
+			deadline, ok := ctx.Deadline()
 			require.True(t, ok)
 			require.Equal(t, time.Minute, time.Until(deadline))
-			keys[backoff.IdempotencyKey(r.Context())] = true
+			keys[backoff.IdempotencyKey(ctx)] = true
 			r.Fail(errBoom)
 		}
 		require.Len(t, keys, 1)
@@ -177,9 +178,10 @@ func TestATimeoutInTheRangeLoopIsKnownAsTheAttempts(t *testing.T) {
 		policy := steady(time.Second)
 		policy.AttemptTimeout, policy.Budget = time.Minute, books
 		r := policy.Start(t.Context())
-		for n := range r.Attempts() {
-			<-r.Context().Done()
-			r.Fail(r.Context().Err())
+		for ctx := range r.Attempts() {
+			n := r.Attempt()
+			<-ctx.Done()
+			r.Fail(ctx.Err())
 			if n == 2 {
 				break
 			}
@@ -190,7 +192,7 @@ func TestATimeoutInTheRangeLoopIsKnownAsTheAttempts(t *testing.T) {
 	})
 }
 
-// Contract rows 24 and 113: each chunk that got through has the whole policy
+// Each chunk that got through has the whole policy
 // before it.
 func TestProgressStartsAttemptsElapsedTimeAndScheduleAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -200,12 +202,13 @@ func TestProgressStartsAttemptsElapsedTimeAndScheduleAgain(t *testing.T) {
 		}
 		op := returning(errBoom)
 		r := policy.Start(t.Context())
-		for n := range r.Attempts() {
+		for ctx := range r.Attempts() {
+			n := r.Attempt()
 			if n == 3 || n == 5 { // got further before it broke off
 				time.Sleep(time.Minute)
 				r.Progress()
 			}
-			r.Fail(op.do(r.Context()))
+			r.Fail(op.do(ctx))
 		}
 		// Attempts 1, 2, 3: waits of 1 and 2 s. Then 3 is the first of three: 1
 		// s; so is 5.
@@ -223,7 +226,8 @@ func TestProgressRestartsTheTimeLimitAlone(t *testing.T) {
 		policy.MaxAttempts, policy.MaxElapsed = -1, 2*time.Second
 		r := policy.Start(t.Context())
 		last := 0
-		for n := range r.Attempts() {
+		for range r.Attempts() {
+			n := r.Attempt()
 			last = n
 			if n <= 5 {
 				r.Progress()
@@ -235,7 +239,7 @@ func TestProgressRestartsTheTimeLimitAlone(t *testing.T) {
 	})
 }
 
-// Contract row 6: drop, stable for 60 s, drop. The second time begins at the
+// Drop, stable for 60 s, drop. The second time begins at the
 // base.
 func TestAReconnectLoopStartsAgainAfterAConnectionThatHeld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -282,8 +286,8 @@ func TestResetLeavesNothingOpen(t *testing.T) {
 	books := &ledger{}
 	r := (&backoff.Policy{Budget: books, AttemptTimeout: time.Hour}).Start(t.Context())
 	var attempt context.Context
-	for range r.Attempts() {
-		attempt = r.Context()
+	for ctx := range r.Attempts() {
+		attempt = ctx
 		r.Reset()
 		break
 	}
@@ -321,7 +325,7 @@ func TestResetPaysForEveryAttemptOnce(t *testing.T) {
 
 // Retry, for callers with a loop of their own.
 
-// Contract row 27. It is the shape of a gax.Retryer.
+// It is the shape of a gax.Retryer.
 func TestRetryDecidesForALoopThatSleepsItself(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var retryer interface {
@@ -411,7 +415,7 @@ func TestRetryTellsTheBudgetOfASuccessThatItWasNotAskedFor(t *testing.T) {
 	clerk := new(clerk)
 	_, _ = (&backoff.Policy{Budget: clerk}).Start(t.Context()).Retry(nil)
 	clerk.asked[0].Now = time.Time{}
-	require.Equal(t, []backoff.Attempt{{Number: 1, Kind: backoff.AttemptFirst, MaxAttempts: 4}}, clerk.asked)
+	require.Equal(t, []backoff.Attempt{{Number: 1, MaxAttempts: 4}}, clerk.asked)
 	require.Equal(t, []backoff.Outcome{backoff.OutcomeSuccess}, clerk.told)
 }
 
@@ -448,8 +452,8 @@ func TestProgressStartsTheAttemptsTimesAgain(t *testing.T) {
 		policy := backoff.Policy{AttemptTimeoutSchedule: backoff.Linear{Initial: time.Second}, Schedule: backoff.Constant(0)}
 		r := policy.Start(t.Context())
 		var limits []time.Duration
-		for range r.Attempts() {
-			deadline, _ := r.Context().Deadline()
+		for ctx := range r.Attempts() {
+			deadline, _ := ctx.Deadline()
 			limits = append(limits, time.Until(deadline))
 			if len(limits) == 2 {
 				r.Progress()
@@ -641,7 +645,7 @@ func TestBeginEndsTheCallWithItsContext(t *testing.T) {
 	})
 }
 
-// Contract row 28: a call costs no goroutine but its caller's, asleep or
+// A call costs no goroutine but its caller's, asleep or
 // cancelled.
 func TestTenThousandCancelledCallsLeaveNothingBehind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -671,7 +675,7 @@ func TestTenThousandCancelledCallsLeaveNothingBehind(t *testing.T) {
 	})
 }
 
-// Contract row 11: a policy is data, and shared as such.
+// A policy is data, and shared as such.
 func TestAThousandGoroutinesShareOnePolicy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		policy := &backoff.Policy{
@@ -715,7 +719,7 @@ func TestTimersStayInTheirBubble(t *testing.T) {
 	}
 }
 
-// Contract row 129: in a bubble the waits are exact, and cost nothing.
+// In a bubble the waits are exact, and cost nothing.
 func TestADecadeOfWaitingTakesNoTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		policy := steady(24 * time.Hour)
@@ -751,13 +755,14 @@ func TestLeavingTheLoopAfterARefusalReturnsTheRefusal(t *testing.T) {
 	breaker := &backoff.Breaker{}
 	policy := backoff.Policy{Schedule: backoff.Constant(0)}
 	r := policy.Start(t.Context())
-	for n := range r.Attempts() {
+	for ctx := range r.Attempts() {
+		n := r.Attempt()
 		if n == 1 {
 			r.Fail(errBoom)
 			breaker.Trip()
 			continue
 		}
-		r.Fail(breaker.Do(r.Context(), returning(nil).do))
+		r.Fail(breaker.Do(ctx, returning(nil).do))
 		break
 	}
 	var refusal *backoff.OpenError

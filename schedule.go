@@ -14,7 +14,7 @@ const (
 	defaultInitial    = 100 * time.Millisecond
 	defaultMax        = 30 * time.Second
 	defaultMultiplier = 2
-	growth            = 30 // times the first delay is the longest one, if that is beyond defaultMax
+	maxGrowthFactor   = 30 // times the first delay is the longest one, if that is beyond defaultMax
 	maxDuration       = time.Duration(math.MaxInt64)
 )
 
@@ -133,7 +133,7 @@ func Truncate(s Schedule, max time.Duration) Schedule {
 	t := truncated{s, limitOf(max, 0)}
 	if !valid(s, nil) {
 		field, text := s.(checked).problem()
-		return impossible{t, field, text}
+		return invalidSchedule{t, field, text}
 	}
 	return t
 }
@@ -154,11 +154,11 @@ func (t truncated) Delay(retry int) time.Duration {
 func Sequence(delays ...time.Duration) Schedule {
 	s := sequence(append([]time.Duration(nil), delays...))
 	if len(s) == 0 {
-		return impossible{s, "", "is an empty Sequence, want at least one delay"}
+		return invalidSchedule{s, "", "is an empty Sequence, want at least one delay"}
 	}
 	for i, d := range s {
 		if d < 0 {
-			return impossible{s, ": Sequence[" + strconv.Itoa(i) + "]", badfield.Below0(d)}
+			return invalidSchedule{s, ": Sequence[" + strconv.Itoa(i) + "]", badfield.Below0(d)}
 		}
 	}
 	return s
@@ -174,9 +174,9 @@ func (s sequence) Delay(retry int) time.Duration {
 	return max(0, s[min(retry, len(s))-1])
 }
 
-// impossible is a Schedule that was not made as it should be. Functions that
+// invalidSchedule is a Schedule that was not made as it should be. Functions that
 // make a Schedule find that out, so that the calls under it need not.
-type impossible struct {
+type invalidSchedule struct {
 	Schedule
 	field, text string
 }
@@ -206,10 +206,10 @@ func limitOf(limit, longest time.Duration) time.Duration {
 	switch {
 	case limit > 0:
 		return limit
-	case limit < 0 || longest > maxDuration/growth:
+	case limit < 0 || longest > maxDuration/maxGrowthFactor:
 		return maxDuration
 	}
-	return max(defaultMax, growth*longest)
+	return max(defaultMax, maxGrowthFactor*longest)
 }
 
 // scale returns d*f for d >= 0, between 0 and the largest duration. A NaN gives
@@ -234,7 +234,7 @@ type checked interface {
 // before every call, and so names the kinds: to ask for a method would cost
 // more than the rest of a call that succeeds.
 func valid(s Schedule, j Jitter) bool {
-	if isInvalidJitter(j) {
+	if j != nil && isInvalidJitter(j) {
 		return false
 	}
 	switch s := s.(type) {
@@ -246,7 +246,7 @@ func valid(s Schedule, j Jitter) bool {
 		return s.valid()
 	case Linear:
 		return s.valid()
-	case impossible:
+	case invalidSchedule:
 		return false
 	}
 	return true
@@ -292,7 +292,7 @@ func (e Exponential) problem() (field, text string) {
 		"is " + strconv.FormatFloat(e.Multiplier, 'g', -1, 64) + ", want 0 (for 2) or at least 1"
 }
 
-func (i impossible) problem() (field, text string) { return i.field, i.text }
+func (i invalidSchedule) problem() (field, text string) { return i.field, i.text }
 
 func validInitial(initial, limit time.Duration) bool {
 	return initial >= 0 && (limit <= 0 || initial <= limit)

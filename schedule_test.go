@@ -15,7 +15,7 @@ import (
 
 const forever = time.Duration(math.MaxInt64)
 
-// Contract rows 13, 14, 15, 16 and 17: the strategies as the documents tabulate
+// The strategies as the documents tabulate
 // them.
 func TestSchedulesFollowTheirTables(t *testing.T) {
 	const ms, s = time.Millisecond, time.Second
@@ -42,7 +42,7 @@ func TestSchedulesFollowTheirTables(t *testing.T) {
 	}
 }
 
-// Contract rows 15 and 91: a factor that is not whole is exact to a nanosecond.
+// A factor that is not whole is exact to a nanosecond.
 func TestAFractionalFactorIsExactToTheNanosecond(t *testing.T) {
 	for _, factor := range []float64{1.3, 1.5, 1.6, 2.5, 3, 10} {
 		e := backoff.Exponential{Initial: 100 * time.Millisecond, Max: 30 * time.Second, Multiplier: factor}
@@ -55,7 +55,7 @@ func TestAFractionalFactorIsExactToTheNanosecond(t *testing.T) {
 	}
 }
 
-// Contract row 3: the delay stays at its bound, however long that goes on.
+// The delay stays at its bound, however long that goes on.
 func TestTheDelayStaysAtItsBound(t *testing.T) {
 	e := backoff.Exponential{Initial: time.Second, Max: 64 * time.Second}
 	for retry := 7; retry <= 47; retry++ {
@@ -203,7 +203,7 @@ func TestASequenceKeepsACopy(t *testing.T) {
 	require.Zero(t, backoff.Sequence().Delay(1), "invalid, but no panic")
 }
 
-// Contract row 105: a schedule holds nothing of the calls made under it.
+// A schedule holds nothing of the calls made under it.
 func TestADelayDoesNotChangeUnderConcurrentUse(t *testing.T) {
 	schedules := []backoff.Schedule{
 		backoff.Exponential{}, backoff.Exponential{Multiplier: 1.5}, backoff.Linear{}, backoff.Sequence(msec(1, 2, 4, 8)...),

@@ -1,8 +1,10 @@
 package backoff
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -17,72 +19,111 @@ const (
 )
 
 // errEnded is marked, because no classifier can know it.
-var errEnded = WithClass(errors.New("run ended"), ClassRetryable)
+var errEnded = OfClass(errors.New("run ended"), ClassRetryable)
 
-// Supervise runs op again and again until ctx ends: it is a reconnect loop. op
-// is a connection, a subscription or a watch, which should not end but does.
-// Between two runs Supervise waits as after a failure, even if op returned nil
-// or ran long: clients that were disconnected together must not reconnect
-// together.
+// A Supervisor runs an operation again and again: it is a reconnect loop. The
+// operation is a connection, a subscription or a watch, which should not end but
+// does.
+//
+//	err := backoff.Supervisor{Policy: policy}.Run(ctx, connectAndServe)
+//
+// The zero Supervisor reconnects for as long as its context lives. Like a
+// Policy it is data.
+type Supervisor struct {
+	_ [0]func() // no unkeyed literals, no ==
+
+	// Policy sets the wait after each run, and everything else that is not
+	// below. Its MaxAttempts must be 0 or negative: MaxRuns takes its place.
+	//
+	// Its MaxElapsed counts from the last run that lasted ResetAfter. Its
+	// Idempotency is asked as for a retry. A server, or a [Breaker] in the
+	// operation, that asks for a wait beyond MaxRetryAfter gets MaxRetryAfter.
+	// A [RetryExactlyAfter] counts as a [RetryAfter], so that no server can make
+	// the loop spin.
+	Policy Policy
+	// MaxRuns limits how many runs in a row may end, the first included,
+	// since one that lasted ResetAfter, which is itself the first of them. 0 and
+	// negative mean no limit. Policy.ByClass may set another one for a class.
+	MaxRuns int
+	// ResetAfter is how long a run must last for the schedule to start again,
+	// and for a Budget to count the run as a success. 0 means 2 minutes. A
+	// negative value means that the schedule starts again after every run.
+	ResetAfter time.Duration
+}
+
+// Run runs op again and again until ctx ends. Between two runs it waits as after
+// a failure, even if op returned nil or ran long: clients that were
+// disconnected together must not reconnect together.
 //
 // The schedule starts again after a run that lasted ResetAfter, and not
-// before: a service that accepts connections and drops them is not healthy.
-// MaxAttempts and MaxElapsed count from the last run of that length, which is
-// itself the first of MaxAttempts. Here a MaxAttempts of 0 means no limit, and
-// ByClass may set one for a class. A run that returned nil is of
-// ClassRetryable.
+// before: a service that accepts connections and drops them is not healthy. A
+// run that returned nil is of ClassRetryable.
 //
 // A Budget is asked after the wait before a run. So a Rate of package limit
 // that many loops share spaces their runs, and a Concurrency bounds them; see
 // [ReportReady]. If the budget refuses, the loop waits once more, as the
 // schedule says, and asks again. It never asks without a wait: if the schedule
 // says 0, the zero Exponential is used. After 2 minutes of refusals it asks as
-// for a first attempt. Otherwise a budget that only success pays for, such as
-// [RetryBudget], and the loop would wait for each other. A run that lasted
-// ResetAfter pays.
+// for a first attempt; otherwise a [RetryBudget], which needs a success, would
+// deadlock with the loop.
 //
-// Supervise ends when ctx ends, a limit that the policy sets is reached, op
-// returns an error marked [Permanent] or ClassOverloaded, or the policy's own
-// Classify says one of the two. Nothing else ends it. A failure that
-// DefaultClassifier finds permanent, such as a name that does not exist, a
-// certificate or a cancellation of op's own, may be gone at the next run. The
-// same holds for what another policy in op gave up on, which Classify gets to
-// see here. So mark the errors that should end the loop, such as a refused
-// login. The loop waits for an open [Breaker] in op.
-//
-// If MaxRetryAfter is set, a server or a [Breaker] that asks for a longer wait
-// ends the loop. If it is 0, the loop waits 5 minutes instead. MaxRetryAfter
-// bounds a single wait for a circuit, not all of them. A [Pushback] counts as
-// a [RetryAfter], so that no server can make the loop spin.
+// Run returns when ctx ends, a limit is reached, op returns an error marked
+// [Permanent] or ClassOverloaded, or the policy's own Classify says one of the
+// two. Nothing else ends it. A failure that DefaultClassifier finds permanent,
+// such as a name that does not exist, a certificate or a cancellation of op's
+// own, may be gone at the next run. The same holds for what another policy in op
+// gave up on, which Classify gets to see here. So mark the errors that should
+// end the loop, such as a refused login. The loop waits for an open [Breaker]
+// in op, however often.
 //
 // The error is an [*Error], even after a permanent one, and its Reason says
 // why the loop ended. Do not test for context.Canceled instead: it would also
-// match one of op's own. An invalid policy is refused with the error of
+// match one of op's own. An invalid Supervisor is refused with the error of
 // Validate. A panic in op passes through.
-func (p Policy) Supervise(ctx context.Context, op func(context.Context) error) error {
-	s := supervisor{budget: p.Budget, observer: p.Observer, grant: new(runGrant)}
-	s.Run = Run{lasting: true, cutsHints: p.MaxRetryAfter == 0, ending: ending{ctx: ctx}}
-	p.MaxAttempts, p.MaxRetryAfter = limits.Or(p.MaxAttempts, -1), limits.Or(p.MaxRetryAfter, -1)
-	if p.Budget != nil {
-		p.Budget = &s
-	}
+func (s Supervisor) Run(ctx context.Context, op func(context.Context) error) error {
+	p := s.Policy
+	l := reconnects{Supervisor: s, loop: Run{supervised: true, outcome: outcome{ctx: ctx}}, grant: new(runGrant)}
+	p.MaxAttempts = cmp.Or(max(s.MaxRuns, 0), -1)
+	p.Budget = &l
 	if p.Observer != nil {
-		p.Observer = s.observe
+		p.Observer = l.observe
 	}
-	s.policy, s.limit = p, p.MaxAttempts
-	defer s.abandon()
-	for s.admit() {
-		err := s.runOnce(op)
-		s.waitedOpen = 0
-		wait, ok := s.fail(err)
-		if !ok || !s.sleep(wait) {
+	l.loop.policy, l.loop.limit, l.loop.phase = p, p.MaxAttempts, asking
+	defer l.loop.abandon()
+	for l.admit() {
+		err := l.runOnce(op)
+		l.loop.waitedOpen = 0
+		wait, ok := l.loop.fail(err)
+		if !ok || !l.loop.sleep(wait) {
 			break
 		}
 	}
-	return s.err
+	return l.loop.err
 }
 
-// ReportReady tells the [Policy.Supervise] that made ctx that the run has
+// Decide is [Policy.Decide] for a loop of runs that keeps its own count: what
+// follows after the given run ended with err. Of the errors that another policy
+// gave up on, it sees what that policy got.
+func (s Supervisor) Decide(run int, err error) Decision {
+	p := s.Policy
+	p.MaxAttempts = cmp.Or(max(s.MaxRuns, 0), -1)
+	return p.decide(run, err, true)
+}
+
+// Validate reports every field that has a value it must not have, and that
+// value, or returns nil.
+func (s Supervisor) Validate() error {
+	return errors.Join(s.checkAttempts(), s.Policy.Validate())
+}
+
+func (s *Supervisor) checkAttempts() error {
+	if s.Policy.MaxAttempts <= 0 {
+		return nil
+	}
+	return invalid("Supervisor.Policy.MaxAttempts", "is "+strconv.Itoa(s.Policy.MaxAttempts)+", want 0: MaxRuns limits the runs")
+}
+
+// ReportReady tells the [Supervisor] that made ctx that the run has
 // started: it is connected, logged in, subscribed. The policy's Budget then
 // gets a success, without waiting for the end of the run. So a Concurrency of
 // package limit that many loops share bounds how many are connecting at once,
@@ -90,7 +131,7 @@ func (p Policy) Supervise(ctx context.Context, op func(context.Context) error) e
 // when to retry, the Budget is told by a second Done.
 //
 // ReportReady does not start the schedule again; only ResetAfter does. It does
-// nothing if ctx does not come from a Supervise, if the run is over, or if it
+// nothing if ctx does not come from a Supervisor, if the run is over, or if it
 // was called before. It is safe for concurrent use.
 func ReportReady(ctx context.Context) {
 	if g, ok := ctx.Value(runGrantKey{}).(*runGrant); ok {
@@ -117,46 +158,49 @@ func (g *runGrant) settle(r Result) {
 	}
 }
 
-// supervisor is a Run under Supervise. It stands in for the budget of its own
+// reconnects is the loop of a Supervisor. It stands in for the budget of its own
 // Run, and grants everything; the user's budget is asked after the wait.
-type supervisor struct {
-	Run
-	budget       Budget    // the user's
-	observer     Observer  // the user's
+type reconnects struct {
+	Supervisor
+	BudgetDefaults
+
+	loop         Run
 	pending      Attempt   // what the Run asked for
 	grant        *runGrant // of the last run
 	refusedSince time.Time // zero if the budget does not refuse
 }
 
-// Reserve implements [Budget] for the supervisor's own Run.
-func (s *supervisor) Reserve(a Attempt) (Ticket, time.Duration, bool) {
-	s.pending = a
-	s.pending.Wait, s.pending.Paced = 0, true // the user's budget is asked when it is over
+// Reserve implements [Budget] for the loop's own Run.
+func (l *reconnects) Reserve(a Attempt) (Ticket, time.Duration, bool) {
+	l.pending = a
+	l.pending.Wait, l.pending.Paced = 0, true // the user's budget is asked when it is over
 	return Ticket{}, 0, true
 }
 
-// Done implements [Budget] for the supervisor's own Run.
-func (s *supervisor) Done(_ Ticket, r Result) { s.grant.settle(r) }
+// Done implements [Budget] for the loop's own Run.
+func (l *reconnects) Done(_ Ticket, r Result) { l.grant.settle(r) }
 
-// Validate asks the user's budget.
-func (s *supervisor) Validate() error { return validate(s.budget) }
+// Validate implements [Budget] for the loop's own Run, which validates its Policy.
+func (l *reconnects) Validate() error {
+	return errors.Join(l.checkAttempts(), validateBudget(l.Policy.Budget))
+}
 
-// observe is the observer of the supervisor's own Run. What that Run calls a
-// retry is a reconnect.
-func (s *supervisor) observe(ctx context.Context, e Event) {
+// observe is the observer of the loop's own Run. What that Run calls a retry is a
+// reconnect.
+func (l *reconnects) observe(ctx context.Context, e Event) {
 	if e.Kind == EventRetry {
 		e.Kind = EventReconnect
 	}
-	s.observer(ctx, e)
+	l.Policy.Observer(ctx, e)
 }
 
 // runOnce makes one run.
-func (s *supervisor) runOnce(op func(context.Context) error) error {
+func (l *reconnects) runOnce(op func(context.Context) error) error {
 	began := clock.Now()
-	err := op(context.WithValue(s.Context(), runGrantKey{}, s.grant))
-	if clock.Now().Sub(began) >= limits.Or(s.policy.ResetAfter, defaultResetAfter) {
-		s.Progress()
-		s.grant.settle(Result{})
+	err := op(context.WithValue(l.loop.Context(), runGrantKey{}, l.grant))
+	if clock.Now().Sub(began) >= limits.Or(l.ResetAfter, defaultResetAfter) {
+		l.loop.Progress()
+		l.grant.settle(Result{})
 	}
 	if err == nil {
 		err = errEnded
@@ -165,78 +209,82 @@ func (s *supervisor) runOnce(op func(context.Context) error) error {
 }
 
 // admit waits until the next run may start, or reports that there is none.
-func (s *supervisor) admit() bool {
-	if _, ok := s.Run.admit(true); !ok {
+func (l *reconnects) admit() bool {
+	if _, ok := l.loop.admit(true); !ok {
 		return false
 	}
-	for s.budget != nil && !s.askBudget() {
-		if !s.waitRefused() {
+	for l.Policy.Budget != nil && !l.askBudget() {
+		if !l.waitRefused() {
 			return false
 		}
 	}
-	s.refusedSince = time.Time{}
-	return s.Begin(0)
+	l.refusedSince = time.Time{}
+	return l.loop.Begin(0)
 }
 
 // askBudget asks the user's budget for the next run.
-func (s *supervisor) askBudget() bool {
-	s.pending.Now = clock.Now()
-	if !s.refusedSince.IsZero() && s.pending.Now.Sub(s.refusedSince) >= longestRefusal {
-		s.pending.Kind = AttemptFirst
+func (l *reconnects) askBudget() bool {
+	b := l.Policy.Budget
+	l.pending.Now = clock.Now()
+	if !l.refusedSince.IsZero() && l.pending.Now.Sub(l.refusedSince) >= longestRefusal {
+		l.pending.Number = 1
 	}
-	ticket, wait, ok := s.budget.Reserve(s.pending)
+	ticket, wait, ok := b.Reserve(l.pending)
 	if !ok {
 		return false
 	}
-	s.grant = &runGrant{budget: s.budget, ticket: ticket}
+	l.grant = &runGrant{budget: b, ticket: ticket}
 	for wait > 0 && ok {
-		if !s.waitMore(wait) {
+		if !l.waitMore(wait) {
 			return false
 		}
-		s.grant.ticket, wait, ok = pace(s.budget, s.grant.ticket)
+		l.grant.ticket, wait, ok = b.Pace(l.grant.ticket)
 	}
-	if !ok || !confirm(s.budget, s.grant.ticket) {
-		s.grant.settle(Result{Outcome: OutcomeNotSent})
+	if !ok || !b.Confirm(l.grant.ticket) {
+		l.grant.settle(Result{Outcome: OutcomeNotSent})
 		return false
 	}
 	return true
 }
 
 // waitRefused waits after the budget refused, and reports whether to ask again.
-func (s *supervisor) waitRefused() bool {
-	if s.phase == over {
+func (l *reconnects) waitRefused() bool {
+	r := &l.loop
+	if r.phase == over {
 		return false
 	}
-	if s.refusedSince.IsZero() {
-		s.refusedSince = clock.Now()
+	if l.refusedSince.IsZero() {
+		l.refusedSince = clock.Now()
 	}
-	s.retries++
-	wait := s.policy.jittered(delayOf(s.policy.after(s.pending.Class).Schedule, s.retries), s.prev)
-	s.prev = wait
+	r.retries++
+	after := r.policy.limitsFor(l.pending.Class)
+	wait := r.policy.jittered(after.Jitter, delayOf(after.Schedule, r.retries), r.prev)
+	r.prev = wait
 	if wait <= 0 {
-		wait = s.minimalWait()
+		wait = l.minimalWait()
 	}
-	if s.observer != nil {
-		s.notify(&Event{Kind: EventRefused, Reason: ReasonBudget, Wait: wait})
+	if r.policy.Observer != nil {
+		r.notify(&Event{Kind: EventRefused, Reason: ReasonBudget, Wait: wait})
 	}
-	return s.waitMore(wait)
+	return l.waitMore(wait)
 }
 
 // minimalWait is a wait above 0, for a schedule that has none.
-func (s *supervisor) minimalWait() time.Duration {
-	wait := EqualJitter(Exponential{}.Delay(s.retries), 0, draw.Unit(s.policy.Rand))
-	if s.policy.MaxDelay > 0 {
-		wait = min(wait, s.policy.MaxDelay)
+func (l *reconnects) minimalWait() time.Duration {
+	wait := EqualJitter(Exponential{}.Delay(l.loop.retries), 0, draw.Unit(l.Policy.Rand))
+	if l.Policy.MaxDelay > 0 {
+		wait = min(wait, l.Policy.MaxDelay)
 	}
 	return wait
 }
 
 // waitMore waits again before the same run, if that is within the loop's time.
-func (s *supervisor) waitMore(wait time.Duration) bool {
-	if why := s.fits(wait, s.age()); wait > 0 && why != ReasonSuccess {
-		s.settle(Result{Outcome: OutcomeNotSent})
-		s.giveUp(why, ClassUnknown, wait)
+func (l *reconnects) waitMore(wait time.Duration) bool {
+	r := &l.loop
+	if why := r.timeFor(wait, r.age()); wait > 0 && why != ReasonSuccess {
+		r.settle(Result{Outcome: OutcomeNotSent})
+		r.giveUp(why, ClassUnknown, wait)
 		return false
 	}
-	return s.sleep(wait)
+	return r.sleep(wait)
 }

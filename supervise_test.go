@@ -68,33 +68,45 @@ func millis(all ...int) []time.Duration {
 	return durations
 }
 
-func TestSuperviseRunsForAsLongAsTheContextLives(t *testing.T) {
+// supervise is the Run of a Supervisor with a policy whose MaxAttempts is the
+// MaxRuns.
+func supervise(p backoff.Policy, ctx context.Context, op func(context.Context) error) error {
+	return resettingAfter(0, p).Run(ctx, op)
+}
+
+func resettingAfter(d time.Duration, p backoff.Policy) backoff.Supervisor {
+	s := backoff.Supervisor{Policy: p, MaxRuns: p.MaxAttempts, ResetAfter: d}
+	s.Policy.MaxAttempts = 0
+	return s
+}
+
+func TestASupervisorRunsForAsLongAsTheContextLives(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 24*time.Hour)
 		defer cancel()
 		p := rigid()
 		l := lineman{err: errCut}
-		err := p.Supervise(ctx, l.run)
+		err := supervise(p, ctx, l.run)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.ErrorIs(t, err, errCut)
 		require.Equal(t, 9+(24*60*60*1000-51100)/30_000+1, l.runs, "51.1 s of growing waits, and one every 30 s")
 	})
 }
 
-func TestSuperviseWaitsAlsoAfterARunThatEndedWithoutAnError(t *testing.T) {
+func TestASupervisorWaitsAlsoAfterARunThatEndedWithoutAnError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := rigid()
 		p.MaxAttempts = 5
 		var l lineman
-		err := p.Supervise(t.Context(), l.run)
+		err := supervise(p, t.Context(), l.run)
 		require.EqualError(t, err, "backoff: line: gave up after 5 attempts: run ended")
 		require.Equal(t, millis(100, 200, 400, 800), l.waits)
 	})
 }
 
-// Contract row 6: drop, stable for a minute, drop: the delay starts from its
+// Drop, stable for a minute, drop: the delay starts from its
 // base.
-func TestSuperviseStartsTheScheduleAgainAfterAHealthyRunAndNotBefore(t *testing.T) {
+func TestASupervisorStartsTheScheduleAgainAfterAHealthyRunAndNotBefore(t *testing.T) {
 	short, long := 59_999*time.Millisecond, time.Minute
 	for _, c := range []struct {
 		name    string
@@ -110,9 +122,8 @@ func TestSuperviseStartsTheScheduleAgainAfterAHealthyRunAndNotBefore(t *testing.
 			synctest.Test(t, func(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				p := rigid()
-				p.ResetAfter = c.healthy
 				l := lineman{lasting: c.lasting, err: errCut}
-				p.Supervise(ctx, func(ctx context.Context) error {
+				resettingAfter(c.healthy, p).Run(ctx, func(ctx context.Context) error {
 					if l.runs == len(c.waits) {
 						defer cancel()
 					}
@@ -124,7 +135,7 @@ func TestSuperviseStartsTheScheduleAgainAfterAHealthyRunAndNotBefore(t *testing.
 	}
 }
 
-func TestSuperviseJittersTheFirstReconnectAfterALongRun(t *testing.T) {
+func TestASupervisorJittersTheFirstReconnectAfterALongRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const loops = 1000
 		var mu sync.Mutex
@@ -141,7 +152,7 @@ func TestSuperviseJittersTheFirstReconnectAfterALongRun(t *testing.T) {
 		for range loops {
 			all.Go(func() {
 				runs := 0
-				p.Supervise(ctx, func(ctx context.Context) error {
+				supervise(p, ctx, func(ctx context.Context) error {
 					if runs++; runs == 1 {
 						return hold(ctx, time.Hour)
 					}
@@ -165,12 +176,12 @@ func TestSuperviseJittersTheFirstReconnectAfterALongRun(t *testing.T) {
 	})
 }
 
-func TestSuperviseCountsMaxAttemptsSinceTheLastHealthyRun(t *testing.T) {
+func TestASupervisorCountsRunsSinceTheLastHealthyRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := rigid()
 		p.MaxAttempts = 3
 		l := lineman{lasting: []time.Duration{0, 0, time.Hour, 0, time.Hour, 0, 0, 0}, err: errCut}
-		err := p.Supervise(t.Context(), l.run)
+		err := supervise(p, t.Context(), l.run)
 		require.ErrorIs(t, err, backoff.ErrExhausted)
 		require.ErrorIs(t, err, errCut)
 		require.Equal(t, 7, l.runs, "the third and the fifth began anew")
@@ -178,12 +189,12 @@ func TestSuperviseCountsMaxAttemptsSinceTheLastHealthyRun(t *testing.T) {
 	})
 }
 
-func TestSuperviseCountsMaxElapsedSinceTheLastHealthyRun(t *testing.T) {
+func TestASupervisorCountsMaxElapsedSinceTheLastHealthyRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := rigid()
 		p.MaxElapsed = time.Second
 		l := lineman{lasting: []time.Duration{0, 0, time.Hour, 0}, err: errCut}
-		err := p.Supervise(t.Context(), l.run)
+		err := supervise(p, t.Context(), l.run)
 		require.ErrorIs(t, err, backoff.ErrExhausted)
 		require.Equal(t, millis(100, 200, 100, 200, 400), l.waits, "and the next of 800 ms would pass it")
 	})
@@ -232,7 +243,7 @@ func TestAReconnectLoopGoesOnAfterAnErrorThatNobodyMarked(t *testing.T) {
 			return errors.New("dial: " + inner(backoff.Policy{}, errCut)(ctx).Error())
 		},
 		"a loop inside": func(ctx context.Context) error {
-			return backoff.Policy{MaxAttempts: 2}.Supervise(ctx, returns(nxdomain))
+			return supervise(backoff.Policy{MaxAttempts: 2}, ctx, returns(nxdomain))
 		},
 		"a hedge inside": func(ctx context.Context) error {
 			_, err := backoff.HedgeValue(ctx, &backoff.Hedge{Delay: time.Second}, func(context.Context) (int, error) { return 0, nxdomain }, nil)
@@ -253,7 +264,7 @@ func TestAReconnectLoopGoesOnAfterAnErrorThatNobodyMarked(t *testing.T) {
 					p.Budget = &clerk
 					events := watch(&p)
 					runs := 0
-					err := p.Supervise(ctx, func(ctx context.Context) error {
+					err := supervise(p, ctx, func(ctx context.Context) error {
 						if runs++; runs == 6 {
 							cancel()
 							return nil
@@ -300,10 +311,10 @@ func TestAReconnectLoopEndsWhenItsOwnerSaysSoAndTellsWhy(t *testing.T) {
 		"wrapped":                    {backoff.Policy{}, fmt.Errorf("login: %w", backoff.Permanent(errCut)), permanent},
 		"of a cancellation":          {backoff.Policy{}, backoff.Permanent(fmt.Errorf("%w: %w", errCut, context.Canceled)), permanent},
 		"beside what is retried":     {backoff.Policy{}, errors.Join(io.ErrUnexpectedEOF, backoff.Permanent(errCut)), permanent},
-		"do not retry":               {backoff.Policy{}, backoff.WithClass(errCut, backoff.ClassOverloaded), overloaded},
-		"a server's do not retry":    {backoff.Policy{}, backoff.Pushback(errCut, -1), overloaded},
+		"do not retry":               {backoff.Policy{}, backoff.OfClass(errCut, backoff.ClassOverloaded), overloaded},
+		"a server's do not retry":    {backoff.Policy{}, backoff.RetryExactlyAfter(errCut, -1), overloaded},
 		"through a policy inside":    {backoff.Policy{}, inner(backoff.Policy{}, backoff.Permanent(errCut)), permanent},
-		"overloaded, through one":    {backoff.Policy{}, inner(backoff.Policy{}, backoff.Pushback(errCut, -1)), overloaded},
+		"overloaded, through one":    {backoff.Policy{}, inner(backoff.Policy{}, backoff.RetryExactlyAfter(errCut, -1)), overloaded},
 		"of what one gave up on":     {backoff.Policy{}, backoff.Permanent(inner(once, errCut)), permanent},
 		"beside what one gave up on": {backoff.Policy{}, errors.Join(inner(backoff.Policy{}, io.EOF), backoff.Permanent(errCut)), permanent},
 		"its classifier":             {said(backoff.ClassPermanent), errCut, permanent},
@@ -313,14 +324,13 @@ func TestAReconnectLoopEndsWhenItsOwnerSaysSoAndTellsWhy(t *testing.T) {
 		"its idempotency":            {backoff.Policy{Idempotency: backoff.NonIdempotent}, errCut, backoff.ReasonNotIdempotent},
 		"its attempts":               {once, context.Canceled, backoff.ReasonAttempts},
 		"its time":                   {backoff.Policy{MaxElapsed: time.Nanosecond, Jitter: backoff.NoJitter}, context.Canceled, backoff.ReasonElapsed},
-		"its longest wait":           {backoff.Policy{MaxRetryAfter: time.Minute}, backoff.RetryAfter(errCut, time.Hour), backoff.ReasonRetryAfter},
 	} {
 		t.Run(name, func(t *testing.T) {
 			clerk := clerk{}
 			row.policy.Name, row.policy.Budget = "line", &clerk
 			events := watch(&row.policy)
 			runs := 0
-			err := row.policy.Supervise(t.Context(), func(context.Context) error {
+			err := supervise(row.policy, t.Context(), func(context.Context) error {
 				runs++
 				return row.err
 			})
@@ -348,14 +358,48 @@ func TestNoClassifierIsAskedAboutARunThatEndedWithoutAnError(t *testing.T) {
 		p.MaxAttempts = 3
 		p.Classify = backoff.RetryIf(func(err error) bool { panic(err) })
 		var l lineman
-		require.ErrorIs(t, p.Supervise(t.Context(), l.run), backoff.ErrExhausted)
+		require.ErrorIs(t, supervise(p, t.Context(), l.run), backoff.ErrExhausted)
 		require.Equal(t, 3, l.runs)
 	})
 }
 
-// 5 minutes is nobody's limit for this loop. A server can have it wait that
-// long, however much more it asks for, and not end it.
-func TestAReconnectLoopWithoutAMaxRetryAfterWaitsNoLongerThanTheDefault(t *testing.T) {
+func TestASupervisorHasItsOwnLimitOfRuns(t *testing.T) {
+	s := backoff.Supervisor{Policy: backoff.Policy{MaxAttempts: 3, Schedule: backoff.Constant(-1)}}
+	for _, err := range []error{s.Validate(), s.Run(t.Context(), func(context.Context) error { panic("run") })} {
+		require.ErrorContains(t, err, "Supervisor.Policy.MaxAttempts is 3, want 0: MaxRuns limits the runs")
+		require.ErrorContains(t, err, "Policy.Schedule: Constant is -1ns")
+	}
+	s.Policy.Schedule = nil
+	s.Policy.MaxAttempts = -1
+	require.NoError(t, s.Validate())
+}
+
+// As the loop does, Decide leaves to the operation what ends it.
+func TestASupervisorDecidesAsItsLoopDoes(t *testing.T) {
+	s := backoff.Supervisor{MaxRuns: 3}
+	gave := &backoff.Error{Reason: backoff.ReasonAttempts, Attempts: 4, Last: errCut}
+	for _, row := range []struct {
+		run  int
+		err  error
+		want backoff.Reason
+	}{
+		{1, gave, backoff.ReasonSuccess},
+		{1, context.Canceled, backoff.ReasonSuccess},
+		{1, &backoff.OpenError{}, backoff.ReasonOpen},
+		{3, gave, backoff.ReasonAttempts},
+		{1, backoff.Permanent(gave), backoff.ReasonPermanent},
+		{1, backoff.OfClass(errCut, backoff.ClassOverloaded), backoff.ReasonOverloaded},
+		{1, backoff.RetryAfter(errCut, time.Hour), backoff.ReasonSuccess},
+	} {
+		d := s.Decide(row.run, row.err)
+		require.Equal(t, row.want, d.Reason, "%v", row.err)
+		require.Equal(t, row.want == backoff.ReasonSuccess || row.want == backoff.ReasonOpen, d.Again, "%v", row.err)
+	}
+}
+
+// A server can make the loop wait for MaxRetryAfter, however much more it asks
+// for, and does not end it.
+func TestAReconnectLoopWaitsNoLongerThanMaxRetryAfter(t *testing.T) {
 	const h, m = time.Hour, time.Minute
 	for _, row := range []struct {
 		limit       time.Duration
@@ -366,15 +410,16 @@ func TestAReconnectLoopWithoutAMaxRetryAfterWaitsNoLongerThanTheDefault(t *testi
 		{0, backoff.RetryAfter, 4 * m, 4 * m, 4*m + 24*time.Second},
 		{0, backoff.RetryAfter, 10 * h, 5 * m, 5*m + 30*time.Second},
 		{0, backoff.RetryAfter, forever, 5 * m, 5*m + 30*time.Second},
-		{0, backoff.Pushback, forever, 5 * m, 5*m + 30*time.Second},
+		{0, backoff.RetryExactlyAfter, forever, 5 * m, 5*m + 30*time.Second},
 		{-1, backoff.RetryAfter, 10 * h, 10 * h, 11 * h},
+		{m, backoff.RetryAfter, 10 * h, m, m + 6*time.Second},
 		{11 * h, backoff.RetryAfter, 10 * h, 10 * h, 11 * h},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			p := backoff.Policy{MaxRetryAfter: row.limit, MaxAttempts: 2}
 			events := watch(&p)
 			l := lineman{err: row.mark(errCut, row.asked)}
-			err := p.Supervise(t.Context(), l.run)
+			err := supervise(p, t.Context(), l.run)
 			require.ErrorIs(t, err, backoff.ErrExhausted)
 			require.GreaterOrEqual(t, l.waits[0], row.least)
 			require.LessOrEqual(t, l.waits[0], row.most)
@@ -386,13 +431,13 @@ func TestAReconnectLoopWithoutAMaxRetryAfterWaitsNoLongerThanTheDefault(t *testi
 	}
 }
 
-func TestSuperviseReturnsAtOnceWhenTheContextEndsInAWait(t *testing.T) {
+func TestASupervisorReturnsAtOnceWhenTheContextEndsInAWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		p := backoff.Policy{Schedule: backoff.Constant(time.Hour), Jitter: backoff.NoJitter}
 		began := time.Now()
 		time.AfterFunc(time.Minute, func() { cancel(errors.New("shutdown")) })
-		err := p.Supervise(ctx, func(context.Context) error { return errCut })
+		err := supervise(p, ctx, func(context.Context) error { return errCut })
 		require.Equal(t, time.Minute, time.Since(began))
 		require.ErrorIs(t, err, context.Canceled)
 		require.ErrorIs(t, err, errCut)
@@ -400,60 +445,60 @@ func TestSuperviseReturnsAtOnceWhenTheContextEndsInAWait(t *testing.T) {
 	})
 }
 
-func TestSuperviseReturnsWhenTheContextEndsInARun(t *testing.T) {
+func TestASupervisorReturnsWhenTheContextEndsInARun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
 		var p backoff.Policy
 		l := lineman{lasting: []time.Duration{2 * time.Hour}} // an op that ends in good order
-		require.ErrorIs(t, p.Supervise(ctx, l.run), context.DeadlineExceeded)
+		require.ErrorIs(t, supervise(p, ctx, l.run), context.DeadlineExceeded)
 		require.Equal(t, 1, l.runs)
 	})
 }
 
-func TestSuperviseBeginsNoWaitThatTheDeadlineWouldEnd(t *testing.T) {
+func TestASupervisorBeginsNoWaitThatTheDeadlineWouldEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		p := rigid()
 		l := lineman{err: errCut}
 		began := time.Now()
-		err := p.Supervise(ctx, l.run)
+		err := supervise(p, ctx, l.run)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.Equal(t, 700*time.Millisecond, time.Since(began))
 		require.Equal(t, 4, l.runs)
 	})
 }
 
-func TestSuperviseUnderAnEndedContextNeitherRunsNorAsks(t *testing.T) {
+func TestASupervisorUnderAnEndedContextNeitherRunsNorAsks(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	var l lineman
 	var clerk clerk
 	p := rigid()
 	for _, p.Budget = range []backoff.Budget{nil, &clerk} {
-		err := p.Supervise(ctx, l.run)
+		err := supervise(p, ctx, l.run)
 		require.EqualError(t, err, "backoff: line: not started: context canceled")
 	}
 	require.Zero(t, l.runs)
 	require.Empty(t, clerk.asked)
 }
 
-func TestSuperviseRefusesAnInvalidPolicy(t *testing.T) {
+func TestASupervisorRefusesAnInvalidPolicy(t *testing.T) {
 	var l lineman
 	p := backoff.Policy{Schedule: backoff.Constant(-1), Budget: new(limit.Concurrency)}
-	require.ErrorContains(t, p.Supervise(t.Context(), l.run), "Policy.Schedule")
+	require.ErrorContains(t, supervise(p, t.Context(), l.run), "Policy.Schedule")
 	p = backoff.Policy{Budget: &backoff.RetryBudget{Ratio: -1}}
-	require.ErrorContains(t, p.Supervise(t.Context(), l.run), "RetryBudget.Ratio")
+	require.ErrorContains(t, supervise(p, t.Context(), l.run), "RetryBudget.Ratio")
 	require.Zero(t, l.runs)
 }
 
-func TestSuperviseIsAsDataAsThePolicyIs(t *testing.T) {
+func TestASupervisorIsData(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		var p backoff.Policy
-		p.Supervise(ctx, func(context.Context) error { return errCut })
+		supervise(p, ctx, func(context.Context) error { return errCut })
 		require.Zero(t, p.MaxAttempts)
 		runs := 0
 		p.Do(t.Context(), func(context.Context) error { runs++; return errCut })
@@ -463,7 +508,7 @@ func TestSuperviseIsAsDataAsThePolicyIs(t *testing.T) {
 
 // What ends a run by its own time does not end the loop, in whatever words the
 // client reports it.
-func TestSuperviseGoesOnWhenAttemptTimeoutEndsAHealthyRun(t *testing.T) {
+func TestASupervisorGoesOnWhenAttemptTimeoutEndsAHealthyRun(t *testing.T) {
 	for _, told := range []error{context.DeadlineExceeded, context.Canceled, nil} {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 24*time.Hour)
@@ -471,7 +516,7 @@ func TestSuperviseGoesOnWhenAttemptTimeoutEndsAHealthyRun(t *testing.T) {
 			p := rigid()
 			p.AttemptTimeout = 10 * time.Minute
 			runs := 0
-			err := p.Supervise(ctx, func(ctx context.Context) error {
+			err := supervise(p, ctx, func(ctx context.Context) error {
 				runs++
 				<-ctx.Done()
 				return told
@@ -493,7 +538,7 @@ func TestAReconnectLoopWaitsForACircuitInside(t *testing.T) {
 			p := rigid()
 			p.Budget = &clerk
 			l := lineman{err: errCut}
-			err := p.Supervise(ctx, func(ctx context.Context) error { return breaker.Do(ctx, l.run) })
+			err := supervise(p, ctx, func(ctx context.Context) error { return breaker.Do(ctx, l.run) })
 			require.Empty(t, clerk.out)
 			require.ErrorIs(t, err, errCut)
 			require.ErrorIs(t, err, context.DeadlineExceeded)
@@ -506,29 +551,28 @@ func TestAReconnectLoopWaitsForACircuitInside(t *testing.T) {
 	}
 }
 
-func TestAMaxRetryAfterThatWasSetEndsALoopThatWaitsForACircuit(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		breaker := backoff.Breaker{ConsecutiveFailures: 1, ConsecutiveSpan: -1, OpenFor: backoff.Constant(time.Hour)}
-		p := backoff.Policy{MaxRetryAfter: time.Minute}
-		l := lineman{err: errCut}
-		err := p.Supervise(t.Context(), func(ctx context.Context) error { return breaker.Do(ctx, l.run) })
-		var gave *backoff.Error
-		require.ErrorAs(t, err, &gave)
-		require.Equal(t, backoff.ReasonRetryAfter, gave.Reason)
-		require.Equal(t, 1, l.runs)
-
-		breaker.Force(backoff.ModeForcedOpen) // does not know when
-		p.MaxRetryAfter, p.Schedule, p.Jitter = time.Second, backoff.Constant(time.Minute), backoff.NoJitter
-		err = p.Supervise(t.Context(), func(ctx context.Context) error { return breaker.Do(ctx, l.run) })
-		require.ErrorAs(t, err, &gave)
-		require.Equal(t, backoff.ReasonOpen, gave.Reason)
-		require.ErrorIs(t, err, backoff.ErrOpen)
-		p.MaxRetryAfter = 0
-		p.Schedule = backoff.Constant(10 * time.Minute)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
-		defer cancel()
-		require.ErrorIs(t, p.Supervise(ctx, func(ctx context.Context) error { return breaker.Do(ctx, l.run) }), context.DeadlineExceeded)
-	})
+func TestAReconnectLoopAsksACircuitAgainAfterMaxRetryAfter(t *testing.T) {
+	for _, force := range []bool{false, true} { // a circuit that is forced open does not know for how long
+		synctest.Test(t, func(t *testing.T) {
+			breaker := backoff.Breaker{ConsecutiveFailures: 1, ConsecutiveSpan: -1, OpenFor: backoff.Constant(time.Hour)}
+			p := backoff.Policy{MaxRetryAfter: time.Minute, Schedule: backoff.Constant(time.Minute), Jitter: backoff.NoJitter}
+			if force {
+				breaker.Force(backoff.ModeForcedOpen)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Minute)
+			defer cancel()
+			refused := 0
+			err := supervise(p, ctx, func(ctx context.Context) error {
+				err := breaker.Do(ctx, func(context.Context) error { return errCut })
+				if errors.Is(err, backoff.ErrOpen) {
+					refused++
+				}
+				return err
+			})
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			require.InDelta(t, 29, refused, 2)
+		})
+	}
 }
 
 func TestAReconnectLoopWaitsForACircuitAsLongAsItLives(t *testing.T) {
@@ -539,7 +583,7 @@ func TestAReconnectLoopWaitsForACircuitAsLongAsItLives(t *testing.T) {
 		breaker.Force(backoff.ModeForcedOpen)
 		p := backoff.Policy{}
 		l := lineman{}
-		err := p.Supervise(ctx, func(ctx context.Context) error { return breaker.Do(ctx, l.run) })
+		err := supervise(p, ctx, func(ctx context.Context) error { return breaker.Do(ctx, l.run) })
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.Zero(t, l.runs)
 	})
@@ -550,12 +594,11 @@ func TestABudgetUnderSuperviseIsToldOfNoWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var waits []time.Duration
 		p := backoff.Policy{MaxAttempts: 4, Budget: &ledger{wait: func(a backoff.Attempt) time.Duration { waits = append(waits, a.Wait); return 0 }}}
-		require.ErrorIs(t, p.Supervise(t.Context(), func(context.Context) error { return errCut }), errCut)
+		require.ErrorIs(t, supervise(p, t.Context(), func(context.Context) error { return errCut }), errCut)
 		require.Equal(t, msec(0, 0, 0, 0), waits)
 	})
 }
 
-// Contract row 24.
 func TestOneImmediateRetryIsConstantZeroAndTwoAttempts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := backoff.Policy{MaxAttempts: 2, Schedule: backoff.Constant(0)}
@@ -569,6 +612,8 @@ func TestOneImmediateRetryIsConstantZeroAndTwoAttempts(t *testing.T) {
 
 // A clerk is a budget that notes what it is asked and told.
 type clerk struct {
+	backoff.BudgetDefaults
+
 	reserve func(n int) (time.Duration, bool) // the nth question; nil: yes
 	depart  func(n int) bool
 
@@ -595,7 +640,7 @@ func (c *clerk) Reserve(a backoff.Attempt) (t backoff.Ticket, wait time.Duration
 		}
 		c.out[uint64(n)] = true
 	}
-	return backoff.NewTicket(uint64(n)), wait, ok
+	return backoff.Ticket{Word: uint64(n)}, wait, ok
 }
 
 func (c *clerk) Confirm(backoff.Ticket) bool {
@@ -608,10 +653,10 @@ func (c *clerk) Confirm(backoff.Ticket) bool {
 func (c *clerk) Done(t backoff.Ticket, r backoff.Result) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.out[t.Word()] {
+	if !c.out[t.Word] {
 		panic("told of a ticket that is not out")
 	}
-	delete(c.out, t.Word())
+	delete(c.out, t.Word)
 	c.told = append(c.told, r.Outcome)
 }
 
@@ -620,7 +665,7 @@ func no(from, to int) func(int) (time.Duration, bool) {
 	return func(n int) (time.Duration, bool) { return 0, n < from || n > to }
 }
 
-func TestSuperviseWaitsAndAsksAgainWhereTheBudgetRefuses(t *testing.T) {
+func TestASupervisorWaitsAndAsksAgainWhereTheBudgetRefuses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := rigid()
 		clerk := clerk{reserve: no(2, 4)}
@@ -628,7 +673,7 @@ func TestSuperviseWaitsAndAsksAgainWhereTheBudgetRefuses(t *testing.T) {
 		p.MaxAttempts = 2
 		began := time.Now()
 		l := lineman{err: errCut}
-		err := p.Supervise(t.Context(), l.run)
+		err := supervise(p, t.Context(), l.run)
 		require.ErrorIs(t, err, backoff.ErrExhausted)
 		require.NotErrorIs(t, err, backoff.ErrBudget)
 		require.Equal(t, 2, l.runs)
@@ -643,7 +688,7 @@ func TestSuperviseWaitsAndAsksAgainWhereTheBudgetRefuses(t *testing.T) {
 }
 
 // A loop whose service throttles waits as long while its budget refuses.
-func TestSuperviseWaitsByTheClassOfTheLastRun(t *testing.T) {
+func TestASupervisorWaitsByTheClassOfTheLastRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := rigid()
 		p.MaxAttempts = -1
@@ -654,9 +699,9 @@ func TestSuperviseWaitsByTheClassOfTheLastRun(t *testing.T) {
 		clerk := clerk{reserve: no(4, 5)}
 		p.Budget = &clerk
 		l := lineman{}
-		err := p.Supervise(t.Context(), func(ctx context.Context) error {
+		err := supervise(p, t.Context(), func(ctx context.Context) error {
 			if l.runs == 2 || l.runs > 3 {
-				l.err = backoff.WithClass(errCut, backoff.ClassThrottled)
+				l.err = backoff.OfClass(errCut, backoff.ClassThrottled)
 			} else if l.err = nil; l.runs == 1 {
 				l.err = errCut
 			}
@@ -673,41 +718,39 @@ func TestSuperviseWaitsByTheClassOfTheLastRun(t *testing.T) {
 	})
 }
 
-func TestSuperviseTellsTheBudgetWhatItAsksFor(t *testing.T) {
+func TestASupervisorTellsTheBudgetWhatItAsksFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := rigid()
 		clerk := clerk{reserve: func(n int) (time.Duration, bool) { return 0, n == 3 || n == 5 || n > 7 }}
 		p.Budget = &clerk
 		p.MaxAttempts = 3
 		p.AttemptTimeoutSchedule = backoff.Sequence(time.Second, 0)
-		p.Supervise(t.Context(), func(ctx context.Context) error {
+		supervise(p, t.Context(), func(ctx context.Context) error {
 			if _, limited := ctx.Deadline(); limited {
 				<-ctx.Done()
 				return context.Canceled
 			}
-			return backoff.WithClass(errCut, backoff.ClassThrottled)
+			return backoff.OfClass(errCut, backoff.ClassThrottled)
 		})
 		type question struct {
 			number int
-			kind   backoff.AttemptKind
 			class  backoff.Class
 		}
 		var asked []question
 		for _, a := range clerk.asked {
 			require.False(t, a.Now.IsZero())
-			asked = append(asked, question{a.Number, a.Kind, a.Class})
+			asked = append(asked, question{a.Number, a.Class})
 		}
-		const first, retry = backoff.AttemptFirst, backoff.AttemptRetry
 		require.Equal(t, []question{
-			{1, first, backoff.ClassUnknown}, {1, first, backoff.ClassUnknown}, {1, first, backoff.ClassUnknown},
-			{2, retry, backoff.ClassRetryable}, {2, retry, backoff.ClassRetryable}, // its time ran out
-			{3, retry, backoff.ClassThrottled}, {3, retry, backoff.ClassThrottled}, {3, retry, backoff.ClassThrottled},
+			{1, backoff.ClassUnknown}, {1, backoff.ClassUnknown}, {1, backoff.ClassUnknown},
+			{2, backoff.ClassRetryable}, {2, backoff.ClassRetryable}, // its time ran out
+			{3, backoff.ClassThrottled}, {3, backoff.ClassThrottled}, {3, backoff.ClassThrottled},
 		}, asked)
 		require.Equal(t, []backoff.Outcome{backoff.OutcomeTimeout, backoff.OutcomeThrottled, backoff.OutcomeThrottled}, clerk.told)
 	})
 }
 
-func TestSuperviseWaitsAndAsksAgainWhereTheBudgetDoesNotConfirm(t *testing.T) {
+func TestASupervisorWaitsAndAsksAgainWhereTheBudgetDoesNotConfirm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := rigid()
 		clerk := clerk{depart: func(n int) bool { return n > 2 }}
@@ -715,14 +758,14 @@ func TestSuperviseWaitsAndAsksAgainWhereTheBudgetDoesNotConfirm(t *testing.T) {
 		p.MaxAttempts = 2
 		began := time.Now()
 		l := lineman{err: errCut}
-		require.ErrorIs(t, p.Supervise(t.Context(), l.run), backoff.ErrExhausted)
+		require.ErrorIs(t, supervise(p, t.Context(), l.run), backoff.ErrExhausted)
 		require.Equal(t, 700*time.Millisecond, time.Since(began), "two waits before the first run, one after it")
 		require.Equal(t, []backoff.Outcome{backoff.OutcomeNotSent, backoff.OutcomeNotSent, backoff.OutcomeTransient, backoff.OutcomeTransient}, clerk.told)
 	})
 }
 
 // Even with a schedule of zeros and a generator that draws nothing but zeros.
-func TestSuperviseNeverSpinsWhereTheBudgetRefuses(t *testing.T) {
+func TestASupervisorNeverSpinsWhereTheBudgetRefuses(t *testing.T) {
 	refused := map[string]*clerk{
 		"the run":       {reserve: no(2, 1<<30)},
 		"the first run": {reserve: no(1, 1<<30)},
@@ -744,12 +787,12 @@ func TestSuperviseNeverSpinsWhereTheBudgetRefuses(t *testing.T) {
 					clerk.asked, clerk.departed = nil, 0
 					p.Budget = clerk
 					runs := 0
-					err := p.Supervise(ctx, func(context.Context) error {
+					err := supervise(p, ctx, func(context.Context) error {
 						runs++
 						if what == "at once" {
 							return backoff.AtOnce(errCut)
 						}
-						return backoff.Pushback(errCut, 0)
+						return backoff.RetryExactlyAfter(errCut, 0)
 					})
 					require.ErrorIs(t, err, context.DeadlineExceeded)
 					if runs > 0 {
@@ -764,29 +807,29 @@ func TestSuperviseNeverSpinsWhereTheBudgetRefuses(t *testing.T) {
 	}
 }
 
-func TestSuperviseBoundsItsOwnWaitsByMaxDelay(t *testing.T) {
+func TestASupervisorBoundsItsOwnWaitsByMaxDelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
 		clerk := clerk{reserve: no(2, 1<<30)}
 		p := backoff.Policy{Schedule: backoff.Constant(0), MaxDelay: time.Second, Budget: &clerk}
-		p.Supervise(ctx, func(context.Context) error { return errCut })
+		supervise(p, ctx, func(context.Context) error { return errCut })
 		require.InDelta(t, 3600, len(clerk.asked), 10)
 	})
 }
 
-func TestSuperviseObeysARetryAfterOnceAndNotAgainAtEveryRefusal(t *testing.T) {
+func TestASupervisorObeysARetryAfterOnceAndNotAgainAtEveryRefusal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := rigid()
 		clerk := clerk{reserve: no(2, 3)}
 		p.Budget, p.MaxAttempts, p.Rand = &clerk, 2, func() float64 { return 0 }
 		began := time.Now()
-		p.Supervise(t.Context(), func(context.Context) error { return backoff.RetryAfter(errCut, time.Minute) })
+		supervise(p, t.Context(), func(context.Context) error { return backoff.RetryAfter(errCut, time.Minute) })
 		require.Equal(t, time.Minute+600*time.Millisecond, time.Since(began), "of waits of a minute, 200 and 400 ms")
 	})
 }
 
-func TestSuperviseEndsInsteadOfWaitingForABudgetBeyondItsTime(t *testing.T) {
+func TestASupervisorEndsInsteadOfWaitingForABudgetBeyondItsTime(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		reserve func(n int) (time.Duration, bool)
@@ -805,7 +848,7 @@ func TestSuperviseEndsInsteadOfWaitingForABudgetBeyondItsTime(t *testing.T) {
 				p := rigid()
 				p.Budget = &clerk
 				began := time.Now()
-				err := p.Supervise(ctx, func(context.Context) error { return errCut })
+				err := supervise(p, ctx, func(context.Context) error { return errCut })
 				require.ErrorIs(t, err, context.DeadlineExceeded)
 				require.Equal(t, c.ended, time.Since(began))
 				require.Empty(t, clerk.out)
@@ -814,7 +857,7 @@ func TestSuperviseEndsInsteadOfWaitingForABudgetBeyondItsTime(t *testing.T) {
 	}
 }
 
-func TestSuperviseTellsTheBudgetOfARunThatItHadNoTimeFor(t *testing.T) {
+func TestASupervisorTellsTheBudgetOfARunThatItHadNoTimeFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -822,30 +865,29 @@ func TestSuperviseTellsTheBudgetOfARunThatItHadNoTimeFor(t *testing.T) {
 		p := rigid()
 		p.Budget = &clerk
 		events := watch(&p)
-		require.ErrorIs(t, p.Supervise(ctx, func(context.Context) error { panic("run") }), context.DeadlineExceeded)
+		require.ErrorIs(t, supervise(p, ctx, func(context.Context) error { panic("run") }), context.DeadlineExceeded)
 		require.Equal(t, []backoff.Outcome{backoff.OutcomeNotSent}, clerk.told)
 		require.Zero(t, clerk.departed)
 		require.Equal(t, []backoff.Event{{Kind: backoff.EventGiveUp, Name: "line", MaxAttempts: -1, Reason: backoff.ReasonDeadline}}, *events)
 	})
 }
 
-func TestSuperviseAsksAsForAFirstAttemptAfterTwoMinutesOfRefusals(t *testing.T) {
+func TestASupervisorAsksAsForAFirstAttemptAfterTwoMinutesOfRefusals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := rigid()
 		p.Schedule = backoff.Constant(time.Minute)
 		clerk := clerk{reserve: no(2, 4)}
 		p.Budget, p.MaxAttempts = &clerk, 2
-		p.Supervise(t.Context(), func(context.Context) error { return errCut })
-		var kinds []backoff.AttemptKind
+		supervise(p, t.Context(), func(context.Context) error { return errCut })
+		var first []bool
 		for _, a := range clerk.asked {
-			kinds = append(kinds, a.Kind)
+			first = append(first, a.First())
 		}
-		const first, retry = backoff.AttemptFirst, backoff.AttemptRetry
-		require.Equal(t, []backoff.AttemptKind{first, retry, retry, first, first}, kinds)
+		require.Equal(t, []bool{true, false, false, true, true}, first)
 	})
 }
 
-func TestSuperviseTellsTheJitterOfTheWaitsOfRefusalsToo(t *testing.T) {
+func TestASupervisorTellsTheJitterOfTheWaitsOfRefusalsToo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var prevs []time.Duration
 		p := backoff.Policy{Schedule: backoff.Constant(time.Second), MaxAttempts: 2, Budget: &clerk{reserve: no(2, 3)}}
@@ -853,12 +895,12 @@ func TestSuperviseTellsTheJitterOfTheWaitsOfRefusalsToo(t *testing.T) {
 			prevs = append(prevs, prev)
 			return prev + delay
 		}
-		p.Supervise(t.Context(), func(context.Context) error { return errCut })
+		supervise(p, t.Context(), func(context.Context) error { return errCut })
 		require.Equal(t, millis(0, 1000, 2000), prevs[len(prevs)-3:])
 	})
 }
 
-func TestSuperviseReturnsAtOnceWhenTheContextEndsWhileTheBudgetRefuses(t *testing.T) {
+func TestASupervisorReturnsAtOnceWhenTheContextEndsWhileTheBudgetRefuses(t *testing.T) {
 	for name, clerk := range map[string]*clerk{
 		"refused": {reserve: no(1, 1<<30)},
 		"delayed": {reserve: func(n int) (time.Duration, bool) { return time.Hour, n > 1 }},
@@ -871,7 +913,7 @@ func TestSuperviseReturnsAtOnceWhenTheContextEndsWhileTheBudgetRefuses(t *testin
 				began := time.Now()
 				time.AfterFunc(10*time.Minute+time.Millisecond, cancel)
 				var l lineman
-				require.EqualError(t, p.Supervise(ctx, l.run), "backoff: line: not started: context canceled")
+				require.EqualError(t, supervise(p, ctx, l.run), "backoff: line: not started: context canceled")
 				require.Equal(t, 10*time.Minute+time.Millisecond, time.Since(began))
 				require.Zero(t, l.runs)
 				require.Zero(t, clerk.departed)
@@ -881,7 +923,7 @@ func TestSuperviseReturnsAtOnceWhenTheContextEndsWhileTheBudgetRefuses(t *testin
 	}
 }
 
-func TestSuperviseReturnsWhenTheContextEndsWithTheWaitOfARefusal(t *testing.T) {
+func TestASupervisorReturnsWhenTheContextEndsWithTheWaitOfARefusal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		clerk := clerk{}
@@ -893,12 +935,12 @@ func TestSuperviseReturnsWhenTheContextEndsWithTheWaitOfARefusal(t *testing.T) {
 		}
 		p := rigid()
 		p.Budget = &clerk
-		require.ErrorIs(t, p.Supervise(ctx, func(context.Context) error { return errCut }), context.Canceled)
+		require.ErrorIs(t, supervise(p, ctx, func(context.Context) error { return errCut }), context.Canceled)
 		require.Len(t, clerk.asked, 3)
 	})
 }
 
-func TestSuperviseSettlesWithTheBudgetWhenOpPanicsOrExits(t *testing.T) {
+func TestASupervisorSettlesWithTheBudgetWhenOpPanicsOrExits(t *testing.T) {
 	for name, leave := range map[string]func(){
 		"panic":  func() { panic("bug") },
 		"Goexit": runtime.Goexit,
@@ -910,7 +952,7 @@ func TestSuperviseSettlesWithTheBudgetWhenOpPanicsOrExits(t *testing.T) {
 				var done sync.WaitGroup
 				done.Go(func() {
 					defer func() { recover() }()
-					p.Supervise(t.Context(), func(ctx context.Context) error {
+					supervise(p, t.Context(), func(ctx context.Context) error {
 						if established {
 							backoff.ReportReady(ctx)
 						}
@@ -926,14 +968,14 @@ func TestSuperviseSettlesWithTheBudgetWhenOpPanicsOrExits(t *testing.T) {
 	}
 }
 
-func TestSupervisePaysTheBudgetForAHealthyRunOnly(t *testing.T) {
+func TestASupervisorPaysTheBudgetForAHealthyRunOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var clerk clerk
 		p := rigid()
 		p.Budget = &clerk
 		l := lineman{lasting: []time.Duration{0, time.Minute, 2 * time.Minute, 0}, err: errCut}
 		runs := 0
-		p.Supervise(t.Context(), func(ctx context.Context) error {
+		supervise(p, t.Context(), func(ctx context.Context) error {
 			if runs++; runs == 5 {
 				return backoff.Permanent(l.run(ctx))
 			}
@@ -946,7 +988,7 @@ func TestSupervisePaysTheBudgetForAHealthyRunOnly(t *testing.T) {
 
 // The budget waits for a success, and the loop, which is all there is, for the
 // budget.
-func TestSuperviseComesBackUnderABudgetThatOnlySuccessPays(t *testing.T) {
+func TestASupervisorComesBackUnderABudgetThatOnlySuccessPays(t *testing.T) {
 	const outage = 30 * time.Minute
 	for name, budget := range map[string]backoff.Budget{
 		"alone":        new(backoff.RetryBudget),
@@ -960,7 +1002,7 @@ func TestSuperviseComesBackUnderABudgetThatOnlySuccessPays(t *testing.T) {
 				p := backoff.Policy{Budget: budget}
 				tries := 0
 				var back time.Duration
-				p.Supervise(ctx, func(ctx context.Context) error {
+				supervise(p, ctx, func(ctx context.Context) error {
 					up := time.Since(began)
 					switch {
 					case up == 0:
@@ -987,7 +1029,7 @@ func TestObserverIsToldOfEveryRunThatEndsUnderSuperviseOnce(t *testing.T) {
 		p := rigid()
 		p.Budget, p.MaxAttempts = &clerk, 3
 		p.Observer = func(_ context.Context, e backoff.Event) { seen = append(seen, e) }
-		p.Supervise(t.Context(), func(context.Context) error { return backoff.WithClass(errCut, backoff.ClassRetryable) })
+		supervise(p, t.Context(), func(context.Context) error { return backoff.OfClass(errCut, backoff.ClassRetryable) })
 		var refused []time.Duration
 		seen = slices.DeleteFunc(seen, func(e backoff.Event) bool {
 			if e.Kind == backoff.EventRefused {
@@ -1010,7 +1052,7 @@ func TestObserverIsToldOfEveryRunThatEndsUnderSuperviseOnce(t *testing.T) {
 	})
 }
 
-// Contract row 68: ten thousand clients lose their connection at once. Each
+// Ten thousand clients lose their connection at once. Each
 // takes 50 ms to connect, and the service can bear 100 that do.
 func TestTenThousandReconnectingLoopsNeverExceedTheirCap(t *testing.T) {
 	t.Parallel()
@@ -1022,7 +1064,7 @@ func TestTenThousandReconnectingLoopsNeverExceedTheirCap(t *testing.T) {
 		service := switchboard{down: true}
 		var all sync.WaitGroup
 		for range loops {
-			all.Go(func() { p.Supervise(ctx, service.connect) })
+			all.Go(func() { supervise(p, ctx, service.connect) })
 		}
 		time.Sleep(10 * time.Second)
 		service.change(func() { service.down = false })
@@ -1083,7 +1125,7 @@ func TestReportReadySettlesTheRunWithItsBudgetOnce(t *testing.T) {
 		p.Budget, p.MaxAttempts = &clerk, 3
 		var first context.Context
 		runs := 0
-		p.Supervise(t.Context(), func(ctx context.Context) error {
+		supervise(p, t.Context(), func(ctx context.Context) error {
 			switch runs++; runs {
 			case 1:
 				first = ctx
@@ -1107,7 +1149,7 @@ func TestReportReadyDoesNotMakeARunHealthy(t *testing.T) {
 		p := rigid()
 		p.Budget, p.MaxAttempts = new(limit.Concurrency), 4
 		l := lineman{err: errCut}
-		err := p.Supervise(t.Context(), func(ctx context.Context) error {
+		err := supervise(p, t.Context(), func(ctx context.Context) error {
 			backoff.ReportReady(ctx)
 			return l.run(ctx)
 		})
@@ -1126,8 +1168,8 @@ func TestReportReadyDoesNothingWhereItDoesNotBelong(t *testing.T) {
 		require.Len(t, clerk.out, 1)
 		return nil
 	}))
-	limited.Supervise(t.Context(), func(ctx context.Context) error {
-		unlimited.Supervise(ctx, func(ctx context.Context) error {
+	supervise(limited, t.Context(), func(ctx context.Context) error {
+		supervise(unlimited, ctx, func(ctx context.Context) error {
 			backoff.ReportReady(ctx)
 			require.Len(t, clerk.out, 1, "the loop around it is another one")
 			return nil
@@ -1140,7 +1182,7 @@ func TestReportReadyMayBeCalledFromAnywhereAtAnyTime(t *testing.T) {
 	var clerk clerk
 	p := backoff.Policy{Budget: &clerk, Schedule: backoff.Constant(0), MaxAttempts: 200}
 	var callers sync.WaitGroup
-	p.Supervise(t.Context(), func(ctx context.Context) error {
+	supervise(p, t.Context(), func(ctx context.Context) error {
 		for range 4 {
 			callers.Go(func() { backoff.ReportReady(ctx) })
 		}
@@ -1151,7 +1193,7 @@ func TestReportReadyMayBeCalledFromAnywhereAtAnyTime(t *testing.T) {
 	require.Len(t, clerk.told, 200)
 }
 
-func TestSuperviseLeavesNothingBehind(t *testing.T) {
+func TestASupervisorLeavesNothingBehind(t *testing.T) {
 	before := runtime.NumGoroutine()
 	inFlight, pending := new(limit.Concurrency), new(limit.Sleeping)
 	p := backoff.Policy{Schedule: backoff.Constant(time.Hour), Budget: backoff.JoinBudgets(inFlight, pending)}
@@ -1160,7 +1202,7 @@ func TestSuperviseLeavesNothingBehind(t *testing.T) {
 	for range 50 {
 		failed.Add(1)
 		all.Go(func() {
-			p.Supervise(ctx, func(context.Context) error { defer failed.Done(); return errCut })
+			supervise(p, ctx, func(context.Context) error { defer failed.Done(); return errCut })
 		})
 	}
 	failed.Wait()
@@ -1176,13 +1218,13 @@ func TestSuperviseLeavesNothingBehind(t *testing.T) {
 }
 
 // A client stays subscribed: whatever ends the subscription, it comes back.
-func ExamplePolicy_Supervise() {
+func ExampleSupervisor() {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 
 	policy := backoff.Policy{Name: "subscribe", Schedule: backoff.Exponential{Initial: time.Millisecond}}
 	runs := 0
-	err := policy.Supervise(ctx, func(ctx context.Context) error {
+	err := supervise(policy, ctx, func(ctx context.Context) error {
 		runs++
 		switch runs {
 		case 1:
@@ -1214,7 +1256,7 @@ func ExampleReportReady() {
 	for range 50 {
 		connected.Add(1)
 		clients.Go(func() {
-			policy.Supervise(ctx, func(ctx context.Context) error {
+			supervise(policy, ctx, func(ctx context.Context) error {
 				// dial, log in, subscribe
 				backoff.ReportReady(ctx)
 				connected.Done()
@@ -1237,11 +1279,11 @@ func TestAServerCannotMakeAReconnectLoopSpin(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			runs := 0
-			_ = backoff.Policy{}.Supervise(ctx, func(context.Context) error {
+			_ = supervise(backoff.Policy{}, ctx, func(context.Context) error {
 				if runs++; runs == 1000 {
 					return backoff.Permanent(errBoom)
 				}
-				return backoff.Pushback(errBoom, d)
+				return backoff.RetryExactlyAfter(errBoom, d)
 			})
 			require.Less(t, runs, 100)
 		})

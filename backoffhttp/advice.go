@@ -36,7 +36,7 @@ func (e *StatusError) advised(err error, limits []RateLimit, now time.Time) erro
 // than their status says, such as Stripe's.
 func (e *StatusError) signalled(err error) error {
 	if pushback, ok := retryafter.ParsePushback(e.Header[headerPushback]...); ok && pushback >= 0 {
-		return backoff.Pushback(err, pushback)
+		return backoff.RetryExactlyAfter(err, pushback)
 	}
 	switch retryAdvice(e.Header) {
 	case adviseNo:
@@ -44,15 +44,15 @@ func (e *StatusError) signalled(err error) error {
 		case e.definitive():
 			return backoff.Permanent(err)
 		case Classify(e) == backoff.ClassThrottled: // for budgets
-			err = backoff.WithClass(err, backoff.ClassThrottled)
+			err = backoff.OfClass(err, backoff.ClassThrottled)
 		}
-		return backoff.WithClass(err, backoff.ClassOverloaded)
+		return backoff.OfClass(err, backoff.ClassOverloaded)
 	case adviseYes:
 		class := Classify(e)
 		if !class.Retryable() {
 			class = backoff.ClassRetryable
 		}
-		return backoff.WithClass(err, class)
+		return backoff.OfClass(err, class)
 	}
 	return err
 }

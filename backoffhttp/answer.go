@@ -24,7 +24,7 @@ func (c *call) receive(resp *http.Response, err error) error {
 	}
 	c.resp = resp
 	if c.guards.gate != nil {
-		c.closeGate(resp)
+		c.holdHost(resp)
 	}
 	if resp.StatusCode >= 400 || c.t.Inspect != nil {
 		if err := c.inspect(resp); err != nil {
@@ -43,10 +43,10 @@ func (c *call) receive(resp *http.Response, err error) error {
 // errNoAnswer is the error of an attempt if Base breaks its contract.
 var errNoAnswer = backoff.Permanent(errors.New("backoffhttp: Base returned neither an answer with a body nor an error"))
 
-// closeGate closes the gate of the host if an answer, successful or not, asks
+// holdHost closes the gate of the host if an answer, successful or not, asks
 // for a wait. A definitive answer with a "do not retry"
 // means its own request only.
-func (c *call) closeGate(resp *http.Response) {
+func (c *call) holdHost(resp *http.Response) {
 	wait, ok := c.t.requestedWait(resp.Header)
 	e := StatusError{Code: resp.StatusCode, Header: resp.Header}
 	own := e.Code >= 400 && retryAdvice(e.Header) == adviseNo && e.definitive()

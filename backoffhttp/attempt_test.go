@@ -47,7 +47,6 @@ func TestAnAttemptsTimeIsRetriedUnlikeTheCallers(t *testing.T) {
 	})
 }
 
-// Rows 51 and 116.
 func TestAttemptTimeoutsMayGrow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWire(hang)
@@ -80,20 +79,18 @@ func TestAnAttemptsTimeIsCutToMaxElapsed(t *testing.T) {
 }
 
 // late is a budget that confirms a retry a second late, as a wait may end late.
-type late struct{}
+type late struct{ backoff.BudgetDefaults }
 
 func (late) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
-	return backoff.NewTicket(uint64(a.Number)), 0, true
+	return backoff.Ticket{Word: uint64(a.Number)}, 0, true
 }
 
 func (late) Confirm(ticket backoff.Ticket) bool {
-	if ticket.Word() > 1 {
+	if ticket.Word > 1 {
 		time.Sleep(time.Second)
 	}
 	return true
 }
-
-func (late) Done(backoff.Ticket, backoff.Result) {}
 
 func TestAnAttemptWhoseTimeIsOverIsNotSent(t *testing.T) {
 	for _, wait := range []time.Duration{time.Second, 1500 * time.Millisecond} {
@@ -283,7 +280,7 @@ type failingReader struct{ err error }
 
 func (r failingReader) Read([]byte) (int, error) { return 0, r.err }
 
-// Row 114: a retry that covers reading the body, in memory.
+// A retry that covers reading the body, in memory.
 func TestReadAheadRetriesABodyThatBreaksOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWire(brokenBody("half", io.ErrUnexpectedEOF), answerBody(200, "all of it"))

@@ -55,7 +55,8 @@ func TestABodyWithoutGetBodyIsSentOnce(t *testing.T) {
 	require.Equal(t, 503, resp.StatusCode)
 	require.Equal(t, 1, w.requests(), "whatever the limit of its class")
 	require.Equal(t, "content", w.request(0).body)
-	gave, ok := errors.AsType[*backoff.Error](backoffhttp.Check(resp))
+	var gave *backoff.Error
+	ok := errors.As(backoffhttp.Check(resp), &gave)
 	require.True(t, ok)
 	require.True(t, gave.RetryableError(), "a caller that can make the body again may retry")
 }
@@ -185,7 +186,7 @@ func TestARewoundBodyIsNotSharedWithTheAttemptBefore(t *testing.T) {
 	}
 }
 
-// Row 77. A short answer is read to its end, by us or by net/http. The end of
+// A short answer is read to its end, by us or by net/http. The end of
 // the attempt's context, which comes when the body is closed, does not break
 // the connection.
 func TestOneConnectionServesAllAttempts(t *testing.T) {

@@ -37,7 +37,7 @@ func (t *Transport) roundTrip(req *http.Request, base http.RoundTripper) (*http.
 	g, ctx := t.guard(req), req.Context()
 	c := call{t: t, base: base, guards: g, request: request{req: req}}
 	defer c.closeAfterPanic()
-	if g.patience == nil && g.unasked() && isPlain(req) && (g.breaker != nil || ctx.Err() == nil) {
+	if g.patience == nil && g.canSendPlain() && isPlain(req) && (g.breaker != nil || ctx.Err() == nil) {
 		return c.end(c.do(ctx, c.runPlain))
 	}
 	err := c.read()
@@ -59,8 +59,8 @@ func (c *call) do(ctx context.Context, op func(context.Context) error) error {
 	switch {
 	case b == nil:
 		return op(ctx)
-	case b.State() == backoff.StateHalfOpen && c.guards.isOneWaiting():
-		return &backoff.OpenError{Name: b.Name, State: backoff.StateHalfOpen, Last: errWaiting}
+	case b.State() == backoff.BreakerHalfOpen && c.guards.isOneWaiting():
+		return &backoff.OpenError{Name: b.Name, State: backoff.BreakerHalfOpen, Last: errWaiting}
 	}
 	err := b.Do(ctx, op)
 	if err == errOneOfSeveral {
@@ -144,7 +144,7 @@ func (c *call) runFailed(ctx context.Context, resp *http.Response, err error) er
 	}
 	p := *c.policy
 	if p.Budget != nil {
-		p.Budget = grantedBudget{backoff.JoinBudgets(p.Budget)}
+		p.Budget = grantedBudget{p.Budget}
 	}
 	run := p.Start(ctx)
 	defer run.Reset() // as in run
@@ -184,7 +184,7 @@ func (c *call) end(err error) (*http.Response, error) {
 	if err == nil {
 		return c.resp, nil
 	}
-	err = c.guards.ended(err)
+	err = c.guards.finalError(err)
 	if c.number == 0 {
 		closeBody(c.req)
 	}

@@ -107,7 +107,7 @@ func down(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusSer
 
 func unguarded() *backoffhttp.Transport { return &backoffhttp.Transport{Unguarded: true} }
 
-func TestRow37AChainOfThreeReachesTheLeaf4TimesNot64(t *testing.T) {
+func TestAChainOfThreeReachesTheLeaf4TimesNot64(t *testing.T) {
 	naive := link{unguarded, func(w http.ResponseWriter, r *http.Request, _ error) {
 		w.WriteHeader(http.StatusServiceUnavailable)
 	}}.start(t, down)
@@ -119,7 +119,7 @@ func TestRow37AChainOfThreeReachesTheLeaf4TimesNot64(t *testing.T) {
 	require.Equal(t, "front 1, middle 1, leaf 4", ours.requests())
 }
 
-func TestRow38ARetryingCallerIsLeftTheRetrying(t *testing.T) {
+func TestARetryingCallerIsLeftTheRetrying(t *testing.T) {
 	announcing := func() *backoffhttp.Transport {
 		return &backoffhttp.Transport{
 			Unguarded: true,
@@ -136,7 +136,7 @@ func TestRow38ARetryingCallerIsLeftTheRetrying(t *testing.T) {
 	require.LessOrEqual(t, c.leaf.Load(), int64(19))
 }
 
-func TestRow39TheLeafsOwnWordStopsAllLayers(t *testing.T) {
+func TestTheLeafsOwnDoNotRetryStopsAllLayers(t *testing.T) {
 	c := link{unguarded, backoffhttp.WriteError}.start(t, func(w http.ResponseWriter, r *http.Request) {
 		backoffhttp.DoNotRetry(w)
 		w.WriteHeader(http.StatusServiceUnavailable)
@@ -149,7 +149,7 @@ func budgeted() *backoffhttp.Transport {
 	return &backoffhttp.Transport{Unguarded: true, Policy: backoff.Policy{Budget: new(backoff.RetryBudget)}}
 }
 
-func TestRow41WithBudgetsAnOutageCostsTheLeafLittle(t *testing.T) {
+func TestWithBudgetsAnOutageCostsTheLeafLittle(t *testing.T) {
 	var broken atomic.Bool
 	c := link{budgeted, backoffhttp.WriteError}.start(t, func(w http.ResponseWriter, r *http.Request) {
 		if broken.Load() {
@@ -165,7 +165,7 @@ func TestRow41WithBudgetsAnOutageCostsTheLeafLittle(t *testing.T) {
 	require.GreaterOrEqual(t, factor, 1.0)
 }
 
-func TestRow41WithBudgetsRandomErrorsCostATenthAndHardlyShow(t *testing.T) {
+func TestWithBudgetsRandomErrorsCostATenthAndHardlyShow(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	c := link{budgeted, backoffhttp.WriteError}.start(t, func(w http.ResponseWriter, r *http.Request) {
 		if random.Float64() < 0.1 { // one request at a time

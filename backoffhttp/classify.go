@@ -43,7 +43,7 @@ import (
 // proxy's response to CONNECT only the status text is left, such as "Bad
 // Gateway". It has the class of the status; a text that is not a standard one
 // is permanent. If that is not enough, let OnProxyConnectResponse of
-// [http.Transport] return an error that is marked by [backoff.WithClass].
+// [http.Transport] return an error that is marked by [backoff.OfClass].
 //
 // An [http.Client] that follows redirects does not show which of its requests
 // failed. If the response to a POST is a 303 and the GET after it is refused,

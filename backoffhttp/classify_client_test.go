@@ -32,8 +32,7 @@ func opError(op string, err error) error { return &net.OpError{Op: op, Net: "tcp
 
 func errno(op string, e syscall.Errno) error { return opError(op, os.NewSyscallError(op, e)) }
 
-// errorClasses are errors of transports, and what Classify is to make of them:
-// rows 94, 101, 108 and 121; decisions 51 to 58.
+// errorClasses are errors of transports, and what Classify makes of them.
 type errorClasses map[string]struct {
 	err  error
 	want backoff.Class
@@ -266,7 +265,6 @@ func (headerTimeout) Error() string   { return "net/http: timeout awaiting respo
 func (headerTimeout) Timeout() bool   { return true }
 func (headerTimeout) Temporary() bool { return true }
 
-// Rows 5, 31 and 94; decision 45.
 func TestClassifyKnowsStatuses(t *testing.T) {
 	retried := map[int]bool{408: true, 425: true, 429: true}
 	for code := 500; code < 600; code++ {
@@ -339,7 +337,8 @@ func TestStatusErrorTellsTheStatusAndNoMore(t *testing.T) {
 	resp := respond(t, 503, "Set-Cookie", "secret")
 	err := backoffhttp.Check(resp)
 	require.EqualError(t, err, "status 503 Service Unavailable")
-	e, ok := errors.AsType[*backoffhttp.StatusError](err)
+	var e *backoffhttp.StatusError
+	ok := errors.As(err, &e)
 	require.True(t, ok)
 	require.Equal(t, 503, e.HTTPStatusCode())
 	require.EqualError(t, &backoffhttp.StatusError{Code: 404}, "status Not Found")
@@ -369,7 +368,8 @@ func TestCheckCanBeToldWhatSuccessIs(t *testing.T) {
 		err := backoffhttp.Check(respond(t, c.code), c.success...)
 		require.Equal(t, c.failed, err != nil, "%d by %v", c.code, c.success)
 		if c.failed {
-			status, ok := errors.AsType[*backoffhttp.StatusError](err)
+			var status *backoffhttp.StatusError
+			ok := errors.As(err, &status)
 			require.True(t, ok)
 			require.Equal(t, c.code, status.Code)
 		}
@@ -381,9 +381,9 @@ func TestAnUnexpectedSuccessIsUnknownAndToClassifyPermanent(t *testing.T) {
 	require.Equal(t, backoff.ClassUnknown, backoff.DefaultClassifier(err))
 	require.Equal(t, backoff.ClassPermanent, backoffhttp.Classify(err))
 	p := steady()
-	wait, again := p.Decide(1, err)
-	require.True(t, again, "a policy retries what it does not know")
-	require.GreaterOrEqual(t, wait, 7*time.Second)
+	d := p.Decide(1, err)
+	require.True(t, d.Again, "a policy retries what it does not know")
+	require.GreaterOrEqual(t, d.Wait, 7*time.Second)
 	require.Equal(t, backoff.ClassThrottled, backoffhttp.Classify(backoffhttp.Check(respond(t, 429), 200)))
 }
 
@@ -415,7 +415,8 @@ func TestInspectCanRetryASuccess(t *testing.T) {
 		tr := over(w)
 		tr.Inspect = func(resp *http.Response) error { return backoffhttp.Check(resp, http.StatusOK) }
 		tr.Policy.Classify = func(err error) backoff.Class {
-			if status, ok := errors.AsType[*backoffhttp.StatusError](err); ok && status.Code == http.StatusAccepted {
+			var status *backoffhttp.StatusError
+			if errors.As(err, &status) && status.Code == http.StatusAccepted {
 				return backoff.ClassRetryable
 			}
 			return backoff.ClassUnknown
@@ -427,7 +428,7 @@ func TestInspectCanRetryASuccess(t *testing.T) {
 	})
 }
 
-// Row 7 and 125: any client, with the policy around it.
+// Any client, with the policy around it.
 func TestCheckLetsAPolicyRetryWithAnyClient(t *testing.T) {
 	s := serve(t, inTurn(status(503, "Retry-After", "0"), status(429), status(200)))
 	policy := atOnce()
@@ -444,7 +445,6 @@ func TestCheckLetsAPolicyRetryWithAnyClient(t *testing.T) {
 	require.EqualValues(t, 3, s.requests.Load())
 }
 
-// Decision 46.
 func TestAWSErrorCodesCountAboveTheStatus(t *testing.T) {
 	for value, want := range map[string]backoff.Class{
 		"ThrottlingException": backoff.ClassThrottled,
@@ -501,7 +501,8 @@ func TestAnErrorHoldsNoHeaderOfMegabytes(t *testing.T) {
 	for i := range 1000 {
 		resp.Header[fmt.Sprint("X-", i)] = []string{strings.Repeat("x", 900)}
 	}
-	failed, ok := errors.AsType[*backoffhttp.StatusError](backoffhttp.Check(resp))
+	var failed *backoffhttp.StatusError
+	ok := errors.As(backoffhttp.Check(resp), &failed)
 	require.True(t, ok)
 	size := 0
 	for name, values := range failed.Header {

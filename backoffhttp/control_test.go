@@ -65,7 +65,7 @@ func TestAnAnswerTellsThatRetriesAreSwitchedOff(t *testing.T) {
 			return backoffhttp.Check(roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil)))
 		})
 		require.Equal(t, 1, w.requests(), "a policy around the Transport does not retry instead")
-		require.ErrorContains(t, err, "search (retries are switched off): gave up after 1 attempt: status 503")
+		require.ErrorContains(t, err, "search: gave up after 1 attempt; retries are switched off: status 503")
 	})
 }
 
@@ -114,7 +114,7 @@ func TestABodyThatBreaksOffIsNotResumedWhileRetriesAreOff(t *testing.T) {
 		tr.Resume = true
 		override(t, &panel, control.Retries, control.Off)
 		_, err := io.ReadAll(roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil)).Body)
-		require.ErrorContains(t, err, "search (retries are switched off): gave up after 1 attempt: ")
+		require.ErrorContains(t, err, "search: gave up after 1 attempt; retries are switched off: ")
 		require.False(t, new(backoff.Policy).Retryable(err))
 		require.Equal(t, 1, requests)
 	})

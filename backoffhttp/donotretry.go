@@ -98,7 +98,8 @@ func WriteError(w http.ResponseWriter, r *http.Request, err error) {
 
 // statusFor returns the status for err, and whether the caller must not retry.
 func statusFor(r *http.Request, err error) (status int, final bool) {
-	refused, ok := errors.AsType[refusal](err)
+	var refused refusal
+	ok := errors.As(err, &refused)
 	if gave, ok := refused.(*backoff.Error); ok {
 		return statusForGivenUp(gave), !yielded(r.Context(), gave)
 	}
@@ -127,7 +128,8 @@ func statusFor(r *http.Request, err error) (status int, final bool) {
 // isOverload reports whether err says that another service has too much to do,
 // and not only that one request failed.
 func isOverload(err error) bool {
-	refused, ok := errors.AsType[refusal](err)
+	var refused refusal
+	ok := errors.As(err, &refused)
 	gave, gaveUp := refused.(*backoff.Error)
 	switch {
 	case !gaveUp:
@@ -144,7 +146,8 @@ func saysTooMuch(err error) bool {
 	if backoff.DefaultClassifier(err) != backoff.ClassOverloaded {
 		return throttles(err)
 	}
-	e, ok := errors.AsType[*StatusError](err) // to which "do not retry" is not enough
+	var e *StatusError
+	ok := errors.As(err, &e) // to which "do not retry" is not enough
 	return !ok || saysOverload(e.Header) || throttles(e)
 }
 
@@ -184,7 +187,8 @@ func yielded(ctx context.Context, e *backoff.Error) bool {
 
 // waitOf returns how long err asks to wait, or 0.
 func waitOf(err error) time.Duration {
-	if refused, ok := errors.AsType[refusal](err); ok {
+	var refused refusal
+	if errors.As(err, &refused) {
 		return refused.RetryAfter()
 	}
 	var asks interface{ RetryAfter() time.Duration }

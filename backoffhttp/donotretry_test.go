@@ -29,7 +29,7 @@ var forbidding = http.Header{
 	"Stripe-Should-Retry":    {"false"},
 }
 
-func TestRow39DoNotRetrySaysSoInAllWords(t *testing.T) {
+func TestDoNotRetrySaysSoInAllHeaders(t *testing.T) {
 	w := httptest.NewRecorder()
 	backoffhttp.DoNotRetry(w)
 	require.Equal(t, forbidding, w.Header())
@@ -42,12 +42,16 @@ func TestRow39DoNotRetrySaysSoInAllWords(t *testing.T) {
 }
 
 // outcomes is a budget that remembers how attempts ended.
-type outcomes []backoff.Outcome
+type outcomes struct {
+	backoff.BudgetDefaults
+
+	all []backoff.Outcome
+}
 
 func (*outcomes) Reserve(backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
 	return backoff.Ticket{}, 0, true
 }
-func (o *outcomes) Done(_ backoff.Ticket, r backoff.Result) { *o = append(*o, r.Outcome) }
+func (o *outcomes) Done(_ backoff.Ticket, r backoff.Result) { o.all = append(o.all, r.Outcome) }
 
 // A card is declined, and the server says not to try again: the server is well.
 func TestADoNotRetryOnADefinitiveAnswerIsNoFailure(t *testing.T) {
@@ -76,9 +80,9 @@ func TestADoNotRetryOnADefinitiveAnswerIsNoFailure(t *testing.T) {
 			resp.Body.Close()
 		}
 		require.Equal(t, status != 402, refused > 0, "status %d: %d refused", status, refused)
-		require.Len(t, *ended, 40-refused)
-		require.NotContains(t, *ended, backoff.OutcomeTransient)
-		require.Contains(t, *ended, want)
+		require.Len(t, ended.all, 40-refused)
+		require.NotContains(t, ended.all, backoff.OutcomeTransient)
+		require.Contains(t, ended.all, want)
 	}
 }
 
@@ -112,13 +116,13 @@ func TestWriteErrorTellsTheCallerWhatToDo(t *testing.T) {
 		"invalid policy":   {err: do(backoff.Policy{Budget: &backoff.RetryBudget{Ratio: -1}}, transient), status: 502, said: alone},
 		"one attempt":      {err: do(backoff.Policy{MaxAttempts: 1}, transient), status: 503},
 		"not repeatable":   {err: do(backoff.Policy{Idempotency: backoff.NonIdempotent}, transient), status: 503, said: alone},
-		"overloaded":       {err: do(backoff.Policy{}, backoff.WithClass(transient, backoff.ClassOverloaded)), status: 503, said: whole, after: "60"},
+		"overloaded":       {err: do(backoff.Policy{}, backoff.OfClass(transient, backoff.ClassOverloaded)), status: 503, said: whole, after: "60"},
 		"budget refused":   {err: do(backoff.Policy{Budget: refusing{}}, transient), status: 503, said: whole, after: "60"},
 		"circuit open":     {err: &backoff.OpenError{Name: "x"}, status: 503, said: whole, after: "60"},
 		"no budget":        {err: backoff.ErrBudget, status: 503, said: whole, after: "60"},
 		"permanent":        {err: do(backoff.Policy{}, statusError(404)), status: 502, said: alone},
 		"deadline":         {err: context.DeadlineExceeded, status: 504},
-		"bare, overloaded": {err: backoff.WithClass(transient, backoff.ClassOverloaded), status: 503, said: whole, after: "60"},
+		"bare, overloaded": {err: backoff.OfClass(transient, backoff.ClassOverloaded), status: 503, said: whole, after: "60"},
 		"bare, throttled":  {err: backoff.RetryAfter(throttled, 1500*time.Millisecond), status: 429},
 		"bare, says when":  {err: wait(1500 * time.Millisecond), status: 500, after: "2"},
 		"bare, transient":  {err: transient, status: 503},
@@ -178,7 +182,7 @@ func TestWriteErrorIs503ForAnOpenCircuitWhateverOpenedIt(t *testing.T) {
 		"a single attempt":   do(backoff.Policy{MaxAttempts: 1}, io.ErrUnexpectedEOF),
 		"permanent":          backoff.Permanent(io.ErrUnexpectedEOF),
 	} {
-		open := &backoff.OpenError{Name: "x", State: backoff.StateOpen, Last: last}
+		open := &backoff.OpenError{Name: "x", State: backoff.BreakerOpen, Last: last}
 		for how, err := range map[string]error{
 			"bare":              open,
 			"wrapped":           fmt.Errorf("charge: %w", open),
@@ -211,7 +215,8 @@ func TestWriteErrorTellsWhenACircuitAdmitsCallsAgain(t *testing.T) {
 			w := httptest.NewRecorder()
 			backoffhttp.WriteError(w, request{}.on(t.Context(), "http://x"), err)
 			require.Equal(t, http.StatusServiceUnavailable, w.Code, name)
-			open, ok := errors.AsType[*backoff.OpenError](err)
+			var open *backoff.OpenError
+			ok := errors.As(err, &open)
 			require.True(t, ok, name)
 			require.Equal(t, strconv.Itoa(int(math.Ceil(open.RetryAfter().Seconds()))), w.Header().Get("Retry-After"), name)
 		}

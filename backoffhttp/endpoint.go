@@ -9,8 +9,6 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/endpoint"
-	"github.com/gobackoff/backoff/internal/badfield"
-	"github.com/gobackoff/backoff/internal/errtree"
 	"github.com/gobackoff/backoff/internal/registry"
 )
 
@@ -27,7 +25,7 @@ type namedEndpoint struct {
 func (g *guards) endpoint(t *Transport, req *http.Request) *endpoint.Endpoint {
 	from, name := req.Method, ""
 	if t.Endpoint != nil {
-		name = beginning(t.Endpoint(req))
+		name = truncateClone(t.Endpoint(req))
 		from = cmp.Or(name, req.Method)
 	}
 	if last := g.lastEndpoint.Load(); last != nil && last.from == from && last.named == (name != "") {
@@ -60,8 +58,8 @@ var methods = []string{
 // whole, in bytes. There are not many of them, but an untrusted client may choose them.
 const maxName = 1024
 
-// beginning returns the beginning of a text, which does not keep the rest alive.
-func beginning(text string) string {
+// truncateClone returns the beginning of a text, which does not keep the rest alive.
+func truncateClone(text string) string {
 	if len(text) <= maxName {
 		return text
 	}
@@ -92,31 +90,9 @@ func (t *Transport) newEndpoint(key string) *endpoint.Endpoint {
 // ended or the body of the request cannot be read. If the policy was asked, it has
 // reported the end itself.
 func (c *call) reportRefused(ctx context.Context, err error) {
-	if c.asked || c.policy.Observer == nil {
-		return
+	if !c.asked {
+		c.policy.Refused(ctx, err)
 	}
-	e := backoff.Event{Kind: backoff.EventGiveUp, Name: c.policy.Name, Reason: backoff.ReasonInvalid, Err: err}
-	open, refused := err.(*backoff.OpenError)
-	gave, _ := err.(*backoff.Error)
-	switch {
-	case gave != nil: // it waited for the host
-		e.Reason, e.RetryAfter = gave.Reason, gave.RetryAfter()
-	case refused:
-		e.Reason, e.RetryAfter = backoff.ReasonOpen, open.RetryAfter()
-	case err == context.Canceled:
-		e.Reason = backoff.ReasonCanceled
-	case err == context.DeadlineExceeded:
-		e.Reason = backoff.ReasonDeadline
-	case !isInvalid(err): // the body
-		e.Reason, e.Class = backoff.ReasonPermanent, backoff.ClassPermanent
-	}
-	backoff.JoinObservers(c.policy.Observer)(ctx, e)
-}
-
-// isInvalid reports whether an error names a field of a policy or a breaker.
-func isInvalid(err error) bool {
-	_, ok := errtree.As[*badfield.Error](err)
-	return ok
 }
 
 // onlyTransitions returns an observer that passes on the transitions of a breaker

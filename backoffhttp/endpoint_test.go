@@ -173,11 +173,11 @@ func TestTheObserverHearsOfTheBreakerOfTheHostAndOfEachCallThatItRefuses(t *test
 		}, seen.lines)
 
 		to := seen.endpoints[0]
-		states := make(map[string]backoff.State)
+		states := make(map[string]backoff.BreakerState)
 		for key, b := range to.Breakers.All() {
 			states[key] = b.State()
 		}
-		require.Equal(t, map[string]backoff.State{to.Service: backoff.StateOpen}, states)
+		require.Equal(t, map[string]backoff.BreakerState{to.Service: backoff.BreakerOpen}, states)
 		budgets := 0
 		for key := range to.Budgets.All() {
 			require.Equal(t, to.Service, key)

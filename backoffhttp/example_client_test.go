@@ -68,7 +68,8 @@ func ExampleTransport() {
 	}
 	defer resp.Body.Close()
 	fmt.Println(resp.Status)
-	if gave, ok := errors.AsType[*backoff.Error](backoffhttp.Check(resp)); ok {
+	var gave *backoff.Error
+	if errors.As(backoffhttp.Check(resp), &gave) {
 		fmt.Println("attempts:", gave.Attempts, "reason:", gave.Reason)
 	}
 	// Output:
@@ -162,7 +163,7 @@ func ExampleTransport_control() {
 	// server: GET
 	// backoff: ads: gave up after 2 attempts: status 503 Service Unavailable
 	// server: GET
-	// backoff: ads (retries are switched off): gave up after 1 attempt: status 503 Service Unavailable
+	// backoff: ads: gave up after 1 attempt; retries are switched off: status 503 Service Unavailable
 }
 
 // Services of one's own are told the number of the attempt and the time left.
@@ -315,7 +316,8 @@ func ExampleStatusError() {
 
 	policy := quick
 	policy.Observer = func(_ context.Context, e backoff.Event) {
-		if status, ok := errors.AsType[*backoffhttp.StatusError](e.Err); ok {
+		var status *backoffhttp.StatusError
+		if errors.As(e.Err, &status) {
 			fmt.Println(e.Kind, status.Code, status.Header.Get("X-Request-Id"))
 		}
 	}

@@ -90,7 +90,7 @@ func faulty(t *testing.T, s *testServer, fault faultproxy.Fault) faultyTransport
 	return faultyTransport{tr, proxy.Addr()}
 }
 
-// Row 70: what is lost on the way back is not sent again, unless under a key.
+// What is lost on the way back is not sent again, unless under a key.
 func TestALostAnswerIsNotChargedTwice(t *testing.T) {
 	for _, keyed := range []bool{false, true} {
 		var mu sync.Mutex

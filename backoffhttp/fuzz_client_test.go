@@ -51,7 +51,8 @@ func fuzzOnce(t *testing.T, form backoffhttp.ResetForm, code int, header []strin
 			if resp.StatusCode != code {
 				t.Errorf("got status %d, want %d", resp.StatusCode, code)
 			}
-			if gave, ok := errors.AsType[*backoff.Error](backoffhttp.Check(resp)); ok && gave.RetryAfter() < 0 {
+			var gave *backoff.Error
+			if errors.As(backoffhttp.Check(resp), &gave) && gave.RetryAfter() < 0 {
 				t.Errorf("RetryAfter() = %v", gave.RetryAfter())
 			}
 			io.Copy(io.Discard, resp.Body)

@@ -17,10 +17,10 @@ import (
 
 // guards is what all calls of a tenant to one host share.
 type guards struct {
-	scheme, host string
-	tenant       tenant
-	keys         keys
-	again        atomic.Bool // a second call came, without a look for the keys
+	scheme, host    string
+	tenant          tenant
+	keys            keys
+	usedSinceLookup atomic.Bool // set by the second call since the last registry lookup
 	shared
 
 	patience *backoff.Patience // nil without Patient
@@ -31,7 +31,6 @@ type guards struct {
 	nonIdempotent backoff.Policy    // the same for other requests
 	timeouts      backoff.Schedule  // of attempts; nil without any
 	plain         bool              // neither policy nor Transport need anything before the first attempt
-	first         granter           // of the policy's budget; nil without one
 
 	lastEndpoint atomic.Pointer[namedEndpoint] // of the last call about which observers asked
 }
@@ -54,21 +53,20 @@ type shared struct {
 	clients *clients // as in keys
 }
 
-// granter is a Budget with the optional method GrantsFirst.
-type granter interface{ GrantsFirst() bool }
-
 // grantedBudget is the budget of a call whose first attempt was made without
 // being asked for, as the budget said. It may say otherwise by now.
-type grantedBudget struct{ backoff.FullBudget }
+type grantedBudget struct{ backoff.Budget }
 
 func (grantedBudget) GrantsFirst() bool { return true }
 
-// unasked reports whether a request may be sent now with nothing done before,
+// canSendPlain reports whether a request may be sent now with nothing done before,
 // unless the request itself needs it.
-func (g *guards) unasked() bool { return g.plain && (g.first == nil || g.first.GrantsFirst()) }
+func (g *guards) canSendPlain() bool {
+	return g.plain && (g.policy.Budget == nil || g.policy.Budget.GrantsFirst())
+}
 
-// ended returns the error of a call to the host, which has ended.
-func (g *guards) ended(err error) error {
+// finalError returns the error of a call to the host, which has ended.
+func (g *guards) finalError(err error) error {
 	if g.final == nil {
 		return err
 	}
@@ -90,8 +88,8 @@ func (g *guards) isOneWaiting() bool {
 // watched reports whether the breaker of the host has an observer.
 func (g *guards) watched() bool { return g.breaker != nil && g.breaker.Observer != nil }
 
-// carrier returns the policy for a call to the host.
-func (g *guards) carrier(p backoff.Policy, classify backoff.Classifier) *backoff.Policy {
+// policyFor returns the policy for a call to the host.
+func (g *guards) policyFor(p backoff.Policy, classify backoff.Classifier) *backoff.Policy {
 	timeouts.Remove(&p)
 	p.Idempotency = nil
 	p.Classify = classify
@@ -148,12 +146,12 @@ func (t *Transport) guard(req *http.Request) *guards {
 	who := t.tenant(req)
 	last := t.hosts.last.Load()
 	if last.serves(req.URL, who, policy) {
-		if !last.again.Load() {
-			last.again.Store(true)
+		if !last.usedSinceLookup.Load() {
+			last.usedSinceLookup.Store(true)
 		}
 		return last
 	}
-	if last != nil && last.again.Load() {
+	if last != nil && last.usedSinceLookup.Load() {
 		t.lookUp(last) // so that its keys count as used
 	}
 	g := t.otherGuards(req.URL, who, policy, final)
@@ -172,7 +170,7 @@ func (g *guards) serves(u *url.URL, who tenant, policy *backoff.Policy) bool {
 // tenant returns for whom a request is made.
 func (t *Transport) tenant(req *http.Request) tenant {
 	if t.Guards != nil {
-		return tenant{name: beginning(t.Guards(req))}
+		return tenant{name: truncateClone(t.Guards(req))}
 	}
 	return tenant{credential: t.hosts.tenants.credential(req.Header)}
 }
@@ -201,7 +199,7 @@ func (t *Transport) otherGuards(u *url.URL, who tenant, policy *backoff.Policy, 
 
 // keysOf returns the keys of the host of a URL.
 func (t *Transport) keysOf(u *url.URL) keys {
-	host := beginning(strings.ToLower(u.Scheme + "://" + u.Host))
+	host := truncateClone(strings.ToLower(u.Scheme + "://" + u.Host))
 	return keys{host: host, breaker: host, budget: host, clients: t.hosts.tenants.clients.Get(host)}
 }
 
@@ -267,11 +265,10 @@ func (g *guards) prepare(t *Transport) {
 	g.shared = t.lookUp(g)
 	g.patience = t.patience(g.keys.budget)
 	g.timeouts = timeouts.Of(g.source)
-	g.policy = *g.carrier(*g.source, t.classify)
+	g.policy = *g.policyFor(*g.source, t.classify)
 	g.nonIdempotent = g.policy
 	g.nonIdempotent.Idempotency = backoff.NonIdempotent
-	g.first, _ = g.policy.Budget.(granter)
-	g.plain = t.plain(g.source) && !g.watched() && (g.policy.Budget == nil || g.first != nil) && plainPolicy(&g.policy)
+	g.plain = t.plain(g.source) && !g.watched() && plainPolicy(&g.policy)
 }
 
 // plain reports whether the Transport sends requests as they are, unless they

@@ -33,7 +33,7 @@ func calls(t *testing.T, tr *backoffhttp.Transport, w *wire, url string, n int) 
 	return w.requests() - before
 }
 
-// Contract rows 41 and 127: a service that is down is not hit four times as
+// A service that is down is not hit four times as
 // hard, but left alone.
 func TestAServiceThatIsDownIsSpared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -72,7 +72,8 @@ func TestTheFirstCallOfAClientMakesAllOfItsAttempts(t *testing.T) {
 			err = backoffhttp.Check(resp)
 			require.Equal(t, failures < limit, err == nil)
 			if err != nil {
-				gave, ok := errors.AsType[*backoff.Error](err)
+				var gave *backoff.Error
+				ok := errors.As(err, &gave)
 				require.True(t, ok)
 				require.Equal(t, backoff.ReasonAttempts, gave.Reason)
 			}
@@ -108,7 +109,7 @@ func TestTheHostsHaveTheFirstCallTogether(t *testing.T) {
 	})
 }
 
-// door is a budget that grants first attempts unasked while it is open.
+// door is a budget that grants first attempts canSendPlain while it is open.
 type door struct {
 	backoff.RetryBudget
 	shut  bool
@@ -195,7 +196,7 @@ func TestTheCircuitClosesWhenTheServiceIsBack(t *testing.T) {
 	})
 }
 
-// Row 49, for hosts: one that is down does not affect the others.
+// One that is down does not affect the others.
 func TestGuardsAreOfOneHostAndScheme(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWire(func(req *http.Request) (*http.Response, error) {
@@ -278,7 +279,7 @@ func TestRetryAfterIsSharedWithoutOtherGuards(t *testing.T) {
 	})
 }
 
-// Row 38: a service whose client is retrying makes one attempt.
+// A service whose client is retrying makes one attempt.
 func TestACallOnBehalfOfARetryIsNotRetried(t *testing.T) {
 	for attempt, want := range map[string]int{"": 4, "1": 4, "2": 1, "4": 1} {
 		synctest.Test(t, func(t *testing.T) {
@@ -298,7 +299,7 @@ func TestARetryOnBehalfOfARetryIsPropagated(t *testing.T) {
 		tr.Propagate = everywhere
 		arriving("3", func(r *http.Request) {
 			ctx := backoffhttp.WithRetry(r.Context(), func(p *backoff.Policy) {
-				p.MaxAttempts, p.Idempotency = 2, backoff.AlwaysRetry
+				p.MaxAttempts, p.Idempotency = 2, backoff.Idempotent
 			})
 			roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil).WithContext(ctx))
 		})

@@ -148,10 +148,8 @@ func TestACallThatEndsBeforeItsFirstAttemptIsToldOnce(t *testing.T) {
 }
 
 // refusesAll is a budget that refuses first attempts, too.
-type refusesAll struct{}
+type refusesAll struct{ backoff.BudgetDefaults }
 
 func (refusesAll) Reserve(backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
 	return backoff.Ticket{}, 0, false
 }
-
-func (refusesAll) Done(backoff.Ticket, backoff.Result) {}

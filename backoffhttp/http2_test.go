@@ -323,7 +323,7 @@ func TestEveryProtocolEndsAStalledAttempt(t *testing.T) {
 	}
 }
 
-// Decision 63: net/http repeats a request on its own where a kept connection
+// Net/http repeats a request on its own where a kept connection
 // turns out to be dead, so attempts are a lower bound of what a server sees.
 func TestNetHTTPRepeatsOnAConnectionThatDied(t *testing.T) {
 	for method, want := range map[string]struct{ requests, attempts int64 }{

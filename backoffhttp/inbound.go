@@ -53,7 +53,7 @@ func Inbound(next http.Handler) http.Handler {
 			defer cancel()
 		}
 		if up.Attempt > 1 {
-			ctx = WithRetry(ctx, once)
+			ctx = WithRetry(ctx, limitToOneAttempt)
 		}
 		if up != (Upstream{}) {
 			r = r.WithContext(context.WithValue(ctx, upstreamKey{}, up))
@@ -72,8 +72,8 @@ func UpstreamFrom(ctx context.Context) (Upstream, bool) {
 	return up, ok
 }
 
-// once limits a policy to one attempt, whatever that fails with.
-func once(p *backoff.Policy) { p.MaxAttempts, p.ByClass = 1, nil }
+// limitToOneAttempt limits a policy to one attempt, whatever that fails with.
+func limitToOneAttempt(p *backoff.Policy) { p.MaxAttempts, p.ByClass = 1, nil }
 
 // retried reports whether the request that ctx belongs to is a retry.
 func retried(ctx context.Context) bool {

@@ -26,7 +26,7 @@ func inbound(header http.Header) (ctx context.Context, up backoffhttp.Upstream, 
 	return ctx, up, said
 }
 
-func TestRow38TheAttemptIsReadFromAllWhoCount(t *testing.T) {
+func TestTheAttemptIsReadFromAllWhoCount(t *testing.T) {
 	for name, test := range map[string]struct {
 		header http.Header
 		want   int
@@ -206,7 +206,7 @@ func FuzzInbound(f *testing.F) {
 }
 
 // The inner loop makes one attempt if the outer one is retrying.
-func TestRow38YieldLeavesRetriesToACallerWhoRetries(t *testing.T) {
+func TestYieldLeavesRetriesToACallerWhoRetries(t *testing.T) {
 	for attempt, want := range map[string]int{"": 4, "1": 4, "2": 1, "3": 1} {
 		calls := 0
 		policy := backoff.Policy{Schedule: backoff.Constant(0), Idempotency: backoffhttp.YieldToCaller(nil)}
@@ -229,13 +229,13 @@ func attemptHeader(attempt string) http.Header {
 	return http.Header{"Backoff-Attempt": {attempt}}
 }
 
-func TestRow38ATransportYieldsByItselfUnlessToldOtherwise(t *testing.T) {
+func TestATransportYieldsByItselfUnlessToldOtherwise(t *testing.T) {
 	for attempt, yielding := range map[string]int64{"": 4, "1": 4, "2": 1} {
 		for name, change := range map[string]func(context.Context) context.Context{
 			"yields": func(ctx context.Context) context.Context { return ctx },
 			"does not": func(ctx context.Context) context.Context {
 				return backoffhttp.WithRetry(ctx, func(p *backoff.Policy) {
-					p.MaxAttempts, p.Idempotency = 4, backoff.AlwaysRetry
+					p.MaxAttempts, p.Idempotency = 4, backoff.Idempotent
 				})
 			},
 		} {
@@ -258,7 +258,7 @@ func TestRow38ATransportYieldsByItselfUnlessToldOtherwise(t *testing.T) {
 }
 
 // The key is what makes the caller's own retry safe.
-func TestRow38WhoYieldsStillSendsAKey(t *testing.T) {
+func TestWhoYieldsStillSendsAKey(t *testing.T) {
 	var key atomic.Value
 	leaf := service(t, handle(func(w http.ResponseWriter, r *http.Request) { key.Store(r.Header.Get("Idempotency-Key")) }))
 	keyed := func() *backoffhttp.Transport {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backoffhttp"
+	"github.com/gobackoff/backoff/internal/nightly"
 )
 
 // inProcess is a service that is called without a network.
@@ -69,7 +70,7 @@ func (s *services) succeed(t *testing.T, rt http.RoundTripper, during time.Durat
 // Services between a user and one that fails by chance cost its user nothing, and
 // multiply nothing when it is down.
 func TestServicesBetweenCostNothing(t *testing.T) {
-	for _, percent := range []int64{10, 30} {
+	for _, percent := range nightly.Size([]int64{30}, []int64{10, 30}) {
 		direct := 0.0
 		for between := range 3 {
 			t.Run(fmt.Sprintf("%d %%, %d between", percent, between), func(t *testing.T) {

@@ -28,7 +28,7 @@ type override struct {
 //
 //	ctx = backoffhttp.WithRetry(ctx, func(p *backoff.Policy) {
 //		p.MaxAttempts = 10
-//		p.Idempotency = backoff.AlwaysRetry
+//		p.Idempotency = backoff.Idempotent
 //	})
 //
 // Set Idempotency to say whether a single request may be sent again:

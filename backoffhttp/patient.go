@@ -45,6 +45,5 @@ func (c *call) mayWait(err error) bool {
 	if gave.Reason == backoff.ReasonAttempts { // however long the host wants to be left alone
 		p.MaxRetryAfter = -1
 	}
-	_, again := p.Decide(1, gave.Last)
-	return again
+	return p.Decide(1, gave.Last).Again
 }

@@ -108,7 +108,8 @@ func TestAPatientCallThatWaitsHoldsNoConnection(t *testing.T) {
 		resp, err := ask(t, transport, time.Minute, "GET", nil)
 		require.Nil(t, resp)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
-		status, ok := errors.AsType[*backoffhttp.StatusError](err)
+		var status *backoffhttp.StatusError
+		ok := errors.As(err, &status)
 		require.True(t, ok)
 		require.Equal(t, 503, status.Code)
 		require.Zero(t, server.open.Load())

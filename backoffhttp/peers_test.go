@@ -141,7 +141,7 @@ func TestRetryablehttp215TheBodyMayBeInspected(t *testing.T) {
 		tr.Inspect = func(resp *http.Response) error {
 			body, _ := io.ReadAll(resp.Body)
 			if bytes.Contains(body, []byte("retry_in_ms")) {
-				return backoff.RetryAfter(backoff.WithClass(errors.New("busy"), backoff.ClassThrottled), 5*time.Second)
+				return backoff.RetryAfter(backoff.OfClass(errors.New("busy"), backoff.ClassThrottled), 5*time.Second)
 			}
 			return nil
 		}

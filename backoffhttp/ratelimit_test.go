@@ -13,7 +13,7 @@ import (
 	"github.com/gobackoff/backoff/backoffhttp"
 )
 
-// Decision 43. Under synctest it is 2000-01-01 00:00:00 UTC, 946684800 since
+// Under synctest it is 2000-01-01 00:00:00 UTC, 946684800 since
 // 1970.
 func TestRateLimitsInTheFormsOfTheirVendors(t *testing.T) {
 	const minute = time.Minute
@@ -99,7 +99,6 @@ func TestLimitsAreNotReadUnlessNamed(t *testing.T) {
 	require.Equal(t, 1, w.requests())
 }
 
-// Decision 42.
 func TestRetryAfterWinsOverLimits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWire(answer(429, "Retry-After", "1", "X-RateLimit-Remaining", "0", "X-RateLimit-Reset-After", "60"), answer(200))

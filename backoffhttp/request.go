@@ -75,7 +75,7 @@ func (t *Transport) read(req *http.Request, g *guards) (request, error) {
 	said = r.readIdempotency(ctx, t, said)
 	up, _ := UpstreamFrom(ctx)
 	r.upstream = up.Attempt
-	if up.Attempt > 1 && said != backoff.AlwaysRetry {
+	if up.Attempt > 1 && said != backoff.Idempotent {
 		said = onlyNotSent{} // the caller of this service is retrying already
 	}
 	r.setIdempotency(said, again, g)
@@ -90,10 +90,10 @@ func (r *request) readPolicy(ctx context.Context, t *Transport, g *guards) (back
 	if o, ok := ctx.Value(overrideKey{}).(*override); ok {
 		own := o.apply(*p)
 		if g.final != nil {
-			once(&own)
+			limitToOneAttempt(&own)
 		}
 		p = &own
-		r.policy, r.timeouts = g.carrier(own, after(own.Classify)), timeouts.Of(p)
+		r.policy, r.timeouts = g.policyFor(own, after(own.Classify)), timeouts.Of(p)
 	}
 	if r.timeouts == nil {
 		return p.Idempotency, nil
@@ -270,7 +270,7 @@ func (r *request) setIdempotency(said backoff.Idempotency, again bool, g *guards
 		own.Idempotency = said
 		if !again {
 			r.sentOnce = own.MaxAttempts != 1 || own.ByClass != nil
-			once(&own)
+			limitToOneAttempt(&own)
 			own.Idempotency = never{} // nor does a Patience
 		}
 		r.policy = &own

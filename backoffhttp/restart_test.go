@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gobackoff/backoff/backoffhttp"
+	"github.com/gobackoff/backoff/internal/nightly"
 )
 
 // restarting is a RoundTripper to a service that refuses connections for the
@@ -59,7 +60,7 @@ func lostToRestarts(t *testing.T, perSecond int, service *restarting) time.Durat
 // A refused connection costs the service nothing, so that a client may look for
 // the end of a restart early and often.
 func TestARestartCostsLittleMoreThanTheTimeThatItTakes(t *testing.T) {
-	for _, perSecond := range []int{10, 1000} {
+	for _, perSecond := range nightly.Size([]int{10, 200}, []int{10, 1000}) {
 		for _, down := range []time.Duration{time.Second, 3 * time.Second, 8 * time.Second} {
 			t.Run(fmt.Sprintf("%d calls per second, %v", perSecond, down), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {

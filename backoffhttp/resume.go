@@ -192,7 +192,7 @@ func (b *resumedBody) reopen(err error) error {
 		b.moved = false
 		b.call.discard()
 		if !ok || !b.run.Begin(pause) {
-			return asTimeout(b.call.guards.ended(b.run.Err()))
+			return asTimeout(b.call.guards.finalError(b.run.Err()))
 		}
 		if err = b.ask(); err == nil {
 			return nil
@@ -207,23 +207,23 @@ func (b *resumedBody) reopen(err error) error {
 func (b *resumedBody) policy() *backoff.Policy {
 	p := *b.call.policy
 	if p.Budget != nil {
-		p.Budget = progressBudget{backoff.JoinBudgets(p.Budget), b}
+		p.Budget = progressBudget{p.Budget, b}
 	}
 	return &p
 }
 
 // progressBudget is the budget of a resumed body.
 type progressBudget struct {
-	backoff.FullBudget
+	backoff.Budget
 	body *resumedBody
 }
 
 // Reserve implements [backoff.Budget].
 func (b progressBudget) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
 	if b.body.moved {
-		a.Kind = backoff.AttemptFirst
+		a.Number = 1
 	}
-	return b.FullBudget.Reserve(a)
+	return b.Budget.Reserve(a)
 }
 
 // ask makes one attempt to get the rest.

@@ -267,7 +267,8 @@ func TestResumeOverEveryProtocolWithoutALength(t *testing.T) {
 
 // tickets counts the attempts that a budget has under way.
 type tickets struct {
-	backoff.Budget
+	backoff.BudgetDefaults
+
 	out int
 }
 

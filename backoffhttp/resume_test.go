@@ -185,7 +185,8 @@ func TestResumeReportsDefinitiveAnswers(t *testing.T) {
 		s := &fileServer{etag: `"v1"`}
 		s.faults = []http.HandlerFunc{s.after(3000), status(403)}
 		_, err := io.ReadAll(roundTrip(t, s.transport(t), newRequest(t, "GET", "http://a.test/", nil)).Body)
-		e, ok := errors.AsType[*backoffhttp.StatusError](err)
+		var e *backoffhttp.StatusError
+		ok := errors.As(err, &e)
 		require.True(t, ok)
 		require.Equal(t, 403, e.Code)
 	})

@@ -23,7 +23,6 @@ func respond(t testing.TB, code int, header ...string) *http.Response {
 	return resp
 }
 
-// Rows 42 to 44.
 func TestRetryAfterInAllItsForms(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // the clock is 2000-01-01 00:00:00 UTC
 		for _, c := range []struct {
@@ -69,7 +68,7 @@ func TestTheLongestRetryAfterCounts(t *testing.T) {
 	require.Equal(t, 3*time.Second, got)
 }
 
-// Row 45: never below Retry-After, and not all at the same time.
+// Never below Retry-After, and not all at the same time.
 func TestARetryAfterIsSpreadUpwards(t *testing.T) {
 	var seen []time.Duration
 	for range 200 {
@@ -85,7 +84,7 @@ func TestARetryAfterIsSpreadUpwards(t *testing.T) {
 	require.NotEqual(t, seen[0], seen[1])
 }
 
-// Row 46, decision 39: with any answer that is retried, and with 413.
+// With any answer that is retried, and with 413.
 func TestRetryAfterCountsWithEveryAnswerThatIsRetried(t *testing.T) {
 	for _, code := range []int{408, 413, 425, 429, 500, 502, 503, 504, 509, 520, 599} {
 		synctest.Test(t, func(t *testing.T) {
@@ -109,7 +108,7 @@ func TestAShortRetryAfterDoesNotShortenTheWait(t *testing.T) {
 	})
 }
 
-// Decision 31: a longer wait than MaxRetryAfter ends the call. The answer is
+// A longer wait than MaxRetryAfter ends the call. The answer is
 // returned.
 func TestARetryAfterBeyondMaxRetryAfterEndsTheCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -118,7 +117,8 @@ func TestARetryAfterBeyondMaxRetryAfterEndsTheCall(t *testing.T) {
 		resp := roundTrip(t, &backoffhttp.Transport{Base: w}, newRequest(t, "GET", "http://a.test/", nil))
 		require.Equal(t, 429, resp.StatusCode)
 		require.Zero(t, time.Since(began))
-		gave, _ := errors.AsType[*backoff.Error](backoffhttp.Check(resp))
+		var gave *backoff.Error
+		_ = errors.As(backoffhttp.Check(resp), &gave)
 		require.Equal(t, 24*time.Hour, gave.RetryAfter())
 	})
 }
@@ -140,7 +140,7 @@ func TestTheRetryAfterOfAWSStaysWithin5sOfTheOwnWait(t *testing.T) {
 	}
 }
 
-// Rows 39 and 40: a refusal beats any classifier and any idempotency.
+// A refusal beats any classifier and any idempotency.
 func TestADoNotRetryIsObeyed(t *testing.T) {
 	for _, header := range [][]string{
 		{"X-Should-Retry", "false"},
@@ -159,10 +159,11 @@ func TestADoNotRetryIsObeyed(t *testing.T) {
 		w := newWire(answer(503, header...))
 		tr := over(w)
 		tr.Policy.Classify = func(error) backoff.Class { return backoff.ClassRetryable }
-		tr.Policy.Idempotency = backoff.AlwaysRetry
+		tr.Policy.Idempotency = backoff.Idempotent
 		resp := roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil))
 		require.Equal(t, 1, w.requests(), "%v", header)
-		gave, ok := errors.AsType[*backoff.Error](backoffhttp.Check(resp))
+		var gave *backoff.Error
+		ok := errors.As(backoffhttp.Check(resp), &gave)
 		require.True(t, ok)
 		require.Equal(t, backoff.ReasonOverloaded, gave.Reason)
 	}
@@ -197,7 +198,7 @@ func TestADoRetryOverrulesTheStatus(t *testing.T) {
 	require.Equal(t, 1, w.requests(), "but not that the request is no effect")
 }
 
-// Decision 30: gRPC's pushback is exact.
+// GRPC's pushback is exact.
 func TestAPushbackIsExact(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWire(answer(503, "Grpc-Retry-Pushback-Ms", "1234"), answer(200))
@@ -206,7 +207,6 @@ func TestAPushbackIsExact(t *testing.T) {
 	})
 }
 
-// Row 81.
 func TestASharedRetryAfterMayComeWithASuccess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWire(answer(200, "Retry-After", "10"), answer(200))

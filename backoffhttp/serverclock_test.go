@@ -12,7 +12,7 @@ import (
 	"github.com/gobackoff/backoff/backoffhttp"
 )
 
-// Decision 44. Under synctest the local clock begins at 2000-01-01 00:00:00.
+// Under synctest the local clock begins at 2000-01-01 00:00:00.
 func TestDatesAreComparedWithTheLocalClockOrWithTheServers(t *testing.T) {
 	const (
 		ahead  = "Sat, 01 Jan 2000 00:02:00 GMT"
@@ -64,7 +64,8 @@ func TestADateThatLiesIsBounded(t *testing.T) {
 			began := time.Now()
 			resp := roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil))
 			require.Equal(t, 503, resp.StatusCode)
-			gave, ok := errors.AsType[*backoff.Error](backoffhttp.Check(resp))
+			var gave *backoff.Error
+			ok := errors.As(backoffhttp.Check(resp), &gave)
 			require.True(t, ok)
 			require.Equal(t, backoff.ReasonRetryAfter, gave.Reason)
 			roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil))

@@ -64,7 +64,7 @@ func TestA429SlowsTheCallsToAHostInsteadOfFailingThem(t *testing.T) {
 	}
 }
 
-// Decision 50: a POST without a key is not sent again. The next one waits for
+// A POST without a key is not sent again. The next one waits for
 // its turn.
 func TestAPOSTThatIsThrottledIsNotSentAgainAndTheNextOneWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

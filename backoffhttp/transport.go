@@ -190,20 +190,21 @@ type Transport struct {
 	// credential: that of the second one is "https://example.com#2", and the
 	// one that others share is "https://example.com#other".
 	Guards func(*http.Request) string
-	// Budgets and Breakers hold the budget and the breaker of each host,
-	// under keys such as "https://example.com". Set them to share them, to
-	// watch them, or to change their settings. All credentials of a host then
-	// share its budget. nil means budgets and breakers for this Transport
-	// alone. Each budget is then a pace.Pacer, and the Observer of Policy
-	// receives the transitions of each breaker. For a call that a breaker
-	// refuses it gets an EventGiveUp without an attempt, whatever the breakers
-	// are.
-	//
-	// Budgets without New holds plain RetryBudgets, which do not slow calls
-	// down. To keep the pace:
+	// Budgets takes the place of the pacers of the hosts. Without New it holds
+	// plain RetryBudgets, which do not slow calls down after a 429. To keep the
+	// pace, and share it with others, or change its settings:
 	//
 	//	&backoff.Budgets{New: func(string) backoff.Budget { return new(pace.Pacer) }}
-	Budgets  *backoff.Budgets
+	//
+	// Its keys are such as "https://example.com"; all credentials of a host then
+	// share its budget. nil means a [pace.Pacer] for each credential of each
+	// host, for this Transport alone.
+	Budgets *backoff.Budgets
+	// Breakers holds the breaker of each host, under the same keys. Set it to
+	// share breakers, to watch them, or to change their settings. nil means
+	// breakers for this Transport alone; the Observer of Policy then receives
+	// their transitions. For a call that a breaker refuses it gets an EventGiveUp
+	// without an attempt, whatever the breakers are.
 	Breakers *backoff.Breakers
 	// Unguarded switches budgets and breakers off, except Policy.Budget. Then
 	// a 429 is retried like a 503, and slows no other call.

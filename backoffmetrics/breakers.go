@@ -1,6 +1,7 @@
 package backoffmetrics
 
 import (
+	"slices"
 	"sync/atomic"
 
 	"github.com/gobackoff/backoff"
@@ -11,10 +12,10 @@ import (
 // breaker counts the events of a breaker. It counts as closed until an event
 // says otherwise.
 type breaker struct {
-	last        atomic.Pointer[backoff.Transition] // nil: none so far
-	refused     atomic.Uint64                      // calls, by the events of the breaker
-	ended       atomic.Uint64                      // calls, by the events of clients that have the breaker
-	transitions [snapshot.States][snapshot.States][snapshot.Triggers]atomic.Uint64
+	last        atomic.Pointer[backoff.BreakerTransition] // nil: none so far
+	refused     atomic.Uint64                             // calls, by the events of the breaker
+	ended       atomic.Uint64                             // calls, by the events of clients that have the breaker
+	transitions [snapshot.States][snapshot.States][len(snapshot.Triggers)]atomic.Uint64
 }
 
 // count counts an event.
@@ -24,12 +25,16 @@ func (b *breaker) count(e *backoff.Event) {
 		return
 	}
 	t := e.Transition
-	if t == nil || int(t.From) >= snapshot.States || int(t.To) >= snapshot.States || int(t.Trigger) >= snapshot.Triggers {
+	if t == nil || int(t.From) >= snapshot.States || int(t.To) >= snapshot.States {
 		return // unknown to this version
 	}
-	b.transitions[t.From][t.To][t.Trigger].Add(1)
+	trigger := slices.Index(snapshot.Triggers[:], t.Trigger)
+	if trigger < 0 {
+		return
+	}
+	b.transitions[t.From][t.To][trigger].Add(1)
 	// The error is left out, since it may be large.
-	b.last.Store(&backoff.Transition{To: t.To, Trigger: t.Trigger, At: t.At, RetryAfter: t.RetryAfter})
+	b.last.Store(&backoff.BreakerTransition{To: t.To, Trigger: t.Trigger, At: t.At, RetryAfter: t.RetryAfter})
 }
 
 // countEnded counts a call of a client that has a breaker for each host. Such a
@@ -79,8 +84,8 @@ func (m *Metrics) addWatchedBreakers(all map[string]*snapshot.Breaker) {
 }
 
 // urgencyOf orders the states of breakers.
-func urgencyOf(s backoff.State) int {
-	return map[backoff.State]int{backoff.StateHalfOpen: 1, backoff.StateOpen: 2}[s]
+func urgencyOf(s backoff.BreakerState) int {
+	return map[backoff.BreakerState]int{backoff.BreakerHalfOpen: 1, backoff.BreakerOpen: 2}[s]
 }
 
 // eachBreaker calls f for each watched breaker, with the name that is shown.

@@ -39,12 +39,10 @@ func (m *Metrics) read(watched bool) snapshot.Snapshot {
 // readOperations reads the counters of all operations.
 func (m *Metrics) readOperations() []snapshot.Operation {
 	all := m.operations.sorted()
-	reported := m.reportedOf(all)
 	list := make([]snapshot.Operation, len(all))
 	for i, o := range all {
 		o.value.read(&list[i])
 		list[i].Labels = o.Labels
-		o.value.addMissed(&list[i], reported[i])
 	}
 	return list
 }

@@ -12,11 +12,9 @@
 // [Metrics] is also an expvar.Var, which can be published under any name.
 // Package page, below this one, serves a page for people, and the text beside it.
 //
-// A call that a breaker refused is a call that failed. If the breaker is around
-// the policy, only the breaker has an event for it. So give the breaker the name
-// of the policy, and an Observer: then its refusals are counted as calls of that
-// policy that failed for the reason open. If the breaker has another name, they
-// are counted by the breaker alone. All that a breaker refused is also in
+// A call that a breaker around a policy refused is a call of the policy that
+// failed for the reason open, if a [backoff.Stack] puts them together: it tells
+// the policy. All that a breaker with an Observer refused is also in
 // backoff_breaker_refusals_total.
 //
 // A hedge counts its calls as a policy does. Inside a policy it needs a name of

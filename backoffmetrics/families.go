@@ -157,14 +157,14 @@ func breakerFamilies(all []*snapshot.Breaker) []Family {
 	transitions := Family{Name: "backoff_breaker_transitions_total", Type: "counter", Labels: []string{"breaker", "from", "to", "trigger"}, Help: "Changes of the breaker's state."}
 	refused := Family{Name: "backoff_breaker_refusals_total", Type: "counter", Labels: []string{"breaker"}, Help: "Calls that the breaker refused."}
 	for _, b := range all {
-		for s := range backoff.State(snapshot.States) {
+		for s := range backoff.BreakerState(snapshot.States) {
 			state.count(boolValue(s == b.State), "breaker", b.Name, "state", s.String())
 		}
-		for from := range backoff.State(snapshot.States) {
-			for to := range backoff.State(snapshot.States) {
-				for trigger := range backoff.Trigger(snapshot.Triggers) {
-					transitions.countIfAny(b.Transitions[from][to][trigger], "breaker", b.Name,
-						"from", from.String(), "to", to.String(), "trigger", trigger.String())
+		for from := range backoff.BreakerState(snapshot.States) {
+			for to := range backoff.BreakerState(snapshot.States) {
+				for i, trigger := range snapshot.Triggers {
+					transitions.countIfAny(b.Transitions[from][to][i], "breaker", b.Name,
+						"from", from.String(), "to", to.String(), "trigger", trigger)
 				}
 			}
 		}

@@ -48,7 +48,7 @@ import (
 //	backoff_hedges_total{operation,result}
 //		hedges sent: won, lost; divided by calls, this is the extra load
 //	backoff_reconnects_total{operation}
-//		runs under Policy.Supervise that ended and were followed by another
+//		runs under a Supervisor that ended and were followed by another
 //	backoff_attempts_in_flight{endpoint}
 //		attempts that are under way
 //	backoff_attempt_duration_seconds{endpoint,outcome}
@@ -77,7 +77,7 @@ import (
 // watched, with the first call to an endpoint behind it, or else with its first
 // change of state or its first refusal.
 //
-// A run under Policy.Supervise counts as a reconnect, not as an attempt,
+// A run under a Supervisor counts as a reconnect, not as an attempt,
 // except for the last one: a loop that runs for days would otherwise hide the
 // calls.
 func (m *Metrics) Handler() http.Handler { return http.HandlerFunc(m.serve) }

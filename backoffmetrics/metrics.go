@@ -32,7 +32,6 @@ type Metrics struct {
 
 	operations names[operation]
 	breakers   names[breaker]
-	reported   names[atomic.Uint64] // calls that breakers refused: see refusals
 	endpoints  endpoints
 
 	page struct {
@@ -79,12 +78,9 @@ func (m *Metrics) observeRest(k key, e *backoff.Event) {
 	}
 	switch {
 	case e.Kind == backoff.EventRefused && e.Reason == backoff.ReasonOpen && e.Wait > 0:
-		m.operation(k).value.countOpen(e) // of a policy that waits: the breaker has an event of its own
+		// of a policy that waits: the breaker has an event of its own
 	case e.Kind == backoff.EventTransition || e.Kind == backoff.EventRefused && e.Reason != backoff.ReasonBudget:
 		m.breakers.at(key{name: e.Name}, m.MaxNames).value.count(e)
-		if e.Kind == backoff.EventRefused && e.Reason == backoff.ReasonOpen {
-			m.reported.at(k, m.MaxNames).value.Add(1)
-		}
 	default:
 		o := m.operation(k)
 		o.value.count(e)

@@ -22,10 +22,11 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backoffmetrics"
+	"github.com/gobackoff/backoff/internal/snapshot"
 	"github.com/gobackoff/backoff/pace"
 )
 
-var errDown = backoff.WithClass(errors.New("down"), backoff.ClassRetryable)
+var errDown = backoff.OfClass(errors.New("down"), backoff.ClassRetryable)
 
 // scrape returns what Prometheus would get, by series.
 func scrape(t *testing.T, m *backoffmetrics.Metrics) map[string]float64 {
@@ -71,12 +72,15 @@ func failing(times int) func(context.Context) error {
 }
 
 // refusing is a budget that refuses every attempt from a number on.
-type refusing struct{ from int }
+type refusing struct {
+	backoff.BudgetDefaults
+
+	from int
+}
 
 func (r refusing) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
 	return backoff.Ticket{}, 0, a.Number < r.from
 }
-func (refusing) Done(backoff.Ticket, backoff.Result) {}
 
 func TestCallsAreSplitByHowTheyEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -232,16 +236,16 @@ func TestRefusalsAreCountedByWhatWasRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var m backoffmetrics.Metrics
 		for from, name := range map[int]string{1: "call", 2: "retry"} {
-			p := &backoff.Policy{Name: name, Observer: m.Observe, Budget: refusing{from}}
+			p := &backoff.Policy{Name: name, Observer: m.Observe, Budget: refusing{from: from}}
 			require.ErrorIs(t, p.Do(t.Context(), failing(9)), backoff.ErrBudget)
 		}
-		hedge := &backoff.Hedge{Name: "hedge", Observer: m.Observe, Delay: time.Second, Budget: refusing{2}}
+		hedge := &backoff.Hedge{Name: "hedge", Observer: m.Observe, Delay: time.Second, Budget: refusing{from: 2}}
 		_, err := backoff.HedgeValue(t.Context(), hedge, func(context.Context) (int, error) { time.Sleep(time.Minute); return 0, nil }, nil)
 		require.NoError(t, err)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		loop := &backoff.Policy{Name: "run", Observer: m.Observe, Schedule: backoff.Constant(40 * time.Second), Jitter: backoff.NoJitter, Budget: refusing{2}}
-		require.Error(t, loop.Supervise(ctx, failing(9)))
+		loop := backoff.Policy{Name: "run", Observer: m.Observe, Schedule: backoff.Constant(40 * time.Second), Jitter: backoff.NoJitter, Budget: refusing{from: 2}}
+		require.Error(t, backoff.Supervisor{Policy: loop}.Run(ctx, failing(9)))
 		for _, what := range []string{"call", "retry", "hedge", "run"} {
 			for _, of := range []string{"call", "retry", "hedge", "run"} {
 				want := 0.0
@@ -292,8 +296,8 @@ func TestHedgesAreExtraLoad(t *testing.T) {
 func TestReconnectsAreNoAttempts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var m backoffmetrics.Metrics
-		p := &backoff.Policy{Name: "feed", Observer: m.Observe, MaxAttempts: 4}
-		require.Error(t, p.Supervise(t.Context(), failing(9)))
+		p := backoff.Policy{Name: "feed", Observer: m.Observe}
+		require.Error(t, backoff.Supervisor{Policy: p, MaxRuns: 4}.Run(t.Context(), failing(9)))
 		requireSeries(t, &m, map[string]float64{
 			`backoff_reconnects_total{operation="feed"}`:                 3,
 			`backoff_attempts_total{operation="feed"}`:                   1,
@@ -353,7 +357,7 @@ func TestAttemptsAreThoseThatWereMade(t *testing.T) {
 		for range 500 {
 			p := &backoff.Policy{Name: "fetch", Observer: m.Observe, Schedule: backoff.Sequence(0, time.Second), MaxAttempts: 1 + draw.IntN(5)}
 			if draw.IntN(3) == 0 {
-				p.Budget = refusing{1 + draw.IntN(4)}
+				p.Budget = refusing{from: 1 + draw.IntN(4)}
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), time.Duration(draw.IntN(4000))*time.Millisecond)
 			before := made
@@ -384,7 +388,8 @@ func TestASuccessAfterASleepIsNoneAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var m backoffmetrics.Metrics
 		r := (&backoff.Policy{Name: "copy", Observer: m.Observe, Schedule: backoff.Constant(time.Second), Jitter: backoff.NoJitter}).Start(t.Context())
-		for n := range r.Attempts() {
+		for range r.Attempts() {
+			n := r.Attempt()
 			if n > 1 {
 				r.Progress()
 				break
@@ -405,7 +410,7 @@ func TestASuccessAfterASleepIsNoneAtOnce(t *testing.T) {
 func TestACallThatWaitedForItsTurnSucceedsAtItsFirstAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var m backoffmetrics.Metrics
-		throttled := backoff.WithClass(errDown, backoff.ClassThrottled)
+		throttled := backoff.OfClass(errDown, backoff.ClassThrottled)
 		p := backoff.Policy{Name: "search", Observer: m.Observe, Budget: new(pace.Pacer), MaxAttempts: 1}
 		require.Error(t, p.Do(t.Context(), func(context.Context) error { return throttled }))
 		began := time.Now()
@@ -517,14 +522,14 @@ func TestNamesThatCannotBeShownAreReplaced(t *testing.T) {
 
 // Whatever made a circuit open, the breaker is shown as open.
 func TestATransitionIsCountedWhateverTriggeredIt(t *testing.T) {
-	for trigger := range backoff.TriggerShared + 1 {
+	for _, trigger := range snapshot.Triggers {
 		var m backoffmetrics.Metrics
-		m.Observe(t.Context(), backoff.Event{Kind: backoff.EventTransition, Name: "db", Transition: &backoff.Transition{
-			Name: "db", To: backoff.StateOpen, Trigger: trigger, At: time.Now(),
+		m.Observe(t.Context(), backoff.Event{Kind: backoff.EventTransition, Name: "db", Transition: &backoff.BreakerTransition{
+			Name: "db", To: backoff.BreakerOpen, Trigger: trigger, At: time.Now(),
 		}})
 		requireSeries(t, &m, map[string]float64{
-			`backoff_breaker_transitions_total{breaker="db",from="closed",to="open",trigger="` + trigger.String() + `"}`: 1,
-			`backoff_breaker_state{breaker="db",state="open"}`:                                                           1,
+			`backoff_breaker_transitions_total{breaker="db",from="closed",to="open",trigger="` + trigger + `"}`: 1,
+			`backoff_breaker_state{breaker="db",state="open"}`:                                                  1,
 		})
 	}
 }
@@ -534,7 +539,7 @@ func TestEventsOfAnotherVersionDoNoHarm(t *testing.T) {
 	var m backoffmetrics.Metrics
 	for _, e := range []backoff.Event{
 		{Kind: 99}, {Kind: backoff.EventTransition}, {Kind: backoff.EventGiveUp, Reason: 99, Class: 99, Attempt: -1},
-		{Kind: backoff.EventTransition, Transition: &backoff.Transition{To: 99}},
+		{Kind: backoff.EventTransition, Transition: &backoff.BreakerTransition{To: 99}},
 		{Kind: backoff.EventRetry, Class: 99, Delay: math.MaxInt64, Wait: -1, Slept: math.MaxInt64},
 		{Kind: backoff.EventRetry, Delay: math.MaxInt64, Wait: math.MaxInt64, Slept: math.MaxInt64},
 	} {

@@ -22,7 +22,7 @@ func TestTheSeriesArePromised(t *testing.T) {
 	m.WatchBudget("b", new(backoff.RetryBudget))
 	m.WatchBreakers("k", new(backoff.Breakers))
 	for kind := backoff.EventRetry; kind.String() != "unknown"; kind++ {
-		m.Observe(t.Context(), backoff.Event{Kind: kind, Name: "f", Reason: backoff.ReasonAttempts, Attempt: 2, Transition: new(backoff.Transition)})
+		m.Observe(t.Context(), backoff.Event{Kind: kind, Name: "f", Reason: backoff.ReasonAttempts, Attempt: 2, Transition: &backoff.BreakerTransition{Trigger: "rate"}})
 	}
 	to := &endpoint.Endpoint{Name: "e"}
 	m.Observe(endpoint.With(t.Context(), to), backoff.Event{Kind: backoff.EventSuccess, Name: "g", Attempt: 1})

@@ -22,10 +22,6 @@ type operation struct {
 	failed     [snapshot.Classes]atomic.Uint64 // attempts
 	failures   [snapshot.Reasons]atomic.Uint64 // calls
 
-	countedByPolicy, laterAttempts, waited atomic.Uint64 // see refusals
-
-	missed atomic.Uint64 // the most that addMissed found, since a counter never falls
-
 	perCall            histogram // of all calls but first
 	delay, wait, slept histogram
 }
@@ -79,7 +75,7 @@ func (o *operation) countSleep(e *backoff.Event) {
 }
 
 // countRefusal counts a refusal that the call survives: a hedge, or, if there
-// is a wait, a run under Policy.Supervise.
+// is a wait, a run under a Supervisor.
 func (o *operation) countRefusal(e *backoff.Event) {
 	if e.Wait > 0 {
 		o.refused[snapshot.RefusedRun].Add(1)
@@ -110,7 +106,6 @@ func (o *operation) countGiveUp(e *backoff.Event) {
 		o.attempts.Add(1)
 		add(o.failed[:], int(e.Class))
 	}
-	o.countOpen(e)
 	switch {
 	case e.Reason != backoff.ReasonBudget:
 	case e.Attempt == 0:

@@ -27,7 +27,7 @@ func waitingFor(breaker backoff.Doer) backoff.Doer {
 	return doerFunc(func(ctx context.Context, op func(context.Context) error) error {
 		err := breaker.Do(ctx, op)
 		if errors.Is(err, backoff.ErrOpen) {
-			return backoff.WithClass(err, backoff.ClassRetryable)
+			return backoff.OfClass(err, backoff.ClassRetryable)
 		}
 		return err
 	})
@@ -105,21 +105,6 @@ func TestRefusedCallsBelongToTheEndpointOfTheirContext(t *testing.T) {
 	require.EqualValues(t, 3, refusedCalls(t, &m, `operation="orders",endpoint="GET b"`))
 }
 
-// The breaker is asked before it is known what the call is sent to.
-func TestRefusedCallsBelongToTheOnlyOperationOfTheirName(t *testing.T) {
-	var m backoffmetrics.Metrics
-	breaker, policy := trip(&m, "orders")
-	require.NoError(t, policy.Do(endpoint.With(t.Context(), &endpoint.Endpoint{Name: "GET a"}), failing(0)))
-	require.Error(t, breaker.Do(t.Context(), failing(0)))
-	require.EqualValues(t, 1, refusedCalls(t, &m, `operation="orders",endpoint="GET a"`))
-
-	require.NoError(t, policy.Do(endpoint.With(t.Context(), &endpoint.Endpoint{Name: "GET b"}), failing(0)))
-	require.Error(t, breaker.Do(t.Context(), failing(0)))
-	require.EqualValues(t, 1, refusedCalls(t, &m, `operation="orders",endpoint="GET a"`), "it is not known which of the two was called, and a counter never falls")
-	require.Zero(t, refusedCalls(t, &m, `operation="orders",endpoint="GET b"`))
-	requireSeries(t, &m, map[string]float64{`backoff_breaker_refusals_total{breaker="orders"}`: 2})
-}
-
 func TestABreakerWithoutAnOperationShowsItsRefusals(t *testing.T) {
 	var m backoffmetrics.Metrics
 	breaker, _ := trip(&m, "stock")
@@ -128,18 +113,6 @@ func TestABreakerWithoutAnOperationShowsItsRefusals(t *testing.T) {
 	}
 	requireSeries(t, &m, map[string]float64{`backoff_breaker_refusals_total{breaker="stock"}`: 3})
 	require.Zero(t, refusedCalls(t, &m, `operation="stock"`))
-}
-
-// Names of policies that are counted together have no breakers of their own.
-func TestRefusedCallsOfNamesBeyondTheLimitAreNotMixedUp(t *testing.T) {
-	m := backoffmetrics.Metrics{MaxNames: 1}
-	for _, name := range []string{"a", "b", "c"} {
-		breaker, policy := trip(&m, name)
-		require.NoError(t, policy.Do(t.Context(), failing(0)))
-		require.Error(t, breaker.Do(t.Context(), failing(0)))
-	}
-	require.EqualValues(t, 1, refusedCalls(t, &m, `operation="a"`))
-	require.Zero(t, refusedCalls(t, &m, `operation="other"`))
 }
 
 // A Transport reports its refused calls itself, and so may its breakers.

@@ -59,7 +59,7 @@ func TestARefusalHasTheClassOfTheFailureThatOpenedTheCircuit(t *testing.T) {
 		Name: "search", ConsecutiveFailures: 1, ConsecutiveSpan: -1,
 		Observer: backoffslog.New(j.logger(), nil),
 	}
-	down := backoff.WithClass(errors.New("down"), backoff.ClassNotSent)
+	down := backoff.OfClass(errors.New("down"), backoff.ClassNotSent)
 	policy := backoff.Policy{Schedule: backoff.Constant(0)}
 	require.Error(t, breaker.Do(t.Context(), func(ctx context.Context) error { return policy.Do(ctx, failing(down)) }))
 	require.ErrorIs(t, breaker.Do(t.Context(), failing(errBoom)), backoff.ErrOpen)

@@ -112,7 +112,7 @@ func TestTheTypeOfAnErrorIsThatOfTheOperation(t *testing.T) {
 			"permanent":    backoff.Permanent(err),
 			"retry after":  backoff.RetryAfter(err, 1),
 			"at once":      backoff.AtOnce(err),
-			"marked twice": backoff.WithClass(backoff.Pushback(err, 1), backoff.ClassNotSent),
+			"marked twice": backoff.OfClass(backoff.RetryExactlyAfter(err, 1), backoff.ClassNotSent),
 			"wrapped":      fmt.Errorf("load: %w", fmt.Errorf("layer: %w", err)),
 			"joined":       errors.Join(backoff.AtOnce(err), context.Canceled),
 			"gave up":      &backoff.Error{Reason: backoff.ReasonAttempts, Attempts: 3, Last: backoff.AtOnce(err)},
@@ -150,12 +150,11 @@ type failingBase struct{ err error }
 func (f failingBase) RoundTrip(*http.Request) (*http.Response, error) { return nil, f.err }
 
 // refusing is a budget that refuses retries.
-type refusing struct{}
+type refusing struct{ backoff.BudgetDefaults }
 
 func (refusing) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
-	return backoff.Ticket{}, 0, a.Kind == backoff.AttemptFirst
+	return backoff.Ticket{}, 0, a.First()
 }
-func (refusing) Done(backoff.Ticket, backoff.Result) {}
 
 func ExampleErrorType() {
 	fmt.Println(backoffslog.ErrorType(fmt.Errorf("listing: %w", &net.DNSError{IsNotFound: true})))

@@ -24,7 +24,7 @@ func TestTheNamesInRecordsArePromised(t *testing.T) {
 		full := backoff.Event{
 			Name: "fetch", Reason: backoff.ReasonBudget, Waiting: true, Attempt: 2, MaxAttempts: 4, Err: errors.New("down"),
 			Delay: 1, Wait: 1, Slept: 1, RetryAfter: 1, Elapsed: 1, Header: map[string][]string{"Retry-After": {"1"}},
-			Transition: &backoff.Transition{RetryAfter: time.Second, Err: errors.New("down")},
+			Transition: &backoff.BreakerTransition{RetryAfter: time.Second, Err: errors.New("down")},
 		}
 		ctx := endpoint.With(t.Context(), &endpoint.Endpoint{Name: "GET api"})
 		for range 3 { // the second one is suppressed, the third one says so
@@ -56,14 +56,13 @@ func list(names []string) string {
 	return strings.Join(slices.Compact(slices.Sorted(slices.Values(names))), ", ")
 }
 
-// They are the values of class, reason, from, to and trigger, and the labels of
+// They are the values of class, reason, from and to, and the labels of
 // the metrics.
 func TestTheNamesOfValuesArePromised(t *testing.T) {
 	require.Equal(t, "unknown, not sent, retryable, throttled, overloaded, permanent", values[backoff.Class]("invalid"))
 	require.Equal(t, "success, permanent, attempts, elapsed, retry after, deadline, canceled, not idempotent, overloaded, abandoned, "+
 		"budget, open, invalid", values[backoff.Reason]("unknown"))
-	require.Equal(t, "closed, open, half-open", values[backoff.State]("invalid"))
-	require.Equal(t, "rate, consecutive, slow, rule, time, probe, manual, shared", values[backoff.Trigger]("invalid"))
+	require.Equal(t, "closed, open, half-open", values[backoff.BreakerState]("invalid"))
 }
 
 // values returns the names of the values of a type, up to the one that stands

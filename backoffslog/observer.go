@@ -116,7 +116,7 @@ func levelOf(e *backoff.Event) slog.Level {
 			return levelOfReason(e.Reason)
 		}
 	case backoff.EventTransition:
-		if e.Transition != nil && e.Transition.To == backoff.StateOpen {
+		if e.Transition != nil && e.Transition.To == backoff.BreakerOpen {
 			return slog.LevelWarn
 		}
 	}
@@ -212,7 +212,7 @@ func (w *writer) write(ctx context.Context, at slog.Level, e backoff.Event) {
 // call whose context it could have. A panic of the handler is reported as one of
 // an Observer.
 func (w *writer) writeSuppressed(key sampleKey, at slog.Level, suppressed uint64) {
-	backoff.JoinObservers(func(ctx context.Context, _ backoff.Event) {
+	backoff.Observer(func(ctx context.Context, _ backoff.Event) {
 		if !w.enabled(ctx, at) {
 			return
 		}
@@ -224,5 +224,5 @@ func (w *writer) writeSuppressed(key sampleKey, at slog.Level, suppressed uint64
 		}
 		r.AddAttrs(slog.Uint64("suppressed", suppressed))
 		_ = w.target().Handler().Handle(ctx, r)
-	})(context.Background(), backoff.Event{})
+	}).Notify(context.Background(), backoff.Event{})
 }

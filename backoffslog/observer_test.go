@@ -152,12 +152,11 @@ func TestACallThatEndedWhileItWaitedHasTheClassOfItsLastError(t *testing.T) {
 }
 
 // waits is a budget whose calls wait for their turn.
-type waits struct{}
+type waits struct{ backoff.BudgetDefaults }
 
 func (waits) Reserve(backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
 	return backoff.Ticket{}, time.Minute, true
 }
-func (waits) Done(backoff.Ticket, backoff.Result) {}
 
 // Hundreds of such records are all that a log says about a service that
 // throttles.
@@ -251,7 +250,7 @@ func TestAReconnectIsLogged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var j journal
 		policy := backoff.Policy{Name: "watch", Observer: backoffslog.New(j.logger(), nil)}
-		require.Error(t, policy.Supervise(t.Context(), failing(errBoom, backoff.Permanent(errBoom))))
+		require.Error(t, backoff.Supervisor{Policy: policy}.Run(t.Context(), failing(errBoom, backoff.Permanent(errBoom))))
 		records := j.records(t)
 		require.Len(t, records, 2)
 		require.Equal(t, "reconnect", records[0]["msg"])
@@ -262,7 +261,7 @@ func TestAReconnectIsLogged(t *testing.T) {
 
 // The default level of every event, as the documentation of DefaultLevel says.
 func TestTheLevelsAreThoseOfTheDocumentation(t *testing.T) {
-	open := &backoff.Transition{To: backoff.StateOpen}
+	open := &backoff.BreakerTransition{To: backoff.BreakerOpen}
 	for _, c := range []struct {
 		want  slog.Level
 		event backoff.Event
@@ -275,7 +274,7 @@ func TestTheLevelsAreThoseOfTheDocumentation(t *testing.T) {
 		{slog.LevelInfo, backoff.Event{Kind: backoff.EventReconnect}},
 		{slog.LevelInfo, backoff.Event{Kind: backoff.EventRefused, Reason: backoff.ReasonBudget}},
 		{slog.LevelInfo, backoff.Event{Kind: backoff.EventRefused, Reason: backoff.ReasonOpen, Attempt: 1, Wait: time.Second}},
-		{slog.LevelInfo, backoff.Event{Kind: backoff.EventTransition, Transition: &backoff.Transition{To: backoff.StateHalfOpen}}},
+		{slog.LevelInfo, backoff.Event{Kind: backoff.EventTransition, Transition: &backoff.BreakerTransition{To: backoff.BreakerHalfOpen}}},
 		{slog.LevelInfo, backoff.Event{Kind: backoff.EventTransition}},
 		{slog.LevelInfo, backoff.Event{Kind: backoff.EventGiveUp, Reason: backoff.ReasonPermanent}},
 		{slog.LevelInfo, backoff.Event{Kind: backoff.EventGiveUp, Reason: backoff.ReasonCanceled}},
@@ -370,7 +369,7 @@ func TestAnOutageDoesNotFlood(t *testing.T) {
 			observe(t.Context(), backoff.Event{Kind: backoff.EventGiveUp, Name: "fetch", Reason: backoff.ReasonBudget})
 			observe(t.Context(), backoff.Event{Kind: backoff.EventGiveUp, Name: "other", Reason: backoff.ReasonBudget})
 			for range 5 {
-				observe(t.Context(), backoff.Event{Kind: backoff.EventTransition, Name: "fetch", Transition: new(backoff.Transition)})
+				observe(t.Context(), backoff.Event{Kind: backoff.EventTransition, Name: "fetch", Transition: new(backoff.BreakerTransition)})
 			}
 			time.Sleep(time.Second)
 		}

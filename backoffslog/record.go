@@ -160,11 +160,11 @@ func addTimes(r *slog.Record, e *backoff.Event) {
 }
 
 // addTransition adds what a breaker's transition says.
-func addTransition(r *slog.Record, t *backoff.Transition) {
+func addTransition(r *slog.Record, t *backoff.BreakerTransition) {
 	r.AddAttrs(
 		slog.String("from", t.From.String()),
 		slog.String("to", t.To.String()),
-		slog.String("trigger", t.Trigger.String()),
+		slog.String("trigger", t.Trigger),
 		slog.Uint64("generation", t.Generation),
 	)
 	if t.RetryAfter > 0 {

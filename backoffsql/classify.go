@@ -53,7 +53,8 @@ func Classify(err error) backoff.Class {
 // the driver can read:
 //
 //	policy.Classify = backoffsql.MySQL(func(err error) uint16 {
-//		if e, ok := errors.AsType[*mysql.MySQLError](err); ok {
+//		var e *mysql.MySQLError
+//		if errors.As(err, &e) {
 //			return e.Number
 //		}
 //		if errors.Is(err, mysql.ErrInvalidConn) {

@@ -17,7 +17,7 @@ func ExampleTx() {
 	defer db.Close()
 	policy := backoff.Policy{Name: "transfer", MaxAttempts: 10, Idempotency: backoff.Keyed}
 
-	err := backoffsql.Tx(context.Background(), db, &policy, &sql.TxOptions{Isolation: sql.LevelDefault},
+	err := backoffsql.Tx(context.Background(), db, policy, &sql.TxOptions{Isolation: sql.LevelDefault},
 		func(ctx context.Context, tx *sql.Tx) error {
 			key := backoff.IdempotencyKey(ctx)
 			inserted, err := tx.ExecContext(ctx, "INSERT INTO transfers (id) VALUES ($1) ON CONFLICT DO NOTHING", key)
@@ -37,7 +37,8 @@ func ExampleTx() {
 // The MySQL driver keeps the number of an error in a field.
 func ExampleMySQL() {
 	policy := backoff.Policy{Classify: backoffsql.MySQL(func(err error) uint16 {
-		if e, ok := errors.AsType[numbered](err); ok { // *mysql.MySQLError
+		var e numbered
+		if errors.As(err, &e) { // *mysql.MySQLError
 			return e.Number
 		}
 		return 0
@@ -64,7 +65,7 @@ func ExampleBeginner() {
 	}
 	defer session.Close()
 	for _, from := range []backoffsql.Beginner{db, session} {
-		err := backoffsql.Tx(context.Background(), from, &backoff.Policy{}, nil, func(ctx context.Context, tx *sql.Tx) error {
+		err := backoffsql.Tx(context.Background(), from, backoff.Policy{}, nil, func(ctx context.Context, tx *sql.Tx) error {
 			_, err := tx.ExecContext(ctx, "DELETE FROM drafts")
 			return err
 		})

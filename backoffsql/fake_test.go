@@ -82,7 +82,8 @@ type numbered struct{ Number uint16 }
 func (numbered) Error() string { return "a number" }
 
 func number(err error) uint16 {
-	if e, ok := errors.AsType[numbered](err); ok {
+	var e numbered
+	if errors.As(err, &e) {
 		return e.Number
 	}
 	return 0

@@ -68,21 +68,17 @@ func (r *rolledBack) Unwrap() error { return r.error }
 // and commits, and repeats that as the policy says. Everything in the doc of
 // [Tx] holds for it, except what concerns drivers. A nil fn is an error, and
 // so is a nil db.
-func Transact[T any, D Transactor[T]](ctx context.Context, db D, policy *backoff.Policy, fn func(context.Context, T) error) error {
+func Transact[T any, D Transactor[T]](ctx context.Context, db D, policy backoff.Policy, fn func(context.Context, T) error) error {
 	if any(db) == nil || fn == nil {
 		return backoff.Permanent(errParts)
-	}
-	if policy == nil {
-		policy = &backoff.Policy{}
 	}
 	c := &call[T, D]{db: db, fn: fn, outcome: outcome{declared: policy.Idempotency, custom: policy.Classify}}
 	if c.declared == backoff.Keyed && backoff.IdempotencyKey(ctx) == "" {
 		ctx = backoff.WithIdempotencyKey(ctx, "")
 	}
-	own := *policy
-	own.Classify = c.classify
-	own.Idempotency = &c.outcome
-	return c.result(ctx, own.Do(ctx, c.attempt))
+	policy.Classify = c.classify
+	policy.Idempotency = &c.outcome
+	return c.result(ctx, policy.Do(ctx, c.attempt))
 }
 
 // call is one call of Transact.

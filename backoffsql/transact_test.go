@@ -49,7 +49,7 @@ func TestTransactBelievesATransactorThatNothingWasCommitted(t *testing.T) {
 		log  string
 		want error
 	}{
-		{backoffsql.RolledBack(backoff.WithClass(gone, backoff.ClassNotSent)), "begin commit begin commit", nil},
+		{backoffsql.RolledBack(backoff.OfClass(gone, backoff.ClassNotSent)), "begin commit begin commit", nil},
 		{backoffsql.RolledBack(gone), "begin commit", gone}, // proven, and permanent
 	} {
 		for _, i := range []backoff.Idempotency{nil, backoff.NonIdempotent, backoff.Idempotent} {
@@ -69,7 +69,7 @@ func TestTransactBelievesATransactorThatNothingWasCommitted(t *testing.T) {
 
 func TestTransactTakesAFailedCommitForUnknown(t *testing.T) {
 	l := &ledger{commit: times(9, io.ErrUnexpectedEOF)}
-	require.ErrorIs(t, backoffsql.Transact(t.Context(), l, &swift, nothing), backoffsql.ErrCommitUnknown)
+	require.ErrorIs(t, backoffsql.Transact(t.Context(), l, swift, nothing), backoffsql.ErrCommitUnknown)
 	require.Equal(t, "begin commit", strings.Join(l.log, " "))
 	l = &ledger{commit: times(1, io.ErrUnexpectedEOF)}
 	require.NoError(t, backoffsql.Transact(t.Context(), l, with(backoff.Idempotent), nothing))
@@ -106,7 +106,7 @@ func TestTransactNeverRepeatsWhatFnEnded(t *testing.T) {
 				}
 				p := swift
 				p.AttemptTimeout = time.Second
-				err := backoffsql.Transact(t.Context(), l, &p, func(ctx context.Context, tx int) error {
+				err := backoffsql.Transact(t.Context(), l, p, func(ctx context.Context, tx int) error {
 					if tx == 1 {
 						return c.fn(ctx, tx)
 					}
@@ -114,7 +114,7 @@ func TestTransactNeverRepeatsWhatFnEnded(t *testing.T) {
 				})
 				require.ErrorIs(t, err, c.want)
 				require.Equal(t, c.want == backoffsql.ErrCommitUnknown, errors.Is(err, backoffsql.ErrCommitUnknown))
-				require.False(t, err != nil && (&backoff.Policy{}).Retryable(err))
+				require.False(t, err != nil && backoff.Policy{}.Retryable(err))
 				require.Equal(t, c.log, strings.Join(l.log, " "))
 			})
 		})
@@ -126,7 +126,7 @@ func TestTransactRollsBackAnAttemptWhoseTimeIsOver(t *testing.T) {
 		l := &ledger{}
 		p := swift
 		p.AttemptTimeout = time.Second
-		err := backoffsql.Transact(t.Context(), l, &p, func(ctx context.Context, tx int) error {
+		err := backoffsql.Transact(t.Context(), l, p, func(ctx context.Context, tx int) error {
 			if tx == 1 {
 				<-ctx.Done()
 			}
@@ -139,11 +139,11 @@ func TestTransactRollsBackAnAttemptWhoseTimeIsOver(t *testing.T) {
 
 func TestTransactRefusesBadInput(t *testing.T) {
 	for _, err := range []error{
-		backoffsql.Transact[int, backoffsql.Transactor[int]](t.Context(), nil, nil, nothing),
-		backoffsql.Transact(t.Context(), &ledger{}, nil, nil),
+		backoffsql.Transact[int, backoffsql.Transactor[int]](t.Context(), nil, backoff.Policy{}, nothing),
+		backoffsql.Transact(t.Context(), &ledger{}, backoff.Policy{}, nil),
 	} {
 		require.EqualError(t, err, "backoffsql: Transact wants a Transactor and a function")
-		require.False(t, (&backoff.Policy{}).Retryable(err))
+		require.False(t, backoff.Policy{}.Retryable(err))
 	}
 }
 
@@ -167,7 +167,7 @@ func ExampleTransactor() {
 	j := &journal{}
 	policy := backoff.Policy{Schedule: backoff.Constant(time.Millisecond)}
 	attempts := 0
-	err := backoffsql.Transact(context.Background(), j, &policy, func(ctx context.Context, tx *journal) error {
+	err := backoffsql.Transact(context.Background(), j, policy, func(ctx context.Context, tx *journal) error {
 		attempts++
 		tx.open = append(tx.open, fmt.Sprint("attempt ", attempts))
 		if attempts == 1 {
@@ -182,6 +182,6 @@ func ExampleTransactor() {
 // A driver that panics must not keep its connection.
 func TestTransactRollsBackForAPanicInCommit(t *testing.T) {
 	l := &ledger{commit: func(int) error { panic("boom") }}
-	require.PanicsWithValue(t, "boom", func() { backoffsql.Transact(t.Context(), l, &swift, nothing) })
+	require.PanicsWithValue(t, "boom", func() { backoffsql.Transact(t.Context(), l, swift, nothing) })
 	require.Equal(t, "begin commit rollback", strings.Join(l.log, " "))
 }

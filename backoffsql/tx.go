@@ -1,7 +1,7 @@
 // Package backoffsql repeats database transactions that failed for a reason
 // that may pass: a serialization failure, a deadlock, a lost connection.
 //
-//	err := backoffsql.Tx(ctx, db, &policy, &sql.TxOptions{Isolation: sql.LevelSerializable},
+//	err := backoffsql.Tx(ctx, db, policy, &sql.TxOptions{Isolation: sql.LevelSerializable},
 //		func(ctx context.Context, tx *sql.Tx) error {
 //			_, err := tx.ExecContext(ctx, "UPDATE accounts SET balance = balance - 10 WHERE id = 1")
 //			return err
@@ -43,18 +43,18 @@ var errInput = errors.New("backoffsql: Tx wants a database and a function")
 // own Classify, which is asked first, or [Classify] knows it to be transient.
 // All other errors are final: the transaction is rolled back, and Tx returns
 // the error as [backoff.Policy.Do] does: marked [backoff.Permanent], unless
-// [backoff.DefaultClassifier] finds it permanent. The same holds for fn's own errors,
-// unless they are marked otherwise ([backoff.WithClass]). When the policy gives
-// up, Tx returns a [*backoff.Error], which matches the last error.
+// [backoff.DefaultClassifier] finds it permanent. The same holds for fn's own
+// errors, unless they are marked otherwise ([backoff.OfClass]). When the policy
+// gives up, Tx returns a [*backoff.Error], which matches the last error.
 //
 // A transaction that fails before its COMMIT has had no effect. It is repeated
 // even under [backoff.NonIdempotent]. But if the connection is lost during the
 // COMMIT, it is unknown whether the transaction was committed. Then it is
 // repeated only if the policy declares fn idempotent: by an Idempotency of
-// [backoff.Idempotent], [backoff.Keyed] or [backoff.AlwaysRetry], or by a
-// custom one that returns true. A nil Idempotency does not declare it here.
-// Otherwise, and whenever the call fails later on, the error matches
-// [ErrCommitUnknown] and is final to the policies around the call.
+// [backoff.Idempotent] or [backoff.Keyed], or by a custom one that returns true.
+// A nil Idempotency does not declare it here. Otherwise, and whenever the call
+// fails later on, the error matches [ErrCommitUnknown] and is final to the
+// policies around the call.
 //
 // To be idempotent, fn begins by inserting a key under a unique constraint
 // ([backoff.IdempotencyKey] under Keyed), with ON CONFLICT DO NOTHING or
@@ -73,12 +73,12 @@ var errInput = errors.New("backoffsql: Tx wants a database and a function")
 // of the pool. If fn panics or ends its goroutine, the transaction is rolled
 // back, and the panic goes on.
 //
-// A nil policy means the zero one: 4 attempts, which suits transactions that
-// seldom conflict. Allow more if many transactions want the same rows. Nil opts
-// mean the default isolation level of the database; PostgreSQL reports
-// serialization failures from sql.LevelRepeatableRead on. A nil db or fn is an
-// error. An attempt that exceeds the policy's AttemptTimeout is rolled back and
-// repeated, or is of unknown state if it was committing.
+// The zero policy makes 4 attempts, which suits transactions that seldom
+// conflict. Allow more if many transactions want the same rows. Nil opts mean the
+// default isolation level of the database; PostgreSQL reports serialization
+// failures from sql.LevelRepeatableRead on. A nil db or fn is an error. An attempt
+// that exceeds the policy's AttemptTimeout is rolled back and repeated, or is of
+// unknown state if it was committing.
 //
 // Tx blocks until the transaction is over, as long as ctx, the policy and the
 // driver allow. It is safe for concurrent use. For statements outside a
@@ -86,7 +86,7 @@ var errInput = errors.New("backoffsql: Tx wants a database and a function")
 //
 // Sources: PostgreSQL, "Serialization Failure Handling"; MySQL, "Deadlocks in
 // InnoDB"; package database/sql/driver, ErrBadConn.
-func Tx(ctx context.Context, db Beginner, policy *backoff.Policy, opts *sql.TxOptions, fn func(context.Context, *sql.Tx) error) error {
+func Tx(ctx context.Context, db Beginner, policy backoff.Policy, opts *sql.TxOptions, fn func(context.Context, *sql.Tx) error) error {
 	if none, ok := db.(*sql.DB); db == nil || ok && none == nil || fn == nil {
 		return backoff.Permanent(errInput)
 	}

@@ -27,15 +27,15 @@ func exec(ctx context.Context, tx *sql.Tx) error {
 	return err
 }
 
-func with(i backoff.Idempotency) *backoff.Policy {
+func with(i backoff.Idempotency) backoff.Policy {
 	p := swift
 	p.Idempotency = i
-	return &p
+	return p
 }
 
 func TestTxCommitsOnce(t *testing.T) {
 	f := &fake{}
-	require.NoError(t, backoffsql.Tx(t.Context(), f.open(t), nil, nil, exec))
+	require.NoError(t, backoffsql.Tx(t.Context(), f.open(t), backoff.Policy{}, nil, exec))
 	require.Equal(t, []string{"begin", "work", "commit"}, f.log)
 }
 
@@ -76,9 +76,9 @@ func TestTxRepeatsOnlyWhatItKnows(t *testing.T) {
 
 func TestTxGivesUpWithTheLastError(t *testing.T) {
 	f := &fake{exec: times(9, state("40001"))}
-	err := backoffsql.Tx(t.Context(), f.open(t), &swift, nil, exec)
-	gave, ok := errors.AsType[*backoff.Error](err)
-	require.True(t, ok)
+	err := backoffsql.Tx(t.Context(), f.open(t), swift, nil, exec)
+	var gave *backoff.Error
+	require.ErrorAs(t, err, &gave)
 	require.Equal(t, 4, gave.Attempts)
 	require.Equal(t, backoff.ReasonAttempts, gave.Reason)
 	require.ErrorIs(t, err, state("40001"))
@@ -87,9 +87,9 @@ func TestTxGivesUpWithTheLastError(t *testing.T) {
 
 func TestTxLimitedToOneAttemptLeavesRetryingToOthers(t *testing.T) {
 	f := &fake{exec: times(9, state("40001"))}
-	err := backoffsql.Tx(t.Context(), f.open(t), &backoff.Policy{MaxAttempts: 1}, nil, exec)
+	err := backoffsql.Tx(t.Context(), f.open(t), backoff.Policy{MaxAttempts: 1}, nil, exec)
 	require.Equal(t, "begin work rollback", strings.Join(f.log, " "))
-	require.True(t, (&backoff.Policy{}).Retryable(err))
+	require.True(t, backoff.Policy{}.Retryable(err))
 }
 
 func TestTxNeverRepeatsAnAmbiguousCommit(t *testing.T) {
@@ -105,14 +105,14 @@ func TestTxNeverRepeatsAnAmbiguousCommit(t *testing.T) {
 			require.ErrorIs(t, got, err)
 			require.Contains(t, got.Error(), "commit state unknown: "+err.Error())
 			require.Equal(t, "begin work commit", strings.Join(f.log, " "), "%v", err)
-			require.False(t, (&backoff.Policy{}).Retryable(got), "an outer policy would apply it twice")
+			require.False(t, backoff.Policy{}.Retryable(got), "an outer policy would apply it twice")
 		}
 	}
 }
 
 func TestTxRepeatsAnAmbiguousCommitOfWhatIsDeclaredIdempotent(t *testing.T) {
 	yes := backoff.Conditional(func(context.Context) bool { return true })
-	for _, i := range []backoff.Idempotency{backoff.Idempotent, backoff.Keyed, backoff.AlwaysRetry, yes} {
+	for _, i := range []backoff.Idempotency{backoff.Idempotent, backoff.Keyed, yes} {
 		f := &fake{commit: times(1, driver.ErrBadConn)}
 		require.NoError(t, backoffsql.Tx(t.Context(), f.open(t), with(i), nil, exec))
 		require.Equal(t, "begin work commit begin work commit", strings.Join(f.log, " "))
@@ -140,7 +140,7 @@ func TestTxRepeatsACommitThatWasRefused(t *testing.T) {
 		require.Equal(t, "begin work commit begin work commit", strings.Join(f.log, " "))
 	}
 	f := &fake{commit: times(9, state("23505"))} // a deferred constraint
-	err := backoffsql.Tx(t.Context(), f.open(t), &swift, nil, exec)
+	err := backoffsql.Tx(t.Context(), f.open(t), swift, nil, exec)
 	require.EqualError(t, err, "SQLSTATE 23505")
 }
 
@@ -185,7 +185,7 @@ func TestTxRollsBackForAPanic(t *testing.T) {
 	f := &fake{}
 	db := f.open(t)
 	require.PanicsWithValue(t, "boom", func() {
-		backoffsql.Tx(t.Context(), db, nil, nil, func(context.Context, *sql.Tx) error { panic("boom") })
+		backoffsql.Tx(t.Context(), db, backoff.Policy{}, nil, func(context.Context, *sql.Tx) error { panic("boom") })
 	})
 	require.Equal(t, "begin rollback", strings.Join(f.log, " "))
 	require.Zero(t, db.Stats().InUse)
@@ -197,7 +197,7 @@ func TestTxRollsBackForAGoexit(t *testing.T) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		backoffsql.Tx(t.Context(), db, nil, nil, func(context.Context, *sql.Tx) error { runtime.Goexit(); return nil })
+		backoffsql.Tx(t.Context(), db, backoff.Policy{}, nil, func(context.Context, *sql.Tx) error { runtime.Goexit(); return nil })
 	}()
 	<-done
 	require.Equal(t, "begin rollback", strings.Join(f.log, " "))
@@ -213,7 +213,7 @@ func TestTxHoldsNoConnectionWhileItWaits(t *testing.T) {
 			require.Zero(t, db.Stats().InUse)
 		}}
 		began := time.Now()
-		require.NoError(t, backoffsql.Tx(t.Context(), db, &p, nil, exec))
+		require.NoError(t, backoffsql.Tx(t.Context(), db, p, nil, exec))
 		require.Equal(t, time.Minute, time.Since(began))
 	})
 }
@@ -254,7 +254,7 @@ func TestTxSaysThatATimedOutCommitIsUnknown(t *testing.T) {
 		}}
 		p := swift
 		p.AttemptTimeout = time.Second
-		err := backoffsql.Tx(t.Context(), f.open(t), &p, nil, exec)
+		err := backoffsql.Tx(t.Context(), f.open(t), p, nil, exec)
 		require.ErrorIs(t, err, backoffsql.ErrCommitUnknown)
 		require.Equal(t, "begin work commit", strings.Join(f.log, " "))
 	})
@@ -263,7 +263,7 @@ func TestTxSaysThatATimedOutCommitIsUnknown(t *testing.T) {
 func TestTxDoesNotCommitForACallerWhoIsGone(t *testing.T) {
 	f := &fake{}
 	ctx, cancel := context.WithCancel(t.Context())
-	err := backoffsql.Tx(ctx, f.open(t), nil, nil, func(ctx context.Context, tx *sql.Tx) error {
+	err := backoffsql.Tx(ctx, f.open(t), backoff.Policy{}, nil, func(ctx context.Context, tx *sql.Tx) error {
 		cancel()
 		return nil
 	})
@@ -274,18 +274,18 @@ func TestTxDoesNotCommitForACallerWhoIsGone(t *testing.T) {
 
 func TestTxKnowsThatFnEndedTheTransaction(t *testing.T) {
 	f := &fake{}
-	err := backoffsql.Tx(t.Context(), f.open(t), with(backoff.AlwaysRetry), nil, func(_ context.Context, tx *sql.Tx) error { return tx.Commit() })
+	err := backoffsql.Tx(t.Context(), f.open(t), with(backoff.Idempotent), nil, func(_ context.Context, tx *sql.Tx) error { return tx.Commit() })
 	require.ErrorIs(t, err, sql.ErrTxDone)
 	require.ErrorContains(t, err, "fn ended the transaction itself")
 	require.Equal(t, "begin commit", strings.Join(f.log, " "))
 
 	f = &fake{commit: times(9, io.ErrUnexpectedEOF)}
-	err = backoffsql.Tx(t.Context(), f.open(t), &swift, nil, func(_ context.Context, tx *sql.Tx) error { return tx.Commit() })
+	err = backoffsql.Tx(t.Context(), f.open(t), swift, nil, func(_ context.Context, tx *sql.Tx) error { return tx.Commit() })
 	require.ErrorIs(t, err, backoffsql.ErrCommitUnknown)
 	require.Equal(t, "begin commit", strings.Join(f.log, " "))
 
 	f = &fake{exec: times(1, state("40001"))}
-	err = backoffsql.Tx(t.Context(), f.open(t), &swift, nil, func(ctx context.Context, tx *sql.Tx) error {
+	err = backoffsql.Tx(t.Context(), f.open(t), swift, nil, func(ctx context.Context, tx *sql.Tx) error {
 		if err := exec(ctx, tx); err != nil {
 			tx.Rollback()
 			return err
@@ -305,7 +305,7 @@ func TestTxAsksThePolicysClassifierFirst(t *testing.T) {
 		return backoff.ClassUnknown
 	}
 	f := &fake{exec: func(n int) error { return []error{busy, state("40001"), nil}[n-1] }}
-	require.NoError(t, backoffsql.Tx(t.Context(), f.open(t), &p, nil, exec))
+	require.NoError(t, backoffsql.Tx(t.Context(), f.open(t), p, nil, exec))
 }
 
 func TestMySQLNumbers(t *testing.T) {
@@ -313,14 +313,14 @@ func TestMySQLNumbers(t *testing.T) {
 	p.Classify = backoffsql.MySQL(number)
 	for _, n := range []uint16{1213, 1205, 1020, 3101} {
 		f := &fake{exec: times(1, numbered{n}), commit: times(2, numbered{n})}
-		require.NoError(t, backoffsql.Tx(t.Context(), f.open(t), &p, nil, exec), "%d is a refusal", n)
+		require.NoError(t, backoffsql.Tx(t.Context(), f.open(t), p, nil, exec), "%d is a refusal", n)
 		require.Equal(t, "begin work rollback begin work commit begin work commit", strings.Join(f.log, " "))
 	}
 	for _, n := range []uint16{1053, 1158, 1159, 1160, 1161, 1927, 4031, 2002, 2003, 2006, 2013, 2055, 1040, 1203} {
 		f := &fake{exec: times(1, numbered{n})}
-		require.NoError(t, backoffsql.Tx(t.Context(), f.open(t), &p, nil, exec), "%d", n)
+		require.NoError(t, backoffsql.Tx(t.Context(), f.open(t), p, nil, exec), "%d", n)
 		f = &fake{commit: times(1, numbered{n})}
-		require.ErrorIs(t, backoffsql.Tx(t.Context(), f.open(t), &p, nil, exec), backoffsql.ErrCommitUnknown, "%d", n)
+		require.ErrorIs(t, backoffsql.Tx(t.Context(), f.open(t), p, nil, exec), backoffsql.ErrCommitUnknown, "%d", n)
 	}
 	require.Equal(t, backoff.ClassPermanent, p.Classify(numbered{1062}))
 	require.Equal(t, backoff.ClassThrottled, p.Classify(numbered{1040}))
@@ -347,23 +347,16 @@ func TestClassify(t *testing.T) {
 func TestTxRefusesBadInput(t *testing.T) {
 	var none *sql.DB
 	for _, err := range []error{
-		backoffsql.Tx(t.Context(), nil, nil, nil, exec),
-		backoffsql.Tx(t.Context(), none, nil, nil, exec),
-		backoffsql.Tx(t.Context(), (&fake{}).open(t), nil, nil, nil),
+		backoffsql.Tx(t.Context(), nil, backoff.Policy{}, nil, exec),
+		backoffsql.Tx(t.Context(), none, backoff.Policy{}, nil, exec),
+		backoffsql.Tx(t.Context(), (&fake{}).open(t), backoff.Policy{}, nil, nil),
 	} {
 		require.EqualError(t, err, "backoffsql: Tx wants a database and a function")
-		require.False(t, (&backoff.Policy{}).Retryable(err))
+		require.False(t, backoff.Policy{}.Retryable(err))
 	}
 	f := &fake{}
-	require.ErrorContains(t, backoffsql.Tx(t.Context(), f.open(t), &backoff.Policy{Schedule: backoff.Constant(-1)}, nil, exec), "Policy.Schedule")
+	require.ErrorContains(t, backoffsql.Tx(t.Context(), f.open(t), backoff.Policy{Schedule: backoff.Constant(-1)}, nil, exec), "Policy.Schedule")
 	require.Empty(t, f.log)
-}
-
-func TestTxDoesNotTouchThePolicy(t *testing.T) {
-	p := swift
-	require.NoError(t, backoffsql.Tx(t.Context(), (&fake{}).open(t), &p, nil, exec))
-	require.Nil(t, p.Classify)
-	require.Nil(t, p.Idempotency)
 }
 
 // cycle is an error that wraps itself, twice.

@@ -8,25 +8,16 @@ import (
 	"github.com/gobackoff/backoff"
 )
 
-// pacer is a Budget with the optional method Pace.
-type pacer interface {
-	backoff.Budget
-	Pace(backoff.Ticket) (backoff.Ticket, time.Duration, bool)
-}
-
-// checkPace returns what is wrong with a budget's method Pace, if it has one.
+// checkPace returns what is wrong with a budget's Pace.
 func checkPace(open func() backoff.Budget) error {
-	if _, ok := open().(pacer); !ok {
-		return nil
-	}
 	began := time.Now()
-	last, err := keepPace(open().(pacer), askedRetries, retry(time.Now()))
+	last, err := keepPace(open(), askedRetries, retry(time.Now()))
 	if err != nil {
 		return err
 	}
 	alone := since(began, last)
 	const callers = 20
-	shared, waits := open().(pacer), make([]time.Duration, callers)
+	shared, waits := open(), make([]time.Duration, callers)
 	began = time.Now()
 	err = concurrently(callers, func(i int) (err error) {
 		waits[i], err = keepPace(shared, askedRetries/callers, retry(time.Now()))
@@ -45,7 +36,7 @@ func checkPace(open func() backoff.Budget) error {
 // several ways.
 func checkLeaving(open func() backoff.Budget) error {
 	notSent := backoff.Result{Outcome: backoff.OutcomeNotSent}
-	once, err := lineAfter(open(), func(b pacer, t backoff.Ticket) {
+	once, err := lineAfter(open(), func(b backoff.Budget, t backoff.Ticket) {
 		t, _, _ = b.Pace(t)
 		b.Done(t, notSent)
 	})
@@ -53,22 +44,22 @@ func checkLeaving(open func() backoff.Budget) error {
 		return err
 	}
 	for _, way := range []struct {
-		leave func(pacer, backoff.Ticket)
+		leave func(backoff.Budget, backoff.Ticket)
 		wrong string
 	}{
-		{func(b pacer, t backoff.Ticket) {
+		{func(b backoff.Budget, t backoff.Ticket) {
 			for range 3 {
 				t, _, _ = b.Pace(t)
 			}
 			b.Done(t, notSent)
 		}, "Pace that is called again takes more"},
-		{func(b pacer, t backoff.Ticket) {
+		{func(b backoff.Budget, t backoff.Ticket) {
 			t, _, _ = b.Pace(t)
 			for range 3 {
 				b.Done(t, notSent)
 			}
 		}, "a second Done gives back what was given back before, if Pace has taken it"},
-		{func(b pacer, t backoff.Ticket) {
+		{func(b backoff.Budget, t backoff.Ticket) {
 			for range 3 {
 				b.Done(t, notSent)
 			}
@@ -97,36 +88,35 @@ func since(began time.Time, wait time.Duration) span {
 
 // lineAfter makes a line, lets an attempt that waits for a reason of its own
 // leave it, and returns how long the line is after that.
-func lineAfter(b backoff.Budget, leave func(pacer, backoff.Ticket)) (span, error) {
-	p := b.(pacer)
+func lineAfter(b backoff.Budget, leave func(backoff.Budget, backoff.Ticket)) (span, error) {
 	began := time.Now()
-	if _, err := keepPace(p, 20, retry(time.Now())); err != nil {
+	if _, err := keepPace(b, 20, retry(time.Now())); err != nil {
 		return span{}, err
 	}
-	if t, _, ok := p.Reserve(waiting(retry(time.Now()))); ok {
-		leave(p, t)
+	if t, _, ok := b.Reserve(waiting(retry(time.Now()))); ok {
+		leave(b, t)
 	}
-	wait, err := keepPace(p, 1, retry(time.Now()))
+	wait, err := keepPace(b, 1, retry(time.Now()))
 	return since(began, wait), err
 }
 
 // keepPace asks for attempts like a that have waited for a reason of their own,
 // and whose ends it never reports. It returns how long the last one that was
 // granted has to wait now.
-func keepPace(b pacer, attempts int, a backoff.Attempt) (last time.Duration, err error) {
+func keepPace(b backoff.Budget, attempts int, a backoff.Attempt) (last time.Duration, err error) {
 	for range attempts {
 		t, wait, ok := b.Reserve(waiting(a))
 		if !ok {
 			continue
 		}
-		if err := checkGrant(t, wait); err != nil {
+		if err := checkWait(wait); err != nil {
 			return 0, err
 		}
 		if t, wait, ok = b.Pace(t); !ok {
 			b.Done(t, backoff.Result{Outcome: backoff.OutcomeNotSent})
 			continue
 		}
-		if err := checkGrant(t, wait); err != nil {
+		if err := checkWait(wait); err != nil {
 			return 0, err
 		}
 		if _, longer, ok := b.Pace(t); ok && longer > wait {

@@ -11,6 +11,8 @@ import (
 // line is a budget that makes an attempt every tenth of a second, with a fault.
 // Attempts that are not made give back the end of the line only.
 type line struct {
+	backoff.BudgetDefaults
+
 	fault string
 	began time.Time
 
@@ -28,13 +30,13 @@ func newLine(fault string) *line {
 func (b *line) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.fault == "takes for the wait" && a.Kind == backoff.AttemptFirst {
+	if b.fault == "takes for the wait" && a.First() {
 		b.taken++
 		return backoff.Ticket{}, time.Duration(b.taken) * time.Second / 10, true
 	}
 	b.last++
-	b.due[b.last], b.first[b.last] = 0, a.Kind == backoff.AttemptFirst
-	return backoff.NewTicket(b.last), 0, true
+	b.due[b.last], b.first[b.last] = 0, a.First()
+	return backoff.Ticket{Word: b.last}, 0, true
 }
 
 func (b *line) Pace(t backoff.Ticket) (backoff.Ticket, time.Duration, bool) {
@@ -47,34 +49,32 @@ func (b *line) Pace(t backoff.Ticket) (backoff.Ticket, time.Duration, bool) {
 	}
 	defer b.mu.Unlock()
 	switch b.fault {
-	case "blocks":
-		select {}
 	case "negative wait":
 		return t, -1, true
 	case "takes again":
 		b.taken++
 	case "never ends":
-		delete(b.due, t.Word())
+		delete(b.due, t.Word)
 	}
-	if b.due[t.Word()] == 0 {
+	if b.due[t.Word] == 0 {
 		b.taken = max(b.taken, taken) + 1
 		if b.fault == "looks first" {
 			b.taken = taken + 1
 		}
-		b.due[t.Word()] = b.taken
+		b.due[t.Word] = b.taken
 	}
-	return t, max(0, time.Until(b.began.Add(time.Duration(b.due[t.Word()])*time.Second/10))), true
+	return t, max(0, time.Until(b.began.Add(time.Duration(b.due[t.Word])*time.Second/10))), true
 }
 
 func (b *line) Done(t backoff.Ticket, r backoff.Result) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	due, held := b.due[t.Word()]
-	delete(b.due, t.Word())
+	due, held := b.due[t.Word]
+	delete(b.due, t.Word)
 	if r.Outcome != backoff.OutcomeNotSent {
 		return
 	}
-	if due > 0 || b.fault == "gives for the held" && b.first[t.Word()] || b.fault == "gives twice" && !held || b.fault == "gives what it has not" && held {
+	if due > 0 || b.fault == "gives for the held" && b.first[t.Word] || b.fault == "gives twice" && !held || b.fault == "gives what it has not" && held {
 		b.taken--
 	}
 }

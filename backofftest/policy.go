@@ -102,15 +102,13 @@ func Jitter(t testing.TB, j backoff.Jitter) {
 
 // Budget checks that open returns a backoff.Budget that keeps its contract, as
 // far as that is the same for all budgets. It does not block and asks for no
-// negative wait. It gives nothing
-// back twice. It grants no more to many callers than to one. It stays right if
-// Done is never called. The same holds for its method Pace, if it has one, and
-// a second call of Pace takes nothing more. If it has Pace or Confirm, attempts
-// that only wait take nothing from those that go, and those that another budget
-// held off together are spaced as others are. While its method GrantsFirst, if
-// it has one, returns true, it grants first attempts at once, and Done without
-// a ticket gives nothing back. open must return a new budget each time. Run
-// the test with -race.
+// negative wait. It gives nothing back twice. It grants no more to many callers
+// than to one. It stays right if Done is never called. The same holds for Pace,
+// and a second call of Pace takes nothing more. Attempts that only wait take
+// nothing from those that go, and those that another budget held off together
+// are spaced as others are. While GrantsFirst returns true, it grants first
+// attempts at once, and Done without a ticket gives nothing back. open must
+// return a new budget each time. Run the test with -race.
 func Budget(t testing.TB, open func() backoff.Budget) {
 	t.Helper()
 	within(t, func() error { return checkBudget(open) }, "the Budget has not answered after %v: it must not block")
@@ -136,10 +134,8 @@ const askedRetries = 500
 
 // checkBudget returns what is wrong with a budget.
 func checkBudget(open func() backoff.Budget) error {
-	if v, ok := open().(interface{ Validate() error }); ok {
-		if err := v.Validate(); err != nil {
-			return err
-		}
+	if err := open().Validate(); err != nil {
+		return err
 	}
 	b := open()
 	if t, _, ok := b.Reserve(backoff.Attempt{Number: 1}); ok { // all other fields zero
@@ -179,11 +175,10 @@ func checkBudget(open func() backoff.Budget) error {
 	return checkWaiting(open)
 }
 
-// checkGrantsFirst returns what is wrong with a budget's method GrantsFirst, if
-// it has one. alone is how many retries a new budget grants.
+// checkGrantsFirst returns what is wrong with a budget's GrantsFirst. alone is how
+// many retries a new budget grants.
 func checkGrantsFirst(b backoff.Budget, now time.Time, alone int) error {
-	g, ok := b.(interface{ GrantsFirst() bool })
-	if !ok || !g.GrantsFirst() {
+	if !b.GrantsFirst() {
 		return nil
 	}
 	if _, wait, ok := b.Reserve(backoff.Attempt{Number: 1, Now: now}); !ok || wait > 0 {
@@ -201,7 +196,7 @@ func checkGrantsFirst(b backoff.Budget, now time.Time, alone int) error {
 
 // retry returns the Attempt of a retry.
 func retry(now time.Time) backoff.Attempt {
-	return backoff.Attempt{Number: 2, Kind: backoff.AttemptRetry, Class: backoff.ClassRetryable, Now: now}
+	return backoff.Attempt{Number: 2, Class: backoff.ClassRetryable, Now: now}
 }
 
 // grantRetries asks for retries, whose ends it never reports, and returns how
@@ -214,10 +209,10 @@ func grantRetries(b backoff.Budget, now time.Time, callers int) (granted int, er
 			if !ok {
 				continue
 			}
-			if err := checkGrant(t, wait); err != nil {
+			if err := checkWait(wait); err != nil {
 				return err
 			}
-			if d, ok := b.(confirmer); ok && !d.Confirm(t) {
+			if !b.Confirm(t) {
 				b.Done(t, backoff.Result{Outcome: backoff.OutcomeNotSent})
 				continue
 			}
@@ -230,10 +225,9 @@ func grantRetries(b backoff.Budget, now time.Time, callers int) (granted int, er
 	return granted, err
 }
 
-// checkGrant returns what is wrong with what Reserve or Pace has granted.
-func checkGrant(t backoff.Ticket, wait time.Duration) error {
-	switch {
-	case wait < 0:
+// checkWait returns what is wrong with a wait that Reserve or Pace asks for.
+func checkWait(wait time.Duration) error {
+	if wait < 0 {
 		return errors.New("a Budget asks for a negative wait")
 	}
 	return nil

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -109,31 +110,25 @@ type free struct{ tokens }
 func (b *free) GrantsFirst() bool { return true }
 
 func (b *free) Reserve(a backoff.Attempt) (t backoff.Ticket, wait time.Duration, ok bool) {
-	if a.Kind == backoff.AttemptFirst {
+	if a.First() {
 		return t, 0, b.fault != "asked after all"
 	}
-	_, wait, ok = b.tokens.Reserve(a)
-	return backoff.NewTicket(1), wait, ok
+	return b.tokens.Reserve(a)
 }
 
-func (b *free) Done(t backoff.Ticket, r backoff.Result) {
-	if t.Word() != 0 || b.fault == "pays twice" {
-		b.tokens.Done(t, r)
-	}
-}
-
-// tokens is a budget of ten tokens, with a fault.
+// tokens is a budget of ten tokens, with a fault. If that is "", the budget still
+// gives tokens to attempts that only wait.
 type tokens struct {
-	used  atomic.Int64
+	backoff.BudgetDefaults
+
 	fault string
+	used  atomic.Int64
+	last  atomic.Uint64 // ticket
+	given sync.Map      // by ticket
 }
 
-func (b *tokens) Reserve(a backoff.Attempt) (t backoff.Ticket, wait time.Duration, ok bool) {
+func (b *tokens) Reserve(backoff.Attempt) (t backoff.Ticket, wait time.Duration, ok bool) {
 	switch b.fault {
-	case "blocks":
-		if a.Kind == backoff.AttemptRetry {
-			select {}
-		}
 	case "negative wait":
 		wait = -1
 	case "looks first":
@@ -145,11 +140,14 @@ func (b *tokens) Reserve(a backoff.Attempt) (t backoff.Ticket, wait time.Duratio
 		b.used.Add(-1)
 		return t, 0, false
 	}
+	t.Word = b.last.Add(1)
+	b.given.Store(t.Word, true)
 	return t, wait, true
 }
 
-func (b *tokens) Done(_ backoff.Ticket, r backoff.Result) {
-	if r.Outcome == backoff.OutcomeNotSent {
+func (b *tokens) Done(t backoff.Ticket, r backoff.Result) {
+	_, given := b.given.LoadAndDelete(t.Word)
+	if r.Outcome == backoff.OutcomeNotSent && (given || b.fault == "gives twice") {
 		b.used.Add(-1)
 	}
 }
@@ -167,6 +165,7 @@ func TestABudgetsFaultsAreFound(t *testing.T) {
 		"negative wait": "negative wait",
 		"looks first":   "looking and granting must be one step",
 		"gives twice":   "a second Done",
+		"":              "because of others that only wait",
 	} {
 		requireCaught(t, want, func(t testing.TB) {
 			Budget(t, func() backoff.Budget { return &tokens{fault: fault} })
@@ -177,7 +176,7 @@ func TestABudgetsFaultsAreFound(t *testing.T) {
 func TestABudgetThatIsNotAskedIsChecked(t *testing.T) {
 	for fault, want := range map[string]string{
 		"asked after all": "does not grant a first attempt at once",
-		"pays twice":      "gives back what was never taken",
+		"gives twice":     "gives back what was never taken",
 	} {
 		requireCaught(t, want, func(t testing.TB) {
 			require.NoError(t, checkGrantsFirst(new(free), time.Now(), 10))

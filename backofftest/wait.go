@@ -8,13 +8,8 @@ import (
 )
 
 // checkWaiting returns what is wrong with how a budget treats attempts that only
-// wait, if it has a method that is called when they go: Pace or Confirm.
+// wait. Pace and Confirm are called when they go.
 func checkWaiting(open func() backoff.Budget) error {
-	_, paces := open().(pacer)
-	_, confirms := open().(confirmer)
-	if !paces && !confirms {
-		return nil
-	}
 	alone, granted := firstGoes(open())
 	b := open()
 	for range askedRetries {
@@ -26,22 +21,17 @@ func checkWaiting(open func() backoff.Budget) error {
 		return errors.New("refuses a first attempt because of others that only wait: a place is taken in Confirm if Attempt.Paced is set")
 	case crowded.from > alone.to:
 		return errors.New("gives tokens to first attempts that only wait: a token is taken in Pace if Attempt.Paced is set and Attempt.Wait is longer than the wait for it")
-	case !paces:
-		return nil
 	}
 	return checkHeld(open)
 }
-
-// confirmer is a Budget with the optional method Confirm.
-type confirmer interface{ Confirm(backoff.Ticket) bool }
 
 // firstGoes asks for a first attempt, and returns how long it waits and whether
 // it is granted.
 func firstGoes(b backoff.Budget) (span, bool) {
 	began := time.Now()
 	t, wait, ok := b.Reserve(first())
-	if c, confirms := b.(confirmer); ok && wait <= 0 && confirms {
-		ok = c.Confirm(t)
+	if ok && wait <= 0 {
+		ok = b.Confirm(t)
 	}
 	return since(began, wait), ok
 }
@@ -62,12 +52,12 @@ func waiting(a backoff.Attempt) backoff.Attempt {
 func checkHeld(open func() backoff.Budget) error {
 	for _, a := range []backoff.Attempt{first(), retry(time.Now())} {
 		began := time.Now()
-		last, err := keepPace(open().(pacer), 20, a)
+		last, err := keepPace(open(), 20, a)
 		if err != nil {
 			return err
 		}
 		alone, h := since(began, last), new(holder)
-		for _, joined := range []backoff.FullBudget{backoff.JoinBudgets(open(), h), backoff.JoinBudgets(h, open())} {
+		for _, joined := range []backoff.Budget{backoff.JoinBudgets(open(), h), backoff.JoinBudgets(h, open())} {
 			began = time.Now()
 			if last := h.release(joined, 20, a); since(began, last).to < alone.from {
 				return errors.New("attempts that another budget held off are paced less than those that waited by themselves")
@@ -78,7 +68,11 @@ func checkHeld(open func() backoff.Budget) error {
 }
 
 // A holder is a budget that makes all attempts wait while it holds.
-type holder struct{ holds bool }
+type holder struct {
+	backoff.BudgetDefaults
+
+	holds bool
+}
 
 // Hold tells JoinBudgets what a holder is.
 func (h *holder) Hold(d time.Duration) { h.holds = d > 0 }
@@ -88,7 +82,7 @@ func (h *holder) Reserve(backoff.Attempt) (backoff.Ticket, time.Duration, bool) 
 	return h.Pace(backoff.Ticket{})
 }
 
-// Pace is the optional method of a [backoff.Budget].
+// Pace implements [backoff.Budget].
 func (h *holder) Pace(t backoff.Ticket) (backoff.Ticket, time.Duration, bool) {
 	if h.holds {
 		return t, time.Hour, true
@@ -96,13 +90,10 @@ func (h *holder) Pace(t backoff.Ticket) (backoff.Ticket, time.Duration, bool) {
 	return t, 0, true
 }
 
-// Done implements [backoff.Budget].
-func (*holder) Done(backoff.Ticket, backoff.Result) {}
-
 // release asks a budget of which h is a member for attempts like a. They wait for
 // a reason of their own, are then held off, and let go together. It returns how
 // long the last one has to wait then.
-func (h *holder) release(b backoff.FullBudget, attempts int, a backoff.Attempt) (last time.Duration) {
+func (h *holder) release(b backoff.Budget, attempts int, a backoff.Attempt) (last time.Duration) {
 	var tickets []backoff.Ticket
 	for range attempts {
 		if t, _, ok := b.Reserve(waiting(a)); ok {

@@ -54,19 +54,19 @@ type group struct {
 type member struct {
 	key     string
 	breaker weak.Pointer[backoff.Breaker]
-	forced  bool         // by an override
-	mode    backoff.Mode // by which override
-	before  backoff.Mode // the program's
+	forced  bool                // by an override
+	mode    backoff.BreakerMode // by which override
+	before  backoff.BreakerMode // the program's
 }
 
 // rules are the modes that overrides ask for; nil means none.
 type rules struct {
-	all   *backoff.Mode
-	byKey map[string]*backoff.Mode
+	all   *backoff.BreakerMode
+	byKey map[string]*backoff.BreakerMode
 }
 
 // of returns the mode that is asked for a key, or nil.
-func (r *rules) of(key string) *backoff.Mode {
+func (r *rules) of(key string) *backoff.BreakerMode {
 	if m := r.byKey[key]; m != nil {
 		return m
 	}
@@ -95,7 +95,7 @@ func (g *group) add(key string, b *backoff.Breaker) {
 }
 
 // force puts the breaker in a mode; nil means that of the program.
-func (m *member) force(want *backoff.Mode) {
+func (m *member) force(want *backoff.BreakerMode) {
 	b := m.breaker.Value()
 	if b == nil || want == nil && !m.forced {
 		return
@@ -137,7 +137,7 @@ func (g *group) keys() []string {
 // apply implements target. The breakers are forced later, in order and without
 // the lock of the panel, because their Observers may call the panel.
 func (g *group) apply(p *Panel) {
-	next := rules{byKey: make(map[string]*backoff.Mode)}
+	next := rules{byKey: make(map[string]*backoff.BreakerMode)}
 	if a := p.find(Breakers, g.called, ""); a != nil {
 		mode := a.mode()
 		next.all = &mode

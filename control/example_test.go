@@ -30,7 +30,7 @@ func ExamplePanel() {
 	fmt.Println(searching.Do(ctx, search))
 	// Output:
 	// backoff: search: gave up after 4 attempts: shard 7 is busy
-	// backoff: search (retries are switched off): gave up after 1 attempt: shard 7 is busy
+	// backoff: search: gave up after 1 attempt; retries are switched off: shard 7 is busy
 }
 
 // A spec has the settings that change; all others stay.

@@ -19,12 +19,6 @@ import (
 // [Handle.Policy]:
 //
 //	page, err := backoff.DoValue(ctx, searching.Policy(), fetch)
-//
-// In DoValue and in a Stack the Handle itself would cost a goroutine per call,
-// as every Doer does that is not of package backoff. A breaker goes around it
-// without one so:
-//
-//	err := breaker.Do(ctx, func(ctx context.Context) error { return searching.Do(ctx, search) })
 type Handle struct {
 	_ [0]func() // no unkeyed literals, no ==
 
@@ -66,10 +60,13 @@ func (h *Handle) Do(ctx context.Context, op func(context.Context) error) error {
 	return err
 }
 
+// Refused is [backoff.Policy.Refused] of the policy as it is now.
+func (h *Handle) Refused(ctx context.Context, err error) { h.Policy().Refused(ctx, err) }
+
 // Policy returns the policy as it is now, which must not be changed. It is the
 // same pointer until it changes. While retries are off, it is limited to one
 // attempt. Then its errors are not final to policies around it, unlike those of
-// [Handle.Do], and its Supervise ends after one run, unlike [Handle.Supervise].
+// [Handle.Do].
 func (h *Handle) Policy() *backoff.Policy { return &h.state.Load().policy }
 
 // Current is for clients that take a Handle: the policy as it is now, and a
@@ -111,24 +108,15 @@ func (h *Handle) apply(p *Panel) {
 	}
 }
 
-// final makes the error of a call that retries are off for final. Without it,
-// the error of a policy that is limited to one attempt invites the policies
-// around it to retry. An Error that is made here does not.
+// final makes the error of a call final for which retries are off. Without it, the
+// error of a policy that is limited to one attempt invites the policies around it
+// to retry.
 func final(err error) error {
 	gave, ok := err.(*backoff.Error)
 	if !ok || gave == nil || !gave.RetryableError() {
 		return err
 	}
-	made := &backoff.Error{Name: gave.Name, Attempts: gave.Attempts, Elapsed: gave.Elapsed, Reason: gave.Reason, Last: gave.Last}
-	made.Name += nameOff
-	if made.Name == nameOff {
-		made.Name = made.Name[1:]
-	}
-	if len(gave.Unwrap()) != len(made.Unwrap()) { // AttemptTimeout ended the attempt
-		made.Last = gave
-	}
+	made := gave.Final()
+	made.Note = "retries are switched off"
 	return made
 }
-
-// nameOff follows the name of a policy whose retries are off.
-const nameOff = " (retries are switched off)"

@@ -22,17 +22,16 @@ func (p *Panel) Hedge(h *backoff.Hedge) {
 
 // A gate is a budget that refuses hedges while it is shut.
 type gate struct {
+	backoff.BudgetDefaults
+
 	of   string
 	shut atomic.Bool
 }
 
 // Reserve implements [backoff.Budget].
 func (g *gate) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
-	return backoff.Ticket{}, 0, a.Kind != backoff.AttemptHedge || !g.shut.Load()
+	return backoff.Ticket{}, 0, !a.Hedge || !g.shut.Load()
 }
-
-// Done implements [backoff.Budget].
-func (*gate) Done(backoff.Ticket, backoff.Result) {}
 
 // name implements target.
 func (g *gate) name() string { return g.of }

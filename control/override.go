@@ -32,11 +32,11 @@ const (
 	// one attempt.
 	Hedges = "hedges"
 	// Breakers are put in a mode, which To names: "enforce", "observe",
-	// "forced open" or "forced closed". See [backoff.Mode]. With each change of
+	// "forced open" or "forced closed". See [backoff.BreakerMode]. With each change of
 	// mode, also at the end of the override, a breaker forgets what it has
 	// counted, and starts closed unless it is forced open. The [*backoff.OpenError]
 	// of one that is forced open has neither a Last error nor a RetryAfter; the
-	// Trigger of its transition is [backoff.TriggerManual].
+	// Trigger of its transition is ["manual"].
 	Breakers = "breakers"
 )
 
@@ -52,7 +52,7 @@ const (
 const All = "*"
 
 // modes are the modes of breakers by their names.
-var modes = []backoff.Mode{backoff.ModeEnforce, backoff.ModeObserve, backoff.ModeForcedOpen, backoff.ModeForcedClosed}
+var modes = []backoff.BreakerMode{backoff.ModeEnforce, backoff.ModeObserve, backoff.ModeForcedOpen, backoff.ModeForcedClosed}
 
 // A Target is something that can be overridden.
 type Target struct {
@@ -186,8 +186,8 @@ func quote(text string) string {
 }
 
 // mode returns the mode that To names. There is one, as check has found.
-func (o *Override) mode() backoff.Mode {
-	return modes[slices.IndexFunc(modes, func(m backoff.Mode) bool { return m.String() == o.To })]
+func (o *Override) mode() backoff.BreakerMode {
+	return modes[slices.IndexFunc(modes, func(m backoff.BreakerMode) bool { return m.String() == o.To })]
 }
 
 // What a [Change] is.

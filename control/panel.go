@@ -237,7 +237,7 @@ func (p *Panel) changed(ctx context.Context, c Change) {
 // tell calls the Observer. A panic of it is treated like one of the Observer of
 // a policy: it is reported on standard error, and ends nothing.
 func (p *Panel) tell(ctx context.Context, c Change) {
-	backoff.JoinObservers(func(ctx context.Context, _ backoff.Event) { p.Observer(ctx, c) })(ctx, backoff.Event{})
+	backoff.Observer(func(ctx context.Context, _ backoff.Event) { p.Observer(ctx, c) }).Notify(ctx, backoff.Event{})
 }
 
 // Overrides returns those in force, sorted by what and whose.

@@ -31,7 +31,6 @@ var settings = map[string]func(to, from *backoff.Policy){
 	"idempotency":     func(to, from *backoff.Policy) { to.Idempotency = from.Idempotency },
 	"budget":          func(to, from *backoff.Policy) { to.Budget = from.Budget },
 	"shortenLastWait": func(to, from *backoff.Policy) { to.ShortenLastWait = from.ShortenLastWait },
-	"resetAfter":      func(to, from *backoff.Policy) { to.ResetAfter = from.ResetAfter },
 }
 
 // readChange reads a spec for a policy of a name.

@@ -7,44 +7,45 @@ import (
 	"github.com/gobackoff/backoff"
 )
 
-// Supervise is [backoff.Policy.Supervise] under the policy as it is at the
-// start of each run. A new spec holds from the next run on, with its schedule
-// and its limits counted from the beginning.
+// Supervise is [backoff.Supervisor.Run] of s under the policy of h, as it is at
+// the start of each run. It does not use s.Policy, nor the MaxAttempts of the
+// policy. A new spec holds from the next run on, with its schedule and its limits
+// counted from the beginning.
 //
 // While retries are off, no run begins; a run under way goes on. When they are
 // on again, Supervise waits as before a first retry, so that the loops of a
 // fleet do not come back together, and goes on. The end of ctx ends such a pause
 // at once.
-func (h *Handle) Supervise(ctx context.Context, op func(context.Context) error) error {
+func (h *Handle) Supervise(ctx context.Context, s backoff.Supervisor, op func(context.Context) error) error {
 	for {
-		s := h.state.Load()
-		if s.paused {
-			s = h.awaitOn(ctx)
+		now := h.state.Load()
+		if now.paused {
+			now = h.awaitOn(ctx)
 		}
-		ended, err := h.superviseUntilChange(ctx, s, op)
+		ended, err := h.superviseUntilChange(ctx, s, now, op)
 		if ended {
 			return err
 		}
 	}
 }
 
-// superviseUntilChange is Supervise until a run would begin after s is over,
-// which is not the end.
-func (h *Handle) superviseUntilChange(ctx context.Context, s *state, op func(context.Context) error) (ended bool, err error) {
+// superviseUntilChange runs s until the policy changes, which is not the end.
+func (h *Handle) superviseUntilChange(ctx context.Context, s backoff.Supervisor, now *state, op func(context.Context) error) (ended bool, err error) {
 	whole := ctx
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	changed := false
-	policy := s.runs
-	if observe := policy.Observer; observe != nil {
-		policy.Observer = func(ctx context.Context, e backoff.Event) {
+	s.Policy = now.runs
+	s.Policy.MaxAttempts = 0
+	if observe := s.Policy.Observer; observe != nil {
+		s.Policy.Observer = func(ctx context.Context, e backoff.Event) {
 			if !changed || e.Kind != backoff.EventGiveUp {
 				observe(ctx, e)
 			}
 		}
 	}
-	err = policy.Supervise(ctx, func(run context.Context) error {
-		if h.state.Load() != s && whole.Err() == nil {
+	err = s.Run(ctx, func(run context.Context) error {
+		if h.state.Load() != now && whole.Err() == nil {
 			changed = true
 			cancel() // so that neither budget nor observer takes this for a run
 			return ctx.Err()

@@ -97,8 +97,7 @@ func refusal(err error) (status int, title string) {
 
 // isTooLarge reports whether err says that a body is longer than MaxBody.
 func isTooLarge(err error) bool {
-	_, ok := errors.AsType[*http.MaxBytesError](err)
-	return ok
+	return errors.As(err, new(*http.MaxBytesError))
 }
 
 // statusOf returns the status that err itself asks for, if that refuses a

@@ -16,10 +16,11 @@ import (
 // The zero value is ready to use. A Concurrency must not be copied, nor its
 // field changed, after first use. It is safe for concurrent use. An attempt
 // holds its slot until its Done; an attempt that hangs holds it for as long as
-// it hangs. A second Done changes nothing. A run under
-// [backoff.Policy.Supervise] holds its slot until [backoff.ReportReady], or
-// until it ends.
+// it hangs. A second Done changes nothing. A run of a [backoff.Supervisor]
+// holds its slot until [backoff.ReportReady], or until it ends.
 type Concurrency struct {
+	backoff.BudgetDefaults
+
 	// Max is the number of attempts. 0 means 100, a negative number no limit.
 	Max int
 
@@ -32,14 +33,14 @@ const defaultConcurrency = 100
 // when it is about to be made. If its caller does not call Confirm, a first
 // attempt or a hedge takes it here.
 func (c *Concurrency) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
-	if a.Paced || a.Kind == backoff.AttemptRetry {
+	if a.Paced || !a.First() && !a.Hedge {
 		return c.slots.ticket(), 0, true
 	}
 	t, ok := c.slots.acquire(c.limit(), time.Time{})
 	return t, 0, ok
 }
 
-// Confirm is the optional method of a [backoff.Budget].
+// Confirm implements [backoff.Budget]. It takes the slot.
 func (c *Concurrency) Confirm(t backoff.Ticket) bool { return c.slots.confirm(t, c.limit()) }
 
 // Done implements [backoff.Budget].

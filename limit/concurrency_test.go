@@ -136,8 +136,9 @@ func TestConcurrencyRefusesAtOnceAndQueuesNothing(t *testing.T) {
 
 func TestConcurrencyGivesAHedgeItsSlotAtOnce(t *testing.T) {
 	concurrency := limit.Concurrency{Max: 1}
-	ticket, _, ok := concurrency.Reserve(backoff.Attempt{Number: 2, Kind: backoff.AttemptHedge})
+	ticket, _, ok := concurrency.Reserve(backoff.Attempt{Number: 2, Hedge: true})
 	require.True(t, ok)
+	require.Equal(t, 1, concurrency.Load())
 	require.True(t, concurrency.Confirm(ticket), "and once only")
 	require.Equal(t, 1, concurrency.Load())
 }

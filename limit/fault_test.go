@@ -52,7 +52,7 @@ func TestAFaultInAFunctionKeepsNoPlace(t *testing.T) {
 				}
 				policy := backoff.Policy{
 					MaxAttempts:            3,
-					Budget:                 backoff.JoinBudgets(sleeping, concurrency, &faultyBudget{call}),
+					Budget:                 backoff.JoinBudgets(sleeping, concurrency, &faultyBudget{call: call}),
 					Classify:               func(error) backoff.Class { call("Classify"); return backoff.ClassUnknown },
 					Schedule:               backoff.ScheduleFunc(func(int) time.Duration { call("Schedule"); return time.Microsecond }),
 					Jitter:                 func(d, _ time.Duration, _ float64) time.Duration { call("Jitter"); return d },
@@ -86,14 +86,14 @@ var waysToRun = map[string]func(context.Context, backoff.Policy, func(context.Co
 	"Do": func(ctx context.Context, p backoff.Policy, op func(context.Context) error) { _ = p.Do(ctx, op) },
 	"range": func(ctx context.Context, p backoff.Policy, op func(context.Context) error) {
 		r := p.Start(ctx)
-		for range r.Attempts() {
-			r.Fail(op(r.Context()))
+		for ctx := range r.Attempts() {
+			r.Fail(op(ctx))
 		}
 	},
 	"range left by break": func(ctx context.Context, p backoff.Policy, op func(context.Context) error) {
 		r := p.Start(ctx)
-		for n := range r.Attempts() {
-			if r.Fail(op(r.Context())); n == 2 {
+		for ctx := range r.Attempts() {
+			if r.Fail(op(ctx)); r.Attempt() == 2 {
 				break
 			}
 		}
@@ -105,7 +105,9 @@ var waysToRun = map[string]func(context.Context, backoff.Policy, func(context.Co
 			pause, ok = r.Retry(callIn(r, op))
 		}
 	},
-	"Supervise": func(ctx context.Context, p backoff.Policy, op func(context.Context) error) { _ = p.Supervise(ctx, op) },
+	"Supervise": func(ctx context.Context, p backoff.Policy, op func(context.Context) error) {
+		_ = backoff.Supervisor{Policy: p}.Run(ctx, op)
+	},
 	"HedgeValue": func(ctx context.Context, p backoff.Policy, op func(context.Context) error) {
 		h := backoff.Hedge{Delay: time.Nanosecond, MaxAttempts: 2, Budget: p.Budget, Classify: p.Classify, Observer: p.Observer}
 		_, _ = backoff.HedgeValue(ctx, &h, func(ctx context.Context) (int, error) { return 0, op(ctx) }, nil)
@@ -127,9 +129,13 @@ func callIn(r *backoff.Run, op func(context.Context) error) error {
 }
 
 // faultyBudget grants everything, until it faults.
-type faultyBudget struct{ call func(string) }
+type faultyBudget struct {
+	backoff.BudgetDefaults
 
-func (b *faultyBudget) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
+	call func(string)
+}
+
+func (b *faultyBudget) Reserve(backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
 	return backoff.Ticket{}, 0, true
 }
 
@@ -137,8 +143,6 @@ func (b *faultyBudget) Pace(t backoff.Ticket) (backoff.Ticket, time.Duration, bo
 	b.call("Budget")
 	return t, 0, true
 }
-
-func (b *faultyBudget) Done(backoff.Ticket, backoff.Result) {}
 
 // faultyContext faults when it is asked for a value.
 type faultyContext struct {

@@ -95,8 +95,8 @@ func fixed(u float64) func() float64 { return func() float64 { return u } }
 var (
 	errCut = errors.New("connection cut")
 
-	firstAttempt = backoff.Attempt{Number: 1, Kind: backoff.AttemptFirst}
-	aRetry       = backoff.Attempt{Number: 2, Kind: backoff.AttemptRetry}
+	firstAttempt = backoff.Attempt{Number: 1}
+	aRetry       = backoff.Attempt{Number: 2}
 )
 
 func failing(context.Context) error { return errCut }

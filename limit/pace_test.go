@@ -2,7 +2,6 @@ package limit_test
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -42,7 +41,7 @@ func TestCallsThatAreToldToComeBackAtTheSameTimeComeBackAtTheRate(t *testing.T) 
 						tries := 0
 						done <- p.Do(t.Context(), func(context.Context) error {
 							if tries++; tries == 1 {
-								return backoff.Pushback(errCut, time.Until(back))
+								return backoff.RetryExactlyAfter(errCut, time.Until(back))
 							}
 							mu.Lock()
 							arrived = append(arrived, time.Now())
@@ -74,7 +73,7 @@ func TestARetryTakesNoTokenBeforeItsBackoffIsOver(t *testing.T) {
 				b := open()
 				var waiting []backoff.Ticket
 				for range 100 {
-					ticket, wait, ok := b.Reserve(backoff.Attempt{Number: 2, Kind: backoff.AttemptRetry, Wait: time.Minute})
+					ticket, wait, ok := b.Reserve(backoff.Attempt{Number: 2, Wait: time.Minute})
 					require.True(t, ok)
 					require.Zero(t, wait)
 					waiting = append(waiting, ticket)
@@ -83,7 +82,7 @@ func TestARetryTakesNoTokenBeforeItsBackoffIsOver(t *testing.T) {
 				require.Equal(t, seconds(0, 0.1), got)
 				giveBack(b, waiting...)
 
-				_, wait, _ := b.Reserve(backoff.Attempt{Number: 2, Kind: backoff.AttemptRetry, Wait: 200 * time.Millisecond})
+				_, wait, _ := b.Reserve(backoff.Attempt{Number: 2, Wait: 200 * time.Millisecond})
 				require.Equal(t, 200*time.Millisecond, wait, "in the line, as the line is as long as the backoff")
 				got, _ = reserve(t, b, 1)
 				require.Equal(t, seconds(0.3), got)
@@ -101,8 +100,8 @@ func TestARetryThatThePaceWouldKeepTooLongEndsAtOnceAndGivesTheTokenBack(t *test
 				time.AfterFunc(time.Second-time.Nanosecond, func() { reserve(t, b, 9) }) // 0.9 s of line
 				began := time.Now()
 				err := p.Do(t.Context(), failing)
-				gave, ok := errors.AsType[*backoff.Error](err)
-				require.True(t, ok)
+				var gave *backoff.Error
+				require.ErrorAs(t, err, &gave)
 				require.Equal(t, backoff.ReasonElapsed, gave.Reason)
 				require.ErrorIs(t, err, errCut)
 				require.Equal(t, time.Second, time.Since(began))
@@ -176,7 +175,7 @@ func TestARetryThatDidNotKeepThePaceIsPaidForAtItsOwnCost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for told, want := range map[int]time.Duration{0: 500 * time.Millisecond, 3: 500 * time.Millisecond, 7: 700 * time.Millisecond} {
 			b := &limit.Rate{Limiter: rate.NewLimiter(10, 10)}
-			ticket, _, ok := b.Reserve(backoff.Attempt{Number: 2, Kind: backoff.AttemptRetry, Cost: 5, Wait: time.Minute})
+			ticket, _, ok := b.Reserve(backoff.Attempt{Number: 2, Cost: 5, Wait: time.Minute})
 			require.True(t, ok)
 			b.Limiter.AllowN(time.Now(), 9) // the tenth is for the last one in the line
 			b.Done(ticket, backoff.Result{Cost: told})
@@ -193,7 +192,7 @@ func TestPaceAnswersHowMuchOfTheWaitForATokenIsLeft(t *testing.T) {
 				b := open()
 				_, tickets := reserve(t, b, 3)
 				for _, want := range seconds(0.2, 0.15, 0.1, 0.05, 0, 0) {
-					same, wait, ok := paceOf(b, tickets[2])
+					same, wait, ok := b.Pace(tickets[2])
 					require.True(t, ok)
 					require.Equal(t, want, wait)
 					require.Equal(t, tickets[2], same)
@@ -204,19 +203,12 @@ func TestPaceAnswersHowMuchOfTheWaitForATokenIsLeft(t *testing.T) {
 	}
 }
 
-// paceOf asks a budget whose wait is over, as a loop does.
-func paceOf(b backoff.Budget, ticket backoff.Ticket) (backoff.Ticket, time.Duration, bool) {
-	return b.(interface {
-		Pace(backoff.Ticket) (backoff.Ticket, time.Duration, bool)
-	}).Pace(ticket)
-}
-
 func TestPaceAsksNothingOfWhatHasItsToken(t *testing.T) {
 	for name, open := range paced {
 		b := open()
 		_, tickets := reserve(t, b, 1)
-		for _, ticket := range append(tickets, backoff.Ticket{}, backoff.NewTicket(99)) {
-			same, wait, ok := paceOf(b, ticket)
+		for _, ticket := range append(tickets, backoff.Ticket{}, backoff.Ticket{Word: 99}) {
+			same, wait, ok := b.Pace(ticket)
 			require.True(t, ok, name)
 			require.Zero(t, wait, name)
 			require.Equal(t, ticket, same, name)

@@ -64,6 +64,8 @@ import (
 // which is not documented (go.dev/issue/54082). Its tests fail if that
 // changes.
 type Rate struct {
+	backoff.BudgetDefaults
+
 	// Limiter has the tokens. nil is invalid, and limits nothing.
 	Limiter *rate.Limiter
 	// Tokens is the number that an attempt of Cost 1 takes. 0 means 1. Negative
@@ -79,21 +81,21 @@ type Rate struct {
 
 // Reserve implements [backoff.Budget].
 func (l *Rate) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
-	if l.Limiter == nil || l.RetriesOnly && a.Kind == backoff.AttemptFirst {
+	if l.Limiter == nil || l.RetriesOnly && a.First() {
 		return backoff.Ticket{}, 0, true
 	}
 	return l.reserve(l.tokens(a.Cost), a.Time(), a.Wait)
 }
 
-// Pace is the optional method of a [backoff.Budget]. An attempt that waited for
-// another reason takes its tokens now.
+// Pace implements [backoff.Budget]. An attempt that waited for another reason
+// takes its tokens now.
 func (l *Rate) Pace(t backoff.Ticket) (backoff.Ticket, time.Duration, bool) {
-	if t.Word()&planned != 0 {
-		return l.reserve(int(t.Word()&^planned), clock.Now(), 0)
+	if t.Word&planned != 0 {
+		return l.reserve(int(t.Word&^planned), clock.Now(), 0)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return t, l.queue.left(t.Word(), l.queue.watch.Elapsed(clock.Now())), true
+	return t, l.queue.left(t.Word, l.queue.watch.Elapsed(clock.Now())), true
 }
 
 // reserve takes tokens, or plans to if own is longer than the wait for them.
@@ -104,13 +106,13 @@ func (l *Rate) reserve(tokens int, read time.Time, own time.Duration) (backoff.T
 	if ok && number == 0 {
 		number = planned | uint64(tokens)
 	}
-	return backoff.NewTicket(number), wait, ok
+	return backoff.Ticket{Word: number}, wait, ok
 }
 
 // Done implements [backoff.Budget].
 func (l *Rate) Done(t backoff.Ticket, r backoff.Result) {
 	unused := r.Outcome == backoff.OutcomeNotSent
-	if t.Word() == 0 || unused && t.Word()&planned != 0 {
+	if t.Word == 0 || unused && t.Word&planned != 0 {
 		return
 	}
 	now := clock.Now()
@@ -118,9 +120,9 @@ func (l *Rate) Done(t backoff.Ticket, r backoff.Result) {
 	defer l.mu.Unlock()
 	elapsed := l.queue.watch.Elapsed(now)
 	more := 0
-	if t.Word()&planned != 0 { // it was made without Pace
-		more = max(int(t.Word()&^planned), l.tokens(r.Cost))
-	} else if taken, ok := l.queue.finish(l.Limiter, elapsed, t.Word(), unused); ok && !unused && r.Cost > 0 {
+	if t.Word&planned != 0 { // it was made without Pace
+		more = max(int(t.Word&^planned), l.tokens(r.Cost))
+	} else if taken, ok := l.queue.finish(l.Limiter, elapsed, t.Word, unused); ok && !unused && r.Cost > 0 {
 		more = l.tokens(r.Cost) - taken.tokens
 	}
 	if more != 0 {

@@ -49,12 +49,12 @@ func TestRateTakesSeveralTokens(t *testing.T) {
 func TestRateMayBeForRetriesOnly(t *testing.T) {
 	b := &limit.Rate{Limiter: rate.NewLimiter(1, 1), RetriesOnly: true}
 	reserve(t, b, 10)
-	ticket, wait, ok := b.Reserve(backoff.Attempt{Number: 2, Kind: backoff.AttemptRetry})
+	ticket, wait, ok := b.Reserve(backoff.Attempt{Number: 2})
 	require.True(t, ok)
 	require.Zero(t, wait)
 	b.Done(ticket, backoff.Result{})
-	for _, kind := range []backoff.AttemptKind{backoff.AttemptRetry, backoff.AttemptHedge} {
-		_, wait, _ = b.Reserve(backoff.Attempt{Number: 2, Kind: kind})
+	for _, hedge := range []bool{false, true} {
+		_, wait, _ = b.Reserve(backoff.Attempt{Number: 2, Hedge: hedge})
 		require.Positive(t, wait)
 	}
 }
@@ -252,7 +252,7 @@ func TestRateSpacesTheRunsOfAllLoopsThatShareIt(t *testing.T) {
 		var all sync.WaitGroup
 		for range loops {
 			all.Go(func() {
-				p.Supervise(ctx, func(ctx context.Context) error {
+				backoff.Supervisor{Policy: p}.Run(ctx, func(ctx context.Context) error {
 					mu.Lock()
 					began = append(began, time.Now())
 					mu.Unlock()
@@ -277,7 +277,7 @@ func TestRateDoneMayComeTwiceOrNever(t *testing.T) {
 		_, tickets := reserve(t, b, 3)
 		b.Done(tickets[0], backoff.Result{})
 		giveBack(b, tickets[0], tickets[1], tickets[1])
-		giveBack(b, backoff.Ticket{}, backoff.NewTicket(99))
+		giveBack(b, backoff.Ticket{}, backoff.Ticket{Word: 99})
 		got, _ := reserve(t, b, 2)
 		require.Equal(t, seconds(0, 1), got, "one of the three came back, once")
 		time.Sleep(time.Hour)

@@ -18,10 +18,12 @@ import (
 // changed, after first use. It is safe for concurrent use. A call holds its
 // slot until its next attempt begins, at most for 10 minutes: a hand-written
 // loop may abandon a call while it sleeps, as gax does, without calling Done.
-// So a call that sleeps for longer is not counted after that. The loops of
-// [backoff.Policy.Supervise] are not counted either: there are as many whether
-// they sleep or not. A second Done changes nothing.
+// So a call that sleeps for longer is not counted after that. The loops of a
+// [backoff.Supervisor] are not counted either: there are as many whether they
+// sleep or not. A second Done changes nothing.
 type Sleeping struct {
+	backoff.BudgetDefaults
+
 	// Max is the number of calls. 0 means 1000, a negative number no limit.
 	Max int
 
@@ -36,7 +38,7 @@ const (
 // Reserve implements [backoff.Budget]. It takes a slot for a retry, whose call
 // is about to sleep.
 func (s *Sleeping) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
-	if a.Kind != backoff.AttemptRetry {
+	if a.First() || a.Hedge {
 		return backoff.Ticket{}, 0, true
 	}
 	now := a.Time()
@@ -49,7 +51,7 @@ func (s *Sleeping) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bo
 	return t, 0, ok
 }
 
-// Confirm is the optional method of a [backoff.Budget]. The call is awake.
+// Confirm implements [backoff.Budget]. The call is awake.
 func (s *Sleeping) Confirm(t backoff.Ticket) bool {
 	s.slots.release(t)
 	return true

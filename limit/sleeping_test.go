@@ -142,6 +142,13 @@ func TestSleepingReleasesASlotOnceHoweverOftenDoneIsCalled(t *testing.T) {
 	require.Equal(t, 1, sleeping.Load())
 }
 
+func TestSleepingCountsNoHedge(t *testing.T) {
+	var sleeping limit.Sleeping
+	_, _, ok := sleeping.Reserve(backoff.Attempt{Number: 2, Hedge: true})
+	require.True(t, ok)
+	require.Zero(t, sleeping.Load())
+}
+
 // In an outage many calls sleep. A call that would be one too many gets its
 // error at once.
 func ExampleSleeping() {

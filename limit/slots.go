@@ -21,7 +21,7 @@ func (s *slots) ticket() backoff.Ticket {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.newest++
-	return backoff.NewTicket(s.newest)
+	return backoff.Ticket{Word: s.newest}
 }
 
 // acquire takes a slot for a new ticket, unless all slots are taken.
@@ -29,7 +29,7 @@ func (s *slots) acquire(limit int, now time.Time) (backoff.Ticket, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.newest++
-	return backoff.NewTicket(s.newest), s.take(s.newest, limit, now)
+	return backoff.Ticket{Word: s.newest}, s.take(s.newest, limit, now)
 }
 
 // confirm takes a slot for a ticket that may have one already, unless all slots
@@ -37,8 +37,8 @@ func (s *slots) acquire(limit int, now time.Time) (backoff.Ticket, bool) {
 func (s *slots) confirm(t backoff.Ticket, limit int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_, ok := s.taken[t.Word()]
-	return ok || s.take(t.Word(), limit, time.Time{})
+	_, ok := s.taken[t.Word]
+	return ok || s.take(t.Word, limit, time.Time{})
 }
 
 func (s *slots) take(ticket uint64, limit int, now time.Time) bool {
@@ -56,7 +56,7 @@ func (s *slots) take(ticket uint64, limit int, now time.Time) bool {
 func (s *slots) release(t backoff.Ticket) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.taken, t.Word())
+	delete(s.taken, t.Word)
 }
 
 // expire frees the slots that were taken at the given time or before. It looks

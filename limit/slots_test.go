@@ -33,7 +33,7 @@ func TestSlotsThatAreTakenAndReleasedGrowNoMemory(t *testing.T) {
 	b := backoff.JoinBudgets(&concurrency, &sleeping)
 	churn := func() {
 		ticket, _, _ := b.Reserve(aRetry)
-		b.(interface{ Confirm(backoff.Ticket) bool }).Confirm(ticket)
+		b.Confirm(ticket)
 		b.Done(ticket, backoff.Result{Outcome: backoff.OutcomeTransient})
 	}
 	churn()

@@ -65,6 +65,8 @@ const (
 // window, Pad, and that refusals count are those of grpc-go's
 // balancer/rls/internal/adaptive; the newest tenth is this library's.
 type Throttle struct {
+	backoff.BudgetDefaults
+
 	// K is how many attempts may be sent for each one that the service
 	// accepts. 0 means 2; less than 1 is invalid. 1.1 spares the service more,
 	// and notices its recovery later.
@@ -96,7 +98,7 @@ type tally struct{ requests, accepts uint64 }
 func (b *Throttle) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
 	now := a.Time()
 	p := b.probability(now)
-	if a.Priority != backoff.Normal {
+	if a.Priority != backoff.PriorityNormal {
 		p = math.Pow(p, weight(a.Priority))
 	}
 	if p > 0 && draw.Unit(b.Rand) < p {
@@ -108,8 +110,8 @@ func (b *Throttle) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bo
 
 // weight is the power to which the probability of a refusal is raised.
 func weight(p backoff.Priority) float64 {
-	p = min(max(p, backoff.Background), backoff.Critical)
-	return [...]float64{0.25, 1, 2, 4}[p-backoff.Background]
+	p = min(max(p, backoff.PriorityBackground), backoff.PriorityCritical)
+	return [...]float64{0.25, 1, 2, 4}[p-backoff.PriorityBackground]
 }
 
 // Done implements [backoff.Budget].

@@ -295,7 +295,7 @@ func TestManyDoNotRetryAnswersStopTheClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &limit.Throttle{Rand: seeded(1)}
 		p := backoff.Policy{Budget: b, Rand: seeded(2)}
-		refused := backoff.WithClass(errors.New("overloaded; don't retry"), backoff.ClassOverloaded)
+		refused := backoff.OfClass(errors.New("overloaded; don't retry"), backoff.ClassOverloaded)
 		attempts, calls := 0, 0
 		call := func() {
 			calls++
@@ -418,7 +418,7 @@ func ExampleThrottle() {
 	for range 100 {
 		err := search.Do(context.Background(), func(context.Context) error {
 			sent++
-			return backoff.WithClass(errors.New("overloaded"), backoff.ClassOverloaded)
+			return backoff.OfClass(errors.New("overloaded"), backoff.ClassOverloaded)
 		})
 		if errors.Is(err, backoff.ErrBudget) {
 			fmt.Println(err)
@@ -436,7 +436,7 @@ func ExampleThrottleStats() {
 	policy := backoff.Policy{Budget: throttle, MaxAttempts: 1}
 	for range 10 {
 		_ = policy.Do(context.Background(), func(context.Context) error {
-			return backoff.WithClass(errors.New("down"), backoff.ClassOverloaded)
+			return backoff.OfClass(errors.New("down"), backoff.ClassOverloaded)
 		})
 	}
 	stats := throttle.Stats()
@@ -450,19 +450,19 @@ func TestAThrottleSparesTheUrgent(t *testing.T) {
 		policy := backoff.Policy{MaxAttempts: 1, Budget: &limit.Throttle{Rand: seeded(84)}}
 		refused := map[backoff.Priority]int{}
 		for i := range 6000 {
-			priority := []backoff.Priority{backoff.Critical, backoff.Normal, backoff.Background}[i%3]
+			priority := []backoff.Priority{backoff.PriorityCritical, backoff.PriorityNormal, backoff.PriorityBackground}[i%3]
 			err := policy.Do(backoff.WithPriority(t.Context(), priority), func(context.Context) error {
 				if i%4 == 0 {
 					return nil
 				}
-				return backoff.WithClass(errors.New("busy"), backoff.ClassThrottled)
+				return backoff.OfClass(errors.New("busy"), backoff.ClassThrottled)
 			})
 			if errors.Is(err, backoff.ErrBudget) {
 				refused[priority]++
 			}
 			time.Sleep(10 * time.Millisecond)
 		}
-		require.Less(t, 5*refused[backoff.Critical], 4*refused[backoff.Normal])
-		require.Less(t, refused[backoff.Normal], refused[backoff.Background])
+		require.Less(t, 5*refused[backoff.PriorityCritical], 4*refused[backoff.PriorityNormal])
+		require.Less(t, refused[backoff.PriorityNormal], refused[backoff.PriorityBackground])
 	})
 }

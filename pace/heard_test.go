@@ -31,7 +31,8 @@ type mysqlError uint16
 func (e mysqlError) Error() string { return "mysql" }
 
 func mysqlNumber(err error) uint16 {
-	e, _ := errors.AsType[mysqlError](err)
+	var e mysqlError
+	errors.As(err, &e)
 	return uint16(e)
 }
 
@@ -60,8 +61,8 @@ func TestAPacerHearsWhateverSaysTooMuch(t *testing.T) {
 		{nil, &backoffhttp.StatusError{Code: 429}, true},
 		{backoffhttp.Classify, &backoffhttp.StatusError{Code: 429}, true},
 		{backoffhttp.Classify, &backoffhttp.StatusError{Code: 503}, false},
-		{nil, backoff.RetryAfter(backoff.WithClass(errors.New("soon"), backoff.ClassThrottled), time.Millisecond), true},
-		{nil, backoff.RetryAfter(backoff.WithClass(errors.New("in an hour"), backoff.ClassThrottled), time.Hour), false},
+		{nil, backoff.RetryAfter(backoff.OfClass(errors.New("soon"), backoff.ClassThrottled), time.Millisecond), true},
+		{nil, backoff.RetryAfter(backoff.OfClass(errors.New("in an hour"), backoff.ClassThrottled), time.Hour), false},
 	} {
 		pacer := new(pace.Pacer)
 		policy := &backoff.Policy{MaxAttempts: 1, Budget: pacer, Classify: c.classify}

@@ -18,14 +18,14 @@ import (
 // package backoffhttp does the same by its ShareRetryAfter.
 //
 // It reads what the server said from the error of an attempt, by
-// [backoff.RetryAfter], [backoff.Pushback], or a method RetryAfter()
+// [backoff.RetryAfter], [backoff.RetryExactlyAfter], or a method RetryAfter()
 // time.Duration. If a server says so in a response that is no failure, call
 // Hold. Until the time that the server named, no attempt begins: first
 // attempts wait, too, and so does a retry whose own wait ends before. Of
 // several such times the latest counts. Afterwards the calls begin at random,
 // within a tenth of the time that the server asked for, or 100 ms if that is
-// more. A call already waiting for its own Retry-After is not delayed again, so a
-// Pushback stays exact.
+// more. A call already waiting for its own Retry-After is not delayed again, so
+// that of a [backoff.RetryExactlyAfter] stays exact.
 //
 // A failure that does not say when to retry delays no other call. HoldOff
 // refuses nothing, except as MaxWait says: join it with another Budget by
@@ -39,6 +39,8 @@ import (
 // allocates nothing. A Done that never comes is a response that is not
 // counted; a second Done changes nothing.
 type HoldOff struct {
+	backoff.BudgetDefaults
+
 	// MaxWait is the longest wait that a server may ask for. If it asks for more,
 	// HoldOff ignores it. A call that was put off once, and would then be put off
 	// for longer than MaxWait in all, is refused. 0 means 5 minutes, a negative
@@ -74,8 +76,7 @@ func (h *HoldOff) Hold(d time.Duration) {
 	}
 }
 
-// GrantsFirst is the optional method of a [backoff.Budget]. It is true while
-// nothing is held.
+// GrantsFirst implements [backoff.Budget]. It is true while nothing is held.
 func (h *HoldOff) GrantsFirst() bool { return h != nil && h.held.Load() == nil }
 
 // Reserve implements [backoff.Budget]. It grants every attempt.
@@ -96,8 +97,8 @@ func (h *HoldOff) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, boo
 	return t, held.wait(left, t), true
 }
 
-// Pace is the optional method of a [backoff.Budget], for calls that were told to
-// wait longer while they waited.
+// Pace implements [backoff.Budget], for calls that were told to wait longer while
+// they waited.
 func (h *HoldOff) Pace(t backoff.Ticket) (backoff.Ticket, time.Duration, bool) {
 	held := h.held.Load()
 	if held == nil {
@@ -108,9 +109,9 @@ func (h *HoldOff) Pace(t backoff.Ticket) (backoff.Ticket, time.Duration, bool) {
 	switch {
 	case left <= 0:
 		return t, 0, true
-	case t.Word() == 0:
+	case t.Word == 0:
 		t = h.ticket(now)
-	case held.until.UnixNano() > int64(t.Word()):
+	case held.until.UnixNano() > int64(t.Word):
 		return t, 0, false
 	}
 	return t, held.wait(left, t), true
@@ -127,12 +128,12 @@ func (h *HoldOff) ticket(now time.Time) backoff.Ticket {
 	if most := limits.Or(h.MaxWait, defaultMaxWait); most > 0 {
 		latest = min(latest, uint64(limits.Add(time.Duration(now.UnixNano()), most)))
 	}
-	return backoff.NewTicket((latest+drawn)&^drawn | rand.Uint64N(drawn+1))
+	return backoff.Ticket{Word: (latest+drawn)&^drawn | rand.Uint64N(drawn+1)}
 }
 
 // wait returns how long a call waits if the hold ends in left.
 func (h *hold) wait(left time.Duration, t backoff.Ticket) time.Duration {
-	u := float64(t.Word()&drawn) / (drawn + 1)
+	u := float64(t.Word&drawn) / (drawn + 1)
 	return limits.Add(left, time.Duration(u*float64(max(h.asked/10, leastSpread))))
 }
 

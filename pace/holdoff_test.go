@@ -133,11 +133,11 @@ func TestACallThatWasToldIsNotPutOffTwice(t *testing.T) {
 		policy := backoff.Policy{Budget: new(pace.HoldOff)}
 		require.NoError(t, policy.Do(t.Context(), func(context.Context) error {
 			if calls++; calls == 1 {
-				return backoff.Pushback(errFlood, 20*time.Second)
+				return backoff.RetryExactlyAfter(errFlood, 20*time.Second)
 			}
 			return nil
 		}))
-		require.Equal(t, 20*time.Second, time.Since(began), "a Pushback is exact")
+		require.Equal(t, 20*time.Second, time.Since(began), "the wait is exact")
 	})
 }
 
@@ -247,14 +247,14 @@ func TestConnectionsHearWhatTheServerToldOneOfThem(t *testing.T) {
 	for _, ready := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			h := new(pace.HoldOff)
-			policy := backoff.Policy{Budget: h, MaxAttempts: 1}
-			require.Error(t, policy.Supervise(t.Context(), func(ctx context.Context) error {
+			loop := backoff.Supervisor{Policy: backoff.Policy{Budget: h}, MaxRuns: 1}
+			require.ErrorIs(t, loop.Run(t.Context(), func(ctx context.Context) error {
 				if ready {
 					backoff.ReportReady(ctx)
 				}
 				time.Sleep(time.Second)
 				return backoff.RetryAfter(errFlood, time.Minute)
-			}))
+			}), errFlood)
 			at, err := begins(t.Context(), h)
 			require.NoError(t, err)
 			require.GreaterOrEqual(t, at, time.Minute, "ready: %v", ready)
@@ -315,7 +315,7 @@ func TestNoCallBeginsWhileTheServerWantsToBeLeftAlone(t *testing.T) {
 								time.Sleep(time.Nanosecond)
 								closed.Store(until)
 							}()
-							return backoff.Pushback(errFlood, time.Second)
+							return backoff.RetryExactlyAfter(errFlood, time.Second)
 						}
 						return nil
 					})

@@ -128,33 +128,33 @@ const (
 	withoutTurn = paced
 )
 
-// GrantsFirst is the optional method of a [backoff.Budget]. It is true while
-// no call waits for a turn.
+// GrantsFirst implements [backoff.Budget]. It is true while no call waits for a
+// turn.
 func (p *Pacer) GrantsFirst() bool {
 	return p != nil && !p.slow.Load() && p.RetryBudget.GrantsFirst()
 }
 
 // Reserve implements [backoff.Budget].
 func (p *Pacer) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
-	first := a.Kind == backoff.AttemptFirst
+	first := a.First()
 	switch {
 	case !first && a.Class != backoff.ClassThrottled:
 		return p.RetryBudget.Reserve(a)
 	case p.slow.Load():
 	case a.Paced && a.Wait > 0: // calls may be paced when it has waited
-		return backoff.NewTicket(paced | later), 0, true
+		return backoff.Ticket{Word: paced | later}, 0, true
 	default:
-		return backoff.NewTicket(withoutTurn), 0, true
+		return backoff.Ticket{Word: withoutTurn}, 0, true
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.advance(a.Time()) {
-		return backoff.NewTicket(withoutTurn), 0, true
+		return backoff.Ticket{Word: withoutTurn}, 0, true
 	}
 	if first {
 		p.calls.add()
 		if !p.reviewStart() {
-			return backoff.NewTicket(withoutTurn), 0, true
+			return backoff.Ticket{Word: withoutTurn}, 0, true
 		}
 	} else if p.firstRetryFree && p.waitAtRate(p.line.waiting()) > paceFar {
 		p.firstRetryFree = false
@@ -189,7 +189,7 @@ func (p *Pacer) ticket(numberAndBits uint64) backoff.Ticket {
 	if p.now-p.speed.fell < paceSettle {
 		epoch--
 	}
-	return backoff.NewTicket(paced | epoch%(1<<epochBits)<<numberBits | numberAndBits)
+	return backoff.Ticket{Word: paced | epoch%(1<<epochBits)<<numberBits | numberAndBits}
 }
 
 // fresh reports whether an attempt was sent in the present epoch.
@@ -219,26 +219,26 @@ func (p *Pacer) leastWait(before int) time.Duration {
 	return max(time.Millisecond, min(quiet, p.speed.leastTime(steady)))
 }
 
-// Pace is the optional method of a [backoff.Budget].
+// Pace implements [backoff.Budget].
 func (p *Pacer) Pace(t backoff.Ticket) (backoff.Ticket, time.Duration, bool) {
 	switch {
-	case t.Word()>>62 != 1:
+	case t.Word>>62 != 1:
 		return t, 0, true
 	case !p.slow.Load():
-		return backoff.NewTicket(withoutTurn), 0, true
+		return backoff.Ticket{Word: withoutTurn}, 0, true
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.advance(clock.Now()) {
-		return backoff.NewTicket(withoutTurn), 0, true
+		return backoff.Ticket{Word: withoutTurn}, 0, true
 	}
-	number := t.Word() & numberMask
+	number := t.Word & numberMask
 	before := p.line.position(number)
 	// Another budget made the attempt wait although its turn had come, and others
 	// have gone since.
-	missed := t.Word()&ready != 0 && number != 0 && p.line.turnsAfter(number) >= saved(p.speed.perSecond)
+	missed := t.Word&ready != 0 && number != 0 && p.line.turnsAfter(number) >= saved(p.speed.perSecond)
 	switch {
-	case missed, t.Word()&later != 0:
+	case missed, t.Word&later != 0:
 		return p.joinLine(p.leastWait(p.line.waiting()))
 	case before < 0:
 		return p.ticket(number | ready), 0, true
@@ -252,14 +252,14 @@ func (p *Pacer) Done(t backoff.Ticket, r backoff.Result) {
 	throttled := r.Outcome == backoff.OutcomeThrottled && r.Class != backoff.ClassOverloaded && r.RetryAfter <= p.maxWait()
 
 	// The RetryBudget gets its own tickets back, and counts every success.
-	if t.Word()>>62 == 1 {
+	if t.Word>>62 == 1 {
 		p.RetryBudget.Done(backoff.Ticket{}, r)
 	} else {
 		p.RetryBudget.Done(t, r)
 	}
 
 	// First attempts that waited in the line were counted when they joined it.
-	if t.Word()&^withoutTurn == 0 && !throttled {
+	if t.Word&^withoutTurn == 0 && !throttled {
 		p.calls.add()
 	}
 
@@ -270,11 +270,11 @@ func (p *Pacer) Done(t backoff.Ticket, r backoff.Result) {
 	defer p.mu.Unlock()
 	paced := p.advance(clock.Now())
 	if throttled {
-		p.onThrottled(t.Word(), r, paced)
+		p.onThrottled(t.Word, r, paced)
 	} else if paced {
-		p.onOther(t.Word(), r)
+		p.onOther(t.Word, r)
 	}
-	p.putBack(t.Word(), r.Outcome)
+	p.putBack(t.Word, r.Outcome)
 }
 
 // onThrottled begins a pace, or lets the rate follow a throttled response.

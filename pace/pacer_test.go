@@ -22,11 +22,11 @@ import (
 )
 
 var (
-	errTooMuch = backoff.WithClass(errors.New("too much"), backoff.ClassThrottled)
+	errTooMuch = backoff.OfClass(errors.New("too much"), backoff.ClassThrottled)
 
-	firstAttempt    = backoff.Attempt{Number: 1, Kind: backoff.AttemptFirst, Paced: true}
-	aRetry          = backoff.Attempt{Number: 2, Kind: backoff.AttemptRetry, Paced: true}
-	aThrottledRetry = backoff.Attempt{Number: 2, Kind: backoff.AttemptRetry, Class: backoff.ClassThrottled, Paced: true}
+	firstAttempt    = backoff.Attempt{Number: 1, Paced: true}
+	aRetry          = backoff.Attempt{Number: 2, Paced: true}
+	aThrottledRetry = backoff.Attempt{Number: 2, Class: backoff.ClassThrottled, Paced: true}
 	tooMuch         = backoff.Result{Outcome: backoff.OutcomeThrottled}
 )
 
@@ -987,9 +987,9 @@ func TestAForeignTicketHarmsNoPacer(t *testing.T) {
 			for o := range backoff.OutcomeNotSent + 1 {
 				p := slowed(8)
 				queue(t, p, 5)
-				p.Pace(backoff.NewTicket(word))
-				p.Done(backoff.NewTicket(word), backoff.Result{Outcome: o})
-				p.Pace(backoff.NewTicket(word))
+				p.Pace(backoff.Ticket{Word: word})
+				p.Done(backoff.Ticket{Word: word}, backoff.Result{Outcome: o})
+				p.Pace(backoff.Ticket{Word: word})
 				perSecond, waiting := p.Limit()
 				require.Greater(t, perSecond, 1., "%x", word)
 				require.LessOrEqual(t, waiting, 7, "%x", word)
@@ -1057,7 +1057,7 @@ func ExamplePacer() {
 			for range 4 {
 				err := policy.Do(context.Background(), func(context.Context) error {
 					if !service.Allow() {
-						return backoff.WithClass(errors.New("too much"), backoff.ClassThrottled)
+						return backoff.OfClass(errors.New("too much"), backoff.ClassThrottled)
 					}
 					return nil
 				})

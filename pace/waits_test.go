@@ -25,12 +25,12 @@ func TestReconnectLoopsGoAtThePace(t *testing.T) {
 		require.InDelta(t, 0.75, perSecond, 0.01)
 
 		ctx, cancel := context.WithCancel(t.Context())
-		p := backoff.Policy{Budget: b}
+		loop := backoff.Supervisor{Policy: backoff.Policy{Budget: b}}
 		var runs atomic.Int64
 		var loops sync.WaitGroup
 		for range 200 {
 			loops.Go(func() {
-				_ = p.Supervise(ctx, func(ctx context.Context) error {
+				_ = loop.Run(ctx, func(ctx context.Context) error {
 					runs.Add(1)
 					<-ctx.Done()
 					return ctx.Err()
@@ -55,11 +55,11 @@ func TestAReconnectLoopThatIsHeldOffForLongerWaitsForLonger(t *testing.T) {
 		h.Hold(10 * time.Second)
 		time.AfterFunc(5*time.Second, func() { h.Hold(28 * time.Second) })
 		began := time.Now()
-		p := backoff.Policy{Budget: h, MaxAttempts: 1}
-		_ = p.Supervise(t.Context(), func(context.Context) error {
+		loop := backoff.Supervisor{Policy: backoff.Policy{Budget: h}, MaxRuns: 1}
+		require.ErrorIs(t, loop.Run(t.Context(), func(context.Context) error {
 			require.GreaterOrEqual(t, time.Since(began), 33*time.Second)
 			return errors.New("closed")
-		})
+		}), backoff.ErrExhausted)
 	})
 }
 
@@ -72,15 +72,15 @@ func TestAReconnectLoopAsksAgainIfItIsHeldOffForTooLong(t *testing.T) {
 			time.AfterFunc(after, func() { h.Hold(20 * time.Second) })
 		}
 		began, refusals := time.Now(), 0
-		p := backoff.Policy{Budget: h, MaxAttempts: 1, Observer: func(_ context.Context, e backoff.Event) {
+		p := backoff.Policy{Budget: h, Observer: func(_ context.Context, e backoff.Event) {
 			if e.Kind == backoff.EventRefused {
 				refusals++
 			}
 		}}
-		_ = p.Supervise(t.Context(), func(context.Context) error {
+		require.ErrorIs(t, backoff.Supervisor{Policy: p, MaxRuns: 1}.Run(t.Context(), func(context.Context) error {
 			require.GreaterOrEqual(t, time.Since(began), 55*time.Second)
 			return errors.New("closed")
-		})
+		}), backoff.ErrExhausted)
 		require.Positive(t, refusals)
 	})
 }

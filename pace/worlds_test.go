@@ -129,7 +129,7 @@ func TestRefusalsThatDoNotComeFromTheRateSlowNobody(t *testing.T) {
 				t.Run(fmt.Sprintf("%v at %d per second, by chance %v", share, perSecond, byChance), func(t *testing.T) {
 					seeds := uint64(1)
 					if byChance {
-						seeds = nightly.Size(uint64(4), 10)
+						seeds = nightly.Size(uint64(2), 10)
 					}
 					var served, failed int
 					for seed := range seeds {

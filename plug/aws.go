@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"reflect"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/gobackoff/backoff"
@@ -19,28 +18,13 @@ import (
 // Retryer of Alibaba's OSS client. See [AWS].
 type AWSRetryer struct {
 	rule
-
-	grantedCount atomic.Int64 // number of retries in granted
-
-	mu      sync.Mutex
-	granted map[<-chan struct{}][]*awsRetry // retries not begun, by the context's Done
-	delayed map[error]*awsRetry             // those that await RetryDelay; nil if two have the same error
-}
-
-// awsRetry is a retry that was granted.
-type awsRetry struct {
-	ctx      context.Context // the context of the attempt that failed
-	err      error           // what the attempt failed with
-	ticket   backoff.Ticket
-	until    time.Time   // when the budget allows the retry
-	stop     func() bool // ends the watch over ctx
-	reported bool        // the budget was told how the retry ended
+	retries awsRetries
 }
 
 // AWS returns p as a retryer for the AWS SDK for Go v2. One retryer may serve
 // any number of clients, which then share its budget:
 //
-//	retryer := plug.AWS(&policy)
+//	retryer := plug.AWS(policy)
 //	cfg, err := config.LoadDefaultConfig(ctx,
 //		config.WithRetryer(func() aws.Retryer { return retryer }))
 //
@@ -59,9 +43,10 @@ type awsRetry struct {
 // MaxElapsed and AttemptTimeout (use the context and the HTTP client), for
 // Observer, and for a jitter's memory of the previous wait.
 //
-// A nil or invalid policy refuses every call before its first attempt. A policy
-// without a limit of attempts refuses calls whose context has no deadline.
-// Attempt numbers below 1 count as 1: the SDK counts retries from 1, or from 0
+// An invalid policy refuses every call before its first attempt. A policy
+// without a limit of attempts refuses calls whose context has no deadline. If the
+// retryer refuses an attempt, the [*backoff.Error] has Attempts 0: the SDK says
+// only in RetryDelay how many were made. Attempt numbers below 1 count as 1: the SDK counts retries from 1, or from 0
 // with AWS_NEW_RETRIES_2026=true, and then the first step of the schedule is
 // taken twice.
 //
@@ -75,12 +60,11 @@ type awsRetry struct {
 //
 // A retryer is safe for concurrent use. It keeps a copy of p. It takes no lock
 // while calls succeed.
-func AWS(p *backoff.Policy) *AWSRetryer {
-	return &AWSRetryer{
-		rule:    newRule(p),
-		granted: make(map[<-chan struct{}][]*awsRetry),
-		delayed: make(map[error]*awsRetry),
+func AWS(p backoff.Policy) *AWSRetryer {
+	if p.Budget == nil {
+		p.Budget = backoff.JoinBudgets() // grants everything
 	}
+	return &AWSRetryer{rule: newRule(p)}
 }
 
 // IsErrorRetryable implements aws.Retryer. It is false for nil. It is true
@@ -113,16 +97,16 @@ func (r *AWSRetryer) mostAttempts() int {
 // delay would pass the deadline of the call, or if the server asks for more
 // than MaxRetryAfter.
 func (r *AWSRetryer) RetryDelay(attempt int, err error) (time.Duration, error) {
-	t := r.takeByError(err)
+	t := r.retries.takeByError(err)
 	if r.err != nil {
 		return 0, r.err
 	}
 	wait, final := r.decide(max(attempt, 1), awsHinted(err))
 	if final == nil && t != nil && passesDeadline(t.ctx, wait) {
-		final = &backoff.Error{Name: r.policy.Name, Attempts: max(attempt, 1), Reason: backoff.ReasonDeadline, Last: err}
+		final = r.pastDeadline(max(attempt, 1), err)
 	}
 	if final != nil && t != nil {
-		r.report(t, backoff.Result{Outcome: backoff.OutcomeNotSent})
+		r.finish(t, notSent)
 	}
 	return wait, final
 }
@@ -131,18 +115,16 @@ func (r *AWSRetryer) RetryDelay(attempt int, err error) (time.Duration, error) {
 // none.
 func (r *AWSRetryer) decide(retry int, err error) (time.Duration, error) {
 	if limit := r.attemptsAfter(r.class(err)); r.policy.ByClass != nil && limit > 0 && retry >= limit {
-		return 0, &backoff.Error{Name: r.policy.Name, Attempts: retry, Reason: backoff.ReasonAttempts, Last: err}
+		return 0, r.gaveUp(backoff.ReasonAttempts, retry, err)
 	}
-	if wait, again := r.waits.Decide(retry, err); again {
-		return wait, nil
+	d := r.waits.Decide(retry, err)
+	switch {
+	case d.Again:
+		return d.Wait, nil
+	case d.Reason == backoff.ReasonPermanent:
+		return 0, backoff.Permanent(err)
 	}
-	run := r.waits.Start(context.Background())
-	run.Retry(err)
-	final := run.Err()
-	if gaveUp, ok := final.(*backoff.Error); ok {
-		gaveUp.Attempts = retry
-	}
-	return 0, final
+	return 0, r.gaveUp(d.Reason, retry, err)
 }
 
 // passesDeadline reports whether a wait that begins now ends after the
@@ -155,10 +137,7 @@ func passesDeadline(ctx context.Context, wait time.Duration) bool {
 // GetInitialToken implements aws.Retryer. The SDK calls GetAttemptToken
 // instead.
 func (r *AWSRetryer) GetInitialToken() (release func(error) error) {
-	if r.policy.Budget == nil {
-		return releaseNothing
-	}
-	ticket, _, ok := r.policy.Budget.Reserve(backoff.Attempt{Number: 1, Kind: backoff.AttemptFirst})
+	ticket, _, ok := r.policy.Budget.Reserve(backoff.Attempt{Number: 1})
 	if !ok {
 		return releaseNothing
 	}
@@ -171,29 +150,28 @@ func (r *AWSRetryer) GetAttemptToken(ctx context.Context) (release func(error) e
 	if err := r.refusal(ctx, r.mostAttempts()); err != nil {
 		return nil, err
 	}
-	if t := r.takeByContext(ctx); t != nil {
-		ticket, err := r.waitForBudget(ctx, t.ticket, time.Until(t.until))
-		r.mu.Lock()
-		t.ticket = ticket
-		r.mu.Unlock()
-		if err != nil { // the SDK releases no token then
-			r.report(t, backoff.Result{Outcome: backoff.OutcomeNotSent})
-		}
-		return releaseNothing, err
+	if t := r.retries.takeByContext(ctx); t != nil {
+		return releaseNothing, r.begin(ctx, t)
 	}
-	b := r.policy.Budget
-	if b == nil {
-		return releaseNothing, nil
-	}
-	ticket, wait, ok := b.Reserve(backoff.Attempt{Number: 1, Kind: backoff.AttemptFirst, Paced: true})
+	ticket, wait, ok := r.policy.Budget.Reserve(backoff.Attempt{Number: 1, Paced: true})
 	if !ok {
-		return nil, r.overBudget()
+		return nil, r.refused(backoff.ReasonBudget, "")
 	}
-	if ticket, err = r.waitForBudget(ctx, ticket, wait); err != nil {
-		b.Done(ticket, backoff.Result{Outcome: backoff.OutcomeNotSent})
+	if ticket, err = r.waitForBudget(ctx, ticket, wait, ""); err != nil {
+		r.policy.Budget.Done(ticket, notSent)
 		return nil, err
 	}
 	return r.releaser(ctx, ticket), nil
+}
+
+// begin waits until the budget lets a retry go.
+func (r *AWSRetryer) begin(ctx context.Context, t *awsRetry) error {
+	ticket, err := r.waitForBudget(ctx, t.ticket, time.Until(t.until), wasRetry)
+	r.retries.setTicket(t, ticket)
+	if err != nil { // the SDK releases no token then
+		r.finish(t, notSent)
+	}
+	return err
 }
 
 // GetRetryToken implements aws.Retryer. It fails if the operation must not be
@@ -203,66 +181,66 @@ func (r *AWSRetryer) GetRetryToken(ctx context.Context, err error) (release func
 		return nil, refused
 	}
 	if !r.repeatable(ctx, err) {
-		return nil, r.newFinalError("not idempotent (Policy.Idempotency)", nil)
+		return nil, r.refused(backoff.ReasonNotIdempotent, wasRetry)
 	}
-	t := &awsRetry{ctx: ctx, err: err}
-	if b := r.policy.Budget; b != nil {
-		ticket, wait, ok := b.Reserve(backoff.Attempt{
-			Number: 2,
-			Kind:   backoff.AttemptRetry,
-			Class:  r.class(err),
-			Wait:   time.Hour, // not known before RetryDelay; the budget says in Pace what is left of its own
-			Paced:  true,
-		})
-		if !ok {
-			return nil, r.overBudget()
-		}
-		t.ticket, t.until = ticket, time.Now().Add(wait)
+	ticket, wait, ok := r.policy.Budget.Reserve(backoff.Attempt{
+		Number: 2,
+		Class:  r.class(err),
+		Wait:   time.Hour, // not known before RetryDelay; the budget says in Pace what is left of its own
+		Paced:  true,
+	})
+	if !ok {
+		return nil, r.refused(backoff.ReasonBudget, wasRetry)
 	}
-	r.add(t)
+	t := &awsRetry{ctx: ctx, err: err, ticket: ticket, until: time.Now().Add(wait)}
+	r.retries.add(t, func() { r.finish(t, notSent) })
 	return func(err error) error {
-		r.report(t, r.result(ctx, err))
+		r.finish(t, r.result(ctx, err))
 		return nil
 	}, nil
 }
 
-// releaseNothing is the release of a token that no budget gave.
+// releaseNothing is the release of a token that needs no Done.
 func releaseNothing(error) error { return nil }
 
 // releaser returns a function that tells the budget, once, how a first attempt
 // ended.
 func (r *AWSRetryer) releaser(ctx context.Context, t backoff.Ticket) func(error) error {
-	var reported atomic.Bool
+	var once sync.Once
 	return func(err error) error {
-		if reported.CompareAndSwap(false, true) {
-			r.policy.Budget.Done(t, r.result(ctx, err))
-		}
+		once.Do(func() { r.policy.Budget.Done(t, r.result(ctx, err)) })
 		return nil
 	}
 }
 
+// finish tells the budget, once, how a retry ended.
+func (r *AWSRetryer) finish(t *awsRetry, result backoff.Result) {
+	if ticket, ok := r.retries.finish(t); ok {
+		r.policy.Budget.Done(ticket, result)
+	}
+}
+
+// notSent is the result of an attempt that was granted and not made.
+var notSent = backoff.Result{Outcome: backoff.OutcomeNotSent}
+
 // waitForBudget waits as long as the budget wants, and then asks it to confirm
-// the attempt. It returns the ticket that the budget wants back.
-func (r *AWSRetryer) waitForBudget(ctx context.Context, t backoff.Ticket, wait time.Duration) (backoff.Ticket, error) {
-	pacer, paced := r.policy.Budget.(interface {
-		Pace(backoff.Ticket) (backoff.Ticket, time.Duration, bool)
-	})
-	for again := true; again; again = paced && wait > 0 {
+// the attempt. It returns the ticket that the budget wants back. note is for the
+// error of a refusal.
+func (r *AWSRetryer) waitForBudget(ctx context.Context, t backoff.Ticket, wait time.Duration, note string) (backoff.Ticket, error) {
+	for again := true; again; again = wait > 0 {
 		if passesDeadline(ctx, wait) {
-			return t, r.newFinalError("the next wait would pass the deadline", context.DeadlineExceeded)
+			return t, r.pastDeadline(0, nil)
 		}
 		if !clock.Sleep(ctx, wait) {
 			return t, ctx.Err()
 		}
-		if paced {
-			granted := false
-			if t, wait, granted = pacer.Pace(t); !granted {
-				return t, r.overBudget()
-			}
+		granted := false
+		if t, wait, granted = r.policy.Budget.Pace(t); !granted {
+			return t, r.refused(backoff.ReasonBudget, note)
 		}
 	}
-	if b, ok := r.policy.Budget.(interface{ Confirm(backoff.Ticket) bool }); ok && !b.Confirm(t) {
-		return t, r.overBudget()
+	if !r.policy.Budget.Confirm(t) {
+		return t, r.refused(backoff.ReasonBudget, note)
 	}
 	return t, nil
 }
@@ -276,128 +254,16 @@ func (r *AWSRetryer) result(ctx context.Context, err error) backoff.Result {
 	return result
 }
 
-// overBudget returns the error of a call that the budget refused.
-func (r *AWSRetryer) overBudget() error {
-	return r.newFinalError("budget refused (Policy.Budget)", backoff.ErrBudget)
-}
+// wasRetry is what the error of a retry that does not start says besides its
+// reason.
+const wasRetry = "it was a retry"
 
-// newFinalError returns an error that is final to the policies around the call.
-func (r *AWSRetryer) newFinalError(text string, matched error) error {
-	if r.policy.Name != "" {
-		text = r.policy.Name + ": " + text
-	}
-	return backoff.Permanent(&finalError{"backoff: " + text, matched})
-}
-
-// finalError is an error of the retryer itself.
-type finalError struct {
-	text    string
-	matched error
-}
-
-// Error implements error.
-func (e *finalError) Error() string { return e.text }
-
-// Unwrap returns the error that errors.Is matches.
-func (e *finalError) Unwrap() error { return e.matched }
-
-// add keeps a retry that was granted until it begins, or until its context
-// ends.
-func (r *AWSRetryer) add(t *awsRetry) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	done := t.ctx.Done()
-	r.granted[done] = append(r.granted[done], t)
-	r.grantedCount.Add(1)
-	if isMapKey(t.err) {
-		if _, shared := r.delayed[t.err]; shared {
-			r.delayed[t.err] = nil
-		} else {
-			r.delayed[t.err] = t
-		}
-	}
-	if done != nil {
-		t.stop = context.AfterFunc(t.ctx, func() { r.expire(t) })
-	}
-}
-
-// takeByError returns the retry whose delay is asked for; nil if it is not
-// known.
-func (r *AWSRetryer) takeByError(err error) *awsRetry {
-	if !isMapKey(err) {
-		return nil
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	t := r.delayed[err]
-	delete(r.delayed, err)
-	return t
-}
-
-// takeByContext returns the retry that begins with an attempt under ctx; nil if
-// the attempt is a first one.
-func (r *AWSRetryer) takeByContext(ctx context.Context) *awsRetry {
-	if r.grantedCount.Load() == 0 {
-		return nil
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if retries := r.granted[ctx.Done()]; len(retries) > 0 {
-		r.remove(retries[0])
-		return retries[0]
-	}
-	return nil
-}
-
-// expire ends a retry whose context ended before the retry began.
-func (r *AWSRetryer) expire(t *awsRetry) {
-	r.mu.Lock()
-	begun := !r.remove(t)
-	r.mu.Unlock()
-	if !begun {
-		r.report(t, backoff.Result{Outcome: backoff.OutcomeNotSent})
-	}
-}
-
-// report tells the budget, once, how a retry ended.
-func (r *AWSRetryer) report(t *awsRetry, result backoff.Result) {
-	r.mu.Lock()
-	reported, ticket := t.reported, t.ticket
-	t.reported = true
-	r.remove(t)
-	stop := t.stop
-	r.mu.Unlock()
-	if stop != nil {
-		stop()
-	}
-	if !reported && r.policy.Budget != nil {
-		r.policy.Budget.Done(ticket, result)
-	}
-}
-
-// remove forgets a retry. It reports whether the retry had not begun.
-func (r *AWSRetryer) remove(t *awsRetry) bool {
-	if isMapKey(t.err) && r.delayed[t.err] == t {
-		delete(r.delayed, t.err)
-	}
-	done := t.ctx.Done()
-	for i, other := range r.granted[done] {
-		if other != t {
-			continue
-		}
-		r.granted[done] = append(r.granted[done][:i:i], r.granted[done][i+1:]...)
-		if len(r.granted[done]) == 0 {
-			delete(r.granted, done)
-		}
-		r.grantedCount.Add(-1)
-		return true
-	}
-	return false
-}
-
-// isMapKey reports whether err may be the key of a map.
-func isMapKey(err error) bool {
-	return err != nil && reflect.ValueOf(err).Comparable()
+// refused returns the error of an attempt that does not start. The SDK tells how
+// many were made only to RetryDelay.
+func (r *AWSRetryer) refused(why backoff.Reason, note string) error {
+	gave := r.gaveUp(why, 0, nil)
+	gave.Note = note
+	return gave
 }
 
 // awsHinted marks an error of the SDK with the Retry-After of its response.

@@ -20,6 +20,8 @@ import (
 
 // books is a budget that records what it is told.
 type books struct {
+	backoff.BudgetDefaults
+
 	mu      sync.Mutex
 	firsts  int
 	retries int
@@ -37,7 +39,7 @@ func (b *books) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool)
 	if b.refuse {
 		return backoff.Ticket{}, 0, false
 	}
-	if a.Kind == backoff.AttemptFirst {
+	if a.First() {
 		b.firsts++
 	} else {
 		b.retries++
@@ -47,13 +49,13 @@ func (b *books) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool)
 		b.open = make(map[uint64]bool)
 	}
 	b.open[b.issued] = true
-	return backoff.NewTicket(b.issued), b.wait, true
+	return backoff.Ticket{Word: b.issued}, b.wait, true
 }
 
 func (b *books) Done(t backoff.Ticket, r backoff.Result) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	delete(b.open, t.Word())
+	delete(b.open, t.Word)
 	b.done = append(b.done, r.Outcome)
 }
 
@@ -112,7 +114,7 @@ func TestAWSWaitsAreThePolicysInBothModes(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			began := time.Now()
 			attempts := 0
-			err := sdk(t.Context(), plug.AWS(&steps), era2026, func(int) error { attempts++; return status(503) })
+			err := sdk(t.Context(), plug.AWS(steps), era2026, func(int) error { attempts++; return status(503) })
 			require.ErrorIs(t, err, status(503))
 			require.Equal(t, 4, attempts)
 			want := 700 * time.Millisecond
@@ -146,7 +148,7 @@ func TestAWSObeysTheLimitAndTheScheduleOfTheClass(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			began := time.Now()
 			attempts := 0
-			err := sdk(t.Context(), plug.AWS(&policy), false, func(n int) error {
+			err := sdk(t.Context(), plug.AWS(policy), false, func(n int) error {
 				attempts++
 				return row.answers[min(n, len(row.answers))-1]
 			})
@@ -156,14 +158,14 @@ func TestAWSObeysTheLimitAndTheScheduleOfTheClass(t *testing.T) {
 			require.Equal(t, strings.HasPrefix(name, "transient"), errors.Is(err, backoff.ErrExhausted), name)
 		})
 	}
-	require.Equal(t, 6, plug.AWS(&policy).MaxAttempts())
+	require.Equal(t, 6, plug.AWS(policy).MaxAttempts())
 	policy.ByClass[backoff.ClassThrottled] = backoff.ClassLimits{MaxAttempts: -1}
-	unlimited := plug.AWS(&policy)
+	unlimited := plug.AWS(policy)
 	require.Zero(t, unlimited.MaxAttempts())
 	_, err := unlimited.GetAttemptToken(t.Context())
 	require.ErrorContains(t, err, "no limit of attempts", "for one class is enough")
 	policy.ByClass[backoff.ClassPermanent] = backoff.ClassLimits{}
-	require.Equal(t, 1, plug.AWS(&policy).MaxAttempts(), "an invalid policy")
+	require.Equal(t, 1, plug.AWS(policy).MaxAttempts(), "an invalid policy")
 }
 
 func TestAWSBudgetHearsOfEveryAttemptOnceInBothModes(t *testing.T) {
@@ -175,7 +177,7 @@ func TestAWSBudgetHearsOfEveryAttemptOnceInBothModes(t *testing.T) {
 				p.Budget = b
 				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 				defer cancel()
-				err := sdk(ctx, plug.AWS(&p), era2026, func(n int) error {
+				err := sdk(ctx, plug.AWS(p), era2026, func(n int) error {
 					if n < 3 {
 						return status(503)
 					}
@@ -198,7 +200,7 @@ func TestAWSCallCancelledInAPauseGivesItsRetryBack(t *testing.T) {
 		p.Budget = b
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(50*time.Millisecond, cancel)
-		err := sdk(ctx, plug.AWS(&p), false, func(int) error { return status(503) })
+		err := sdk(ctx, plug.AWS(p), false, func(int) error { return status(503) })
 		require.ErrorIs(t, err, context.Canceled)
 		synctest.Wait()
 		require.Equal(t, []backoff.Outcome{backoff.OutcomeTransient, backoff.OutcomeNotSent}, b.done)
@@ -211,7 +213,7 @@ func TestAWSCallsThatShareAContextAreCountedRightInSum(t *testing.T) {
 		b := new(books)
 		p := steps
 		p.Budget = b
-		r := plug.AWS(&p)
+		r := plug.AWS(p)
 		var calls sync.WaitGroup
 		for i := range 20 {
 			calls.Go(func() {
@@ -234,14 +236,15 @@ func TestAWSBudgetThatRefusesEndsTheCallForGood(t *testing.T) {
 	b := new(books)
 	p := steps
 	p.Name, p.Budget = "put", b
-	err := sdk(t.Context(), plug.AWS(&p), false, func(int) error { b.refuse = true; return status(503) })
+	err := sdk(t.Context(), plug.AWS(p), false, func(int) error { b.refuse = true; return status(503) })
 	require.ErrorIs(t, err, backoff.ErrBudget)
 	require.ErrorIs(t, err, status(503))
-	require.ErrorContains(t, err, "backoff: put: budget refused (Policy.Budget)")
+	require.ErrorContains(t, err, "backoff: put: not started: budget refused (Policy.Budget); it was a retry")
 	require.Equal(t, backoff.ClassPermanent, backoff.DefaultClassifier(err), "final to the policies around it")
 
-	err = sdk(t.Context(), plug.AWS(&p), false, func(int) error { t.Fatal("attempt without leave"); return nil })
+	err = sdk(t.Context(), plug.AWS(p), false, func(int) error { t.Fatal("attempt without leave"); return nil })
 	require.ErrorIs(t, err, backoff.ErrBudget)
+	require.ErrorContains(t, err, "backoff: put: not started: budget refused (Policy.Budget)")
 }
 
 func TestAWSBudgetMakesAttemptsWait(t *testing.T) {
@@ -250,21 +253,21 @@ func TestAWSBudgetMakesAttemptsWait(t *testing.T) {
 		p := steps
 		p.MaxAttempts, p.Budget = 2, b
 		began := time.Now()
-		err := sdk(t.Context(), plug.AWS(&p), false, func(int) error { return status(503) })
+		err := sdk(t.Context(), plug.AWS(p), false, func(int) error { return status(503) })
 		require.ErrorIs(t, err, status(503))
 		require.Equal(t, 2*time.Second, time.Since(began), "the longer of the two waits")
 
 		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 		defer cancel()
 		began = time.Now()
-		err = sdk(ctx, plug.AWS(&p), false, func(int) error { return nil })
+		err = sdk(ctx, plug.AWS(p), false, func(int) error { return nil })
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.Zero(t, time.Since(began), "a wait in vain is not begun")
 		require.Empty(t, b.open)
 
 		ctx, cancel = context.WithCancel(t.Context())
 		time.AfterFunc(time.Millisecond, cancel)
-		err = sdk(ctx, plug.AWS(&p), false, func(int) error { return nil })
+		err = sdk(ctx, plug.AWS(p), false, func(int) error { return nil })
 		require.ErrorIs(t, err, context.Canceled)
 		require.Empty(t, b.open)
 	})
@@ -274,7 +277,7 @@ func TestAWSBudgetIsAskedAgainAtDeparture(t *testing.T) {
 	b := &books{leave: true}
 	p := steps
 	p.Budget = b
-	err := sdk(t.Context(), plug.AWS(&p), false, func(int) error { return nil })
+	err := sdk(t.Context(), plug.AWS(p), false, func(int) error { return nil })
 	require.ErrorIs(t, err, backoff.ErrBudget)
 	require.Equal(t, []backoff.Outcome{backoff.OutcomeNotSent}, b.done)
 }
@@ -287,7 +290,7 @@ func TestAWSWaitInVainIsNotBegun(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 250*time.Millisecond)
 		defer cancel()
 		began := time.Now()
-		err := sdk(ctx, plug.AWS(&p), false, func(int) error { return status(503) })
+		err := sdk(ctx, plug.AWS(p), false, func(int) error { return status(503) })
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.ErrorIs(t, err, status(503))
 		require.Equal(t, 100*time.Millisecond, time.Since(began))
@@ -296,7 +299,7 @@ func TestAWSWaitInVainIsNotBegun(t *testing.T) {
 }
 
 func TestAWSRetriesWhatIsKnownToBeTransient(t *testing.T) {
-	r := plug.AWS(&steps)
+	r := plug.AWS(steps)
 	require.True(t, r.IsErrorRetryable(status(503)))
 	require.True(t, r.IsErrorRetryable(status(429)))
 	require.False(t, r.IsErrorRetryable(status(403)))
@@ -307,9 +310,9 @@ func TestAWSRetriesWhatIsKnownToBeTransient(t *testing.T) {
 
 	p := steps
 	p.Classify = func(error) backoff.Class { return backoff.ClassThrottled }
-	require.True(t, plug.AWS(&p).IsErrorRetryable(errors.New("who knows")))
-	require.False(t, plug.AWS(&p).IsErrorRetryable(backoff.Permanent(errors.New("marked"))), "a mark stands above")
-	require.False(t, plug.AWS(&p).IsErrorRetryable(nil), "also where the classifier says yes to nil")
+	require.True(t, plug.AWS(p).IsErrorRetryable(errors.New("who knows")))
+	require.False(t, plug.AWS(p).IsErrorRetryable(backoff.Permanent(errors.New("marked"))), "a mark stands above")
+	require.False(t, plug.AWS(p).IsErrorRetryable(nil), "also where the classifier says yes to nil")
 }
 
 // answered is shaped like the SDK's ResponseError.
@@ -322,7 +325,7 @@ func (e *answered) RetryableError() bool   { return true }
 func (e *answered) HTTPResponse() *wrapped { return e.resp }
 
 func TestAWSObeysRetryAfter(t *testing.T) {
-	r := plug.AWS(&steps)
+	r := plug.AWS(steps)
 	for header, want := range map[string]time.Duration{"Retry-After": 7 * time.Second, "X-Amz-Retry-After": 7 * time.Millisecond} {
 		resp := &wrapped{&http.Response{StatusCode: 503, Header: http.Header{header: {"7"}}}}
 		err := fmt.Errorf("operation: %w", &answered{resp})
@@ -336,8 +339,8 @@ func TestAWSObeysRetryAfter(t *testing.T) {
 	_, err := r.RetryDelay(1, overlong)
 	require.EqualError(t, err, "backoff: gave up after 1 attempt: the server asks for a longer wait (Policy.MaxRetryAfter): answered")
 	require.ErrorIs(t, err, backoff.ErrExhausted)
-	gaveUp, ok := errors.AsType[*backoff.Error](err)
-	require.True(t, ok)
+	var gaveUp *backoff.Error
+	require.ErrorAs(t, err, &gaveUp)
 	require.Equal(t, time.Hour, gaveUp.RetryAfter())
 	require.False(t, steps.Retryable(err))
 
@@ -359,22 +362,19 @@ func (oddResult) Error() string     { return "odd" }
 
 func TestAWSRefusesWhatCannotBeObeyed(t *testing.T) {
 	never := func(int) error { t.Fatal("an attempt was made"); return nil }
-	err := sdk(t.Context(), plug.AWS(nil), false, never)
-	require.ErrorContains(t, err, "the policy is nil")
-	invalid := backoff.Policy{Schedule: backoff.Constant(-1)}
-	err = sdk(t.Context(), plug.AWS(&invalid), false, never)
+	err := sdk(t.Context(), plug.AWS(invalid), false, never)
 	require.ErrorContains(t, err, "Policy.Schedule: Constant is -1ns")
 	unlimited := backoff.Policy{MaxAttempts: -1}
-	err = sdk(t.Context(), plug.AWS(&unlimited), false, never)
+	err = sdk(t.Context(), plug.AWS(unlimited), false, never)
 	require.ErrorContains(t, err, "set MaxAttempts, or give the call a deadline")
 
-	r := plug.AWS(nil)
+	r := plug.AWS(invalid)
 	require.Equal(t, 1, r.MaxAttempts())
 	require.False(t, r.IsErrorRetryable(status(503)))
 	_, err = r.RetryDelay(1, status(503))
-	require.ErrorContains(t, err, "the policy is nil")
+	require.ErrorContains(t, err, "Policy.Schedule")
 	_, err = r.GetRetryToken(t.Context(), status(503))
-	require.ErrorContains(t, err, "the policy is nil")
+	require.ErrorContains(t, err, "Policy.Schedule")
 	require.NoError(t, r.GetInitialToken()(nil))
 }
 
@@ -382,7 +382,7 @@ func TestAWSWithoutLimitEndsWithItsDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := steps
 		p.MaxAttempts = -1
-		r := plug.AWS(&p)
+		r := plug.AWS(p)
 		require.Zero(t, r.MaxAttempts(), "no limit, in the SDK's words")
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
@@ -397,32 +397,32 @@ func TestAWSIdempotency(t *testing.T) {
 	p.Idempotency = backoff.NonIdempotent
 	attempts := 0
 	op := func(int) error { attempts++; return status(503) }
-	err := sdk(t.Context(), plug.AWS(&p), false, op)
-	require.ErrorContains(t, err, "not idempotent (Policy.Idempotency)")
+	err := sdk(t.Context(), plug.AWS(p), false, op)
+	require.ErrorContains(t, err, "not started: not idempotent (Policy.Idempotency); it was a retry")
 	require.ErrorIs(t, err, status(503))
 	require.Equal(t, 1, attempts)
 
 	keyed := backoff.WithIdempotencyKey(t.Context(), "k")
 	attempts = 0
 	p.Schedule = backoff.Constant(0)
-	require.NotContains(t, sdk(keyed, plug.AWS(&p), false, op).Error(), "not idempotent")
+	require.NotContains(t, sdk(keyed, plug.AWS(p), false, op).Error(), "not idempotent")
 	require.Equal(t, 4, attempts)
 
 	p.MaxAttempts = 1
-	require.Equal(t, 1, plug.AWS(&p).MaxAttempts())
-	require.False(t, plug.AWS(&p).IsErrorRetryable(status(503)))
+	require.Equal(t, 1, plug.AWS(p).MaxAttempts())
+	require.False(t, plug.AWS(p).IsErrorRetryable(status(503)))
 }
 
 func TestAWSInitialTokenTellsTheBudgetOnce(t *testing.T) {
 	b := new(books)
 	p := steps
 	p.Budget = b
-	release := plug.AWS(&p).GetInitialToken()
+	release := plug.AWS(p).GetInitialToken()
 	release(status(400))
 	release(nil)
 	require.Equal(t, []backoff.Outcome{backoff.OutcomeDefinitive}, b.done)
 	b.refuse = true
-	require.NoError(t, plug.AWS(&p).GetInitialToken()(nil))
+	require.NoError(t, plug.AWS(p).GetInitialToken()(nil))
 }
 
 func TestAWSOutcomes(t *testing.T) {
@@ -431,8 +431,8 @@ func TestAWSOutcomes(t *testing.T) {
 	p.Budget = b
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	r := plug.AWS(&p)
-	for _, err := range []error{status(429), backoff.WithClass(status(503), backoff.ClassOverloaded), context.Canceled} {
+	r := plug.AWS(p)
+	for _, err := range []error{status(429), backoff.OfClass(status(503), backoff.ClassOverloaded), context.Canceled} {
 		release, _ := r.GetAttemptToken(ctx)
 		if err == context.Canceled {
 			cancel()
@@ -443,7 +443,7 @@ func TestAWSOutcomes(t *testing.T) {
 }
 
 func TestAWSSharedErrorValuesAndOddOnesDoNotMixCallsUp(t *testing.T) {
-	r := plug.AWS(&steps)
+	r := plug.AWS(steps)
 	soon, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
 	_, err := r.GetRetryToken(soon, errTransient)
@@ -452,7 +452,7 @@ func TestAWSSharedErrorValuesAndOddOnesDoNotMixCallsUp(t *testing.T) {
 	require.NoError(t, err)
 	_, err = r.RetryDelay(1, errTransient)
 	require.NoError(t, err, "whose deadline it is cannot be told")
-	_, err = r.GetRetryToken(t.Context(), backoff.WithClass(oddResult(nil), backoff.ClassRetryable))
+	_, err = r.GetRetryToken(t.Context(), backoff.OfClass(oddResult(nil), backoff.ClassRetryable))
 	require.NoError(t, err)
 	_, err = r.GetRetryToken(t.Context(), oddResult(nil))
 	require.NoError(t, err)
@@ -464,7 +464,7 @@ func TestAWSSharedErrorValuesAndOddOnesDoNotMixCallsUp(t *testing.T) {
 
 func TestAWSIsSafeForConcurrentUse(t *testing.T) {
 	p := backoff.Policy{Schedule: backoff.Constant(time.Microsecond), Budget: new(backoff.RetryBudget)}
-	r := plug.AWS(&p)
+	r := plug.AWS(p)
 	var calls sync.WaitGroup
 	for i := range 16 {
 		calls.Go(func() {

@@ -35,7 +35,7 @@ func TestAWSThrottlingSlowsCallsDown(t *testing.T) {
 		for _, attempts := range []int{1, 2} { // the first attempt, or a retry, is throttled
 			synctest.Test(t, func(t *testing.T) {
 				pacer := new(pace.Pacer)
-				r := plug.AWS(&backoff.Policy{MaxAttempts: attempts, Budget: pacer})
+				r := plug.AWS(backoff.Policy{MaxAttempts: attempts, Budget: pacer})
 				require.Error(t, sdk(t.Context(), r, false, func(attempt int) error {
 					if attempt < attempts {
 						return status(503)
@@ -52,7 +52,7 @@ func TestAWSThrottlingSlowsCallsDown(t *testing.T) {
 func TestAWSQuotaThatIsExhaustedForHoursSlowsNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pacer := new(pace.Pacer)
-		r := plug.AWS(&backoff.Policy{Budget: pacer})
+		r := plug.AWS(backoff.Policy{Budget: pacer})
 		resp := &http.Response{StatusCode: 429, Header: http.Header{"Retry-After": {"3600"}}}
 		require.Error(t, sdk(t.Context(), r, false, func(int) error { return tooMany{status(429), &wrapped{resp}} }))
 		require.False(t, isPaced(pacer))
@@ -71,24 +71,24 @@ func (e tooMany) HTTPResponse() *wrapped { return e.resp }
 
 // Calls wait for their turn as they do under the policy itself.
 func TestAWSCallsGoAtThePaceOfAPacer(t *testing.T) {
-	took := func(call func(context.Context, *backoff.Policy) error) (took time.Duration) {
+	took := func(call func(context.Context, backoff.Policy) error) (took time.Duration) {
 		synctest.Test(t, func(t *testing.T) {
 			pacer := new(pace.Pacer)
 			pacer.Done(backoff.Ticket{}, backoff.Result{Outcome: backoff.OutcomeThrottled})
 			began := time.Now()
 			var all sync.WaitGroup
 			for range 10 {
-				all.Go(func() { assert.NoError(t, call(t.Context(), &backoff.Policy{Budget: pacer})) })
+				all.Go(func() { assert.NoError(t, call(t.Context(), backoff.Policy{Budget: pacer})) })
 			}
 			all.Wait()
 			took = time.Since(began)
 		})
 		return took
 	}
-	direct := took(func(ctx context.Context, p *backoff.Policy) error {
+	direct := took(func(ctx context.Context, p backoff.Policy) error {
 		return p.Do(ctx, func(context.Context) error { return nil })
 	})
-	through := took(func(ctx context.Context, p *backoff.Policy) error {
+	through := took(func(ctx context.Context, p backoff.Policy) error {
 		return sdk(ctx, plug.AWS(p), false, func(int) error { return nil })
 	})
 	require.InDelta(t, direct.Seconds(), through.Seconds(), 0.1)
@@ -98,7 +98,7 @@ func TestAWSCallsGoAtThePaceOfAPacer(t *testing.T) {
 func TestAWSRetriesTakeNoTokenWhileTheyWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		budget := &limit.Rate{Limiter: rate.NewLimiter(1, 10)}
-		r := plug.AWS(&backoff.Policy{MaxAttempts: 2, Budget: budget, Schedule: backoff.Constant(time.Minute), Jitter: backoff.NoJitter})
+		r := plug.AWS(backoff.Policy{MaxAttempts: 2, Budget: budget, Schedule: backoff.Constant(time.Minute), Jitter: backoff.NoJitter})
 		began := time.Now()
 		var calls sync.WaitGroup
 		for range 10 {
@@ -128,7 +128,7 @@ func TestAWSRetriesTakeNoTokenWhileTheyWait(t *testing.T) {
 func TestAWSAttemptsThatWaitHoldNoSlot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slots := &limit.Concurrency{Max: 1}
-		r := plug.AWS(&backoff.Policy{Budget: backoff.JoinBudgets(slots, &limit.Rate{Limiter: rate.NewLimiter(1, 1)})})
+		r := plug.AWS(backoff.Policy{Budget: backoff.JoinBudgets(slots, &limit.Rate{Limiter: rate.NewLimiter(1, 1)})})
 		var calls sync.WaitGroup
 		for range 10 {
 			calls.Go(func() { assert.NoError(t, sdk(t.Context(), r, false, func(int) error { return nil })) })
@@ -141,7 +141,7 @@ func TestAWSAttemptsThatWaitHoldNoSlot(t *testing.T) {
 func TestAWSGivesBackTheTokenOfARetryThatWasCanceledBeforeItsTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		budget := &limit.Rate{Limiter: rate.NewLimiter(0.1, 1)} // one in 10 s
-		r := plug.AWS(&backoff.Policy{MaxAttempts: 2, Budget: budget, Schedule: backoff.Constant(time.Second), Jitter: backoff.NoJitter})
+		r := plug.AWS(backoff.Policy{MaxAttempts: 2, Budget: budget, Schedule: backoff.Constant(time.Second), Jitter: backoff.NoJitter})
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(5*time.Second, cancel) // its retry would go at 10 s
 		require.Error(t, sdk(ctx, r, false, func(int) error { return status(503) }))
@@ -155,7 +155,7 @@ func TestAWSGivesBackTheTokenOfARetryThatWasCanceledBeforeItsTurn(t *testing.T) 
 func TestAWSGivesBackTheSlotOfARetryThatHasNoRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		mine, shared := &limit.Concurrency{Max: 1}, &limit.Concurrency{Max: 1}
-		r := plug.AWS(&backoff.Policy{MaxAttempts: 2, Budget: backoff.JoinBudgets(mine, shared), Schedule: backoff.Constant(time.Second), Jitter: backoff.NoJitter})
+		r := plug.AWS(backoff.Policy{MaxAttempts: 2, Budget: backoff.JoinBudgets(mine, shared), Schedule: backoff.Constant(time.Second), Jitter: backoff.NoJitter})
 		ctx, cancel := context.WithCancel(t.Context())
 		other := make(chan backoff.Ticket, 1)
 		require.Error(t, sdk(ctx, r, false, func(int) error {

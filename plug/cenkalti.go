@@ -14,19 +14,18 @@ const Stop time.Duration = -1
 // BackOff makes a policy a BackOff of github.com/cenkalti/backoff, of any
 // version. Other libraries take the same interface. See [Cenkalti].
 type BackOff struct {
-	run  *backoff.Run
-	err  error // why the operation is refused
-	last error // what the run is told of every failure
+	run *backoff.Run
+	err error // why the operation is refused
 }
 
 // errFailed stands for the error of the operation, which the shape does not
 // pass on.
-var errFailed = errors.New("the operation failed")
+var errFailed = backoff.OfClass(errors.New("the operation failed"), backoff.ClassRetryable)
 
 // Cenkalti returns p as a BackOff for one operation at a time:
 //
-//	err := cenkalti.Retry(op, plug.Cenkalti(ctx, &policy)) // v4
-//	v, err := cenkalti.Retry(ctx, op, cenkalti.WithBackOff(plug.Cenkalti(ctx, &policy))) // v5
+//	err := cenkalti.Retry(op, plug.Cenkalti(ctx, policy)) // v4
+//	v, err := cenkalti.Retry(ctx, op, cenkalti.WithBackOff(plug.Cenkalti(ctx, policy))) // v5
 //
 // The shape says that an attempt failed, but not with which error. Cenkalti
 // takes every error as transient, so Classify and Retry-After have no effect;
@@ -36,10 +35,10 @@ var errFailed = errors.New("the operation failed")
 // shape does not report success either: a Budget that is paid by success is
 // never paid, and soon grants only its reserve.
 //
-// If the policy is nil or invalid, NextBackOff stops at once, and Err says why.
-// So it does if nothing would end the retries: no limit of attempts, no
-// MaxElapsed, and no deadline of ctx. A BackOff is for one goroutine.
-func Cenkalti(ctx context.Context, p *backoff.Policy) *BackOff {
+// If the policy is invalid, NextBackOff stops at once, and Err says why. So it
+// does if nothing would end the retries: no limit of attempts, no MaxElapsed, and
+// no deadline of ctx. A BackOff is for one goroutine.
+func Cenkalti(ctx context.Context, p backoff.Policy) *BackOff {
 	rule := newRule(p)
 	err := rule.refusal(ctx, rule.attemptsAfter(backoff.ClassRetryable))
 	if err == errUnbounded && p.MaxElapsed > 0 {
@@ -48,10 +47,7 @@ func Cenkalti(ctx context.Context, p *backoff.Policy) *BackOff {
 	if err != nil {
 		return &BackOff{err: err}
 	}
-	return &BackOff{
-		run:  rule.policy.Start(ctx),
-		last: backoff.WithClass(errFailed, backoff.ClassRetryable),
-	}
+	return &BackOff{run: p.Start(ctx)}
 }
 
 // NextBackOff returns the wait before the next attempt, or [Stop].
@@ -59,7 +55,7 @@ func (b *BackOff) NextBackOff() time.Duration {
 	if b.err != nil {
 		return Stop
 	}
-	wait, ok := b.run.Retry(b.last)
+	wait, ok := b.run.Retry(errFailed)
 	if !ok {
 		return Stop
 	}

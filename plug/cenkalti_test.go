@@ -13,7 +13,7 @@ import (
 )
 
 func TestCenkaltiStopsAfterMaxAttempts(t *testing.T) {
-	b := plug.Cenkalti(t.Context(), &steps)
+	b := plug.Cenkalti(t.Context(), steps)
 	for range 2 {
 		b.Reset()
 		require.NoError(t, b.Err())
@@ -30,7 +30,7 @@ func TestCenkaltiObeysMaxElapsedAndTheDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := steps
 		p.MaxAttempts, p.MaxElapsed = -1, time.Second
-		b := plug.Cenkalti(t.Context(), &p)
+		b := plug.Cenkalti(t.Context(), p)
 		b.Reset()
 		time.Sleep(900 * time.Millisecond)
 		require.Equal(t, 100*time.Millisecond, b.NextBackOff())
@@ -38,7 +38,7 @@ func TestCenkaltiObeysMaxElapsedAndTheDeadline(t *testing.T) {
 
 		ctx, cancel := context.WithTimeout(t.Context(), 150*time.Millisecond)
 		defer cancel()
-		b = plug.Cenkalti(ctx, &steps)
+		b = plug.Cenkalti(ctx, steps)
 		require.Equal(t, 100*time.Millisecond, b.NextBackOff())
 		require.Equal(t, plug.Stop, b.NextBackOff())
 		require.ErrorIs(t, b.Err(), context.DeadlineExceeded)
@@ -51,7 +51,7 @@ func TestCenkaltiKeepsTheMemoryOfJitter(t *testing.T) {
 		Jitter:   backoff.DecorrelatedJitter(10*time.Millisecond, time.Second),
 		Rand:     func() float64 { return 0.5 },
 	}
-	b := plug.Cenkalti(t.Context(), &p)
+	b := plug.Cenkalti(t.Context(), p)
 	first := b.NextBackOff()
 	require.Greater(t, b.NextBackOff(), first)
 }
@@ -60,7 +60,7 @@ func TestCenkaltiAsksTheBudget(t *testing.T) {
 	b := new(books)
 	p := steps
 	p.Budget = b
-	c := plug.Cenkalti(t.Context(), &p)
+	c := plug.Cenkalti(t.Context(), p)
 	c.Reset()
 	require.Equal(t, 100*time.Millisecond, c.NextBackOff())
 	require.Equal(t, 1, b.firsts)
@@ -71,8 +71,7 @@ func TestCenkaltiAsksTheBudget(t *testing.T) {
 }
 
 func TestCenkaltiRefusesWhatCannotBeObeyed(t *testing.T) {
-	for want, p := range map[string]*backoff.Policy{
-		"the policy is nil":                            nil,
+	for want, p := range map[string]backoff.Policy{
 		"Policy.Schedule: Constant is -1ns":            {Schedule: backoff.Constant(-1)},
 		"set MaxAttempts, or give the call a deadline": {MaxAttempts: -1},
 	} {
@@ -83,5 +82,5 @@ func TestCenkaltiRefusesWhatCannotBeObeyed(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 	defer cancel()
-	require.Positive(t, plug.Cenkalti(ctx, &backoff.Policy{MaxAttempts: -1, Jitter: backoff.NoJitter}).NextBackOff())
+	require.Positive(t, plug.Cenkalti(ctx, backoff.Policy{MaxAttempts: -1, Jitter: backoff.NoJitter}).NextBackOff())
 }

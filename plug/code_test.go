@@ -18,7 +18,8 @@ func (codeError) Error() string { return "failed" }
 
 func TestOnCodeClassifiesAnyComparableCode(t *testing.T) {
 	status := func(err error) int {
-		s, _ := errors.AsType[codeError](err)
+		var s codeError
+		errors.As(err, &s)
 		return int(s)
 	}
 	classify := plug.OnCode(status, 502, 503)

@@ -1,7 +1,7 @@
 // Package plug makes the retry hooks of other libraries follow a
 // [backoff.Policy].
 //
-//	retryer := plug.AWS(&policy)
+//	retryer := plug.AWS(policy)
 //	cfg, err := config.LoadDefaultConfig(ctx,
 //		config.WithRetryer(func() aws.Retryer { return retryer }))
 //

@@ -22,13 +22,13 @@ var patient = backoff.Policy{
 
 // What the AWS SDK asks its retryer, attempt by attempt.
 func ExampleAWS() {
-	retryer := plug.AWS(&patient)
-	slowDown := backoff.WithClass(errors.New("SlowDown"), backoff.ClassThrottled)
+	retryer := plug.AWS(patient)
+	slowDown := backoff.OfClass(errors.New("SlowDown"), backoff.ClassThrottled)
 
 	wait, err := retryer.RetryDelay(2, slowDown)
 	fmt.Println(retryer.MaxAttempts(), retryer.IsErrorRetryable(slowDown), wait, err)
 
-	_, err = plug.AWS(&backoff.Policy{MaxAttempts: -1}).GetAttemptToken(context.Background())
+	_, err = plug.AWS(backoff.Policy{MaxAttempts: -1}).GetAttemptToken(context.Background())
 	fmt.Println(err)
 	// Output:
 	// 4 true 100ms <nil>
@@ -36,7 +36,7 @@ func ExampleAWS() {
 }
 
 func ExampleCenkalti() {
-	b := plug.Cenkalti(context.Background(), &patient)
+	b := plug.Cenkalti(context.Background(), patient)
 	for wait := b.NextBackOff(); wait != plug.Stop; wait = b.NextBackOff() {
 		fmt.Println(wait)
 	}
@@ -49,7 +49,7 @@ func ExampleCenkalti() {
 }
 
 func ExampleWorkqueue() {
-	limiter := plug.Workqueue[string](&patient)
+	limiter := plug.Workqueue[string](patient)
 	fmt.Println(limiter.When("pod-1"), limiter.When("pod-1"), limiter.When("pod-2"))
 	limiter.Forget("pod-1")
 	fmt.Println(limiter.When("pod-1"), limiter.NumRequeues("pod-1"))
@@ -65,13 +65,13 @@ func ExampleFromZero() {
 }
 
 func ExampleShouldRetry() {
-	should := plug.ShouldRetry(&patient)
+	should := plug.ShouldRetry(patient)
 	fmt.Println(should(nil, context.DeadlineExceeded), should(nil, context.Canceled), should(nil, nil))
 	// Output: true false false
 }
 
 func ExampleRetryableHTTP() {
-	retry := plug.RetryableHTTP(&patient)
+	retry := plug.RetryableHTTP(patient)
 	fmt.Println(retry.RetryMax(), retry.Backoff(0, 0, 0, nil), retry.Backoff(0, 0, 1, nil))
 	// Output: 3 50ms 100ms
 }
@@ -79,7 +79,7 @@ func ExampleRetryableHTTP() {
 // A program that reads errors from the body of the last answer, as Vault's does,
 // gets that answer.
 func ExampleHTTPRetry_KeepResponse() {
-	retry := plug.RetryableHTTP(&patient)
+	retry := plug.RetryableHTTP(patient)
 	resp := &http.Response{
 		StatusCode: 503, Status: "503 Service Unavailable", Request: new(http.Request),
 		Body: io.NopCloser(strings.NewReader(`{"errors":["Vault is sealed"]}`)),
@@ -97,7 +97,7 @@ func ExampleGRPC() {
 	unavailable := errors.New("rpc error: code = Unavailable")
 	policy := patient
 	policy.Classify = plug.OnCode(code, "Unavailable") // plug.OnCode(status.Code, codes.Unavailable)
-	hooks := plug.GRPC(&policy)
+	hooks := plug.GRPC(policy)
 	fmt.Println(hooks.Max(), hooks.Retriable(unavailable), hooks.Backoff(context.Background(), 1))
 	// Output: 4 true 50ms
 }

@@ -10,15 +10,12 @@ import (
 
 // GRPCRetry has a policy's hooks for go-grpc-middleware/v2/interceptors/retry.
 // See [GRPC].
-type GRPCRetry struct {
-	rule
-	observe backoff.Observer // recovers from panics
-}
+type GRPCRetry struct{ rule }
 
 // GRPC returns p as the three hooks of go-grpc-middleware's retry interceptor:
 //
 //	p := backoff.Policy{Classify: plug.OnCode(status.Code, codes.Unavailable)}
-//	hooks := plug.GRPC(&p)
+//	hooks := plug.GRPC(p)
 //	retry.UnaryClientInterceptor(
 //		retry.WithMax(hooks.Max()),
 //		retry.WithBackoff(hooks.Backoff),
@@ -33,15 +30,10 @@ type GRPCRetry struct {
 // hold. The hooks do not see trailers, and so not the server's pushback: see
 // contrib/backoffgrpc.
 //
-// A nil or invalid policy, and one with NonIdempotent, retries
-// nothing. A policy without a limit of attempts makes 4, because the hooks
-// cannot refuse a call that has no deadline. A GRPCRetry is safe for concurrent
-// use.
-func GRPC(p *backoff.Policy) *GRPCRetry {
-	g := &GRPCRetry{rule: newRule(p)}
-	g.observe = backoff.JoinObservers(g.policy.Observer)
-	return g
-}
+// An invalid policy, and one with NonIdempotent, retries nothing. A policy
+// without a limit of attempts makes 4, because the hooks cannot refuse a call
+// that has no deadline. A GRPCRetry is safe for concurrent use.
+func GRPC(p backoff.Policy) *GRPCRetry { return &GRPCRetry{newRule(p)} }
 
 // Max returns the number of attempts, the first included.
 func (g *GRPCRetry) Max() uint {
@@ -64,10 +56,7 @@ func (g *GRPCRetry) Retriable(err error) bool {
 
 // OnRetry calls p.Observer for a retry, counted from 1, after a failure.
 func (g *GRPCRetry) OnRetry(ctx context.Context, retry uint, err error) {
-	if g.observe == nil {
-		return
-	}
-	g.observe(ctx, backoff.Event{
+	g.policy.Observer.Notify(ctx, backoff.Event{
 		Kind:        backoff.EventRetry,
 		Name:        g.policy.Name,
 		Attempt:     int(min(retry, math.MaxInt)),

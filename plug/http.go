@@ -21,7 +21,7 @@ type HTTPRetry struct{ rule }
 
 // RetryableHTTP returns p as the functions of a go-retryablehttp client:
 //
-//	retry := plug.RetryableHTTP(&policy)
+//	retry := plug.RetryableHTTP(policy)
 //	client.CheckRetry, client.Backoff = retry.CheckRetry, retry.Backoff
 //	client.ErrorHandler, client.RetryMax = retry.ErrorHandler, retry.RetryMax()
 //
@@ -56,24 +56,21 @@ type HTTPRetry struct{ rule }
 // the Timeout of the HTTPClient), Budget and Observer. If you need them, and
 // nothing ties you to that client, use [backoffhttp.WrapClient].
 //
-// If the policy is nil or invalid, nothing is retried and every call fails with
+// If the policy is invalid, nothing is retried and every call fails with
 // the reason. If p has no limit of attempts, a call whose context has no
 // deadline fails after its first failure. An HTTPRetry is safe for concurrent
 // use.
-func RetryableHTTP(p *backoff.Policy) *HTTPRetry {
-	if p == nil {
-		return &HTTPRetry{newRule(nil)}
-	}
-	own, first := *p, p.Classify
-	own.Classify = func(err error) backoff.Class {
-		if first != nil {
-			if class := first(err); class != backoff.ClassUnknown {
+func RetryableHTTP(p backoff.Policy) *HTTPRetry {
+	own := p.Classify
+	p.Classify = func(err error) backoff.Class {
+		if own != nil {
+			if class := own(err); class != backoff.ClassUnknown {
 				return class
 			}
 		}
 		return backoffhttp.Classify(err)
 	}
-	return &HTTPRetry{newRule(&own)}
+	return &HTTPRetry{newRule(p)}
 }
 
 // RetryMax returns the number of retries that p allows.
@@ -105,14 +102,14 @@ func (h *HTTPRetry) CheckRetry(ctx context.Context, resp *http.Response, err err
 		return false, nil
 	}
 	if !h.maySendAgain(ctx, resp, err) {
-		mark(resp, h.notIdempotent(err, 1)) // as a rule; what came before never arrived
+		mark(resp, h.gaveUp(backoff.ReasonNotIdempotent, 1, err)) // as a rule; what came before never arrived
 		return false, nil
 	}
 	if refused := h.refusal(ctx, h.attempts()); refused != nil {
 		return false, refused
 	}
 	if deadline, ok := ctx.Deadline(); ok && hintOf(resp) >= time.Until(deadline) {
-		return false, &backoff.Error{Name: h.policy.Name, Reason: backoff.ReasonDeadline, Last: err}
+		return false, h.pastDeadline(0, err) // ErrorHandler knows the attempts
 	}
 	return true, nil
 }
@@ -121,8 +118,8 @@ func (h *HTTPRetry) CheckRetry(ctx context.Context, resp *http.Response, err err
 // bounds are ignored.
 func (h *HTTPRetry) Backoff(_, _ time.Duration, attempt int, resp *http.Response) time.Duration {
 	retry := fromOne(attempt)
-	if wait, again := h.waits.Decide(retry, retried(resp)); again {
-		return wait
+	if d := h.waits.Decide(retry, retried(resp)); d.Again {
+		return d.Wait
 	}
 	return h.delay(retry)
 }
@@ -148,7 +145,7 @@ func (h *HTTPRetry) KeepResponse(resp *http.Response, err error, attempts int) (
 	_, checked := fromCheckRetry(err)
 	final := h.final(resp, err, attempts)
 	why, gaveUp := final.(*backoff.Error)
-	_, answered := errors.AsType[*backoffhttp.StatusError](final)
+	answered := errors.As(final, new(*backoffhttp.StatusError))
 	if resp == nil || !gaveUp || !answered || err != nil && !checked { // the client closes an answer before PrepareRetry fails
 		return h.ErrorHandler(resp, final, attempts)
 	}
@@ -169,11 +166,6 @@ func fromCheckRetry(err error) (*backoff.Error, bool) {
 	return gave, ok && gave.Last != nil && gave.Attempts == 0
 }
 
-// notIdempotent returns the error of a call whose request may not be sent again.
-func (h *HTTPRetry) notIdempotent(last error, attempts int) *backoff.Error {
-	return &backoff.Error{Name: h.policy.Name, Attempts: attempts, Reason: backoff.ReasonNotIdempotent, Last: last}
-}
-
 // final returns the error of a call that is given up.
 func (h *HTTPRetry) final(resp *http.Response, err error, attempts int) error {
 	if err == nil {
@@ -189,14 +181,14 @@ func (h *HTTPRetry) final(resp *http.Response, err error, attempts int) error {
 	case !h.retryable(err):
 		return err
 	case attempts <= h.RetryMax() && !h.maySendAgain(contextOf(resp), resp, err):
-		return h.notIdempotent(err, max(attempts, 1))
+		return h.gaveUp(backoff.ReasonNotIdempotent, max(attempts, 1), err)
 	}
-	return &backoff.Error{Name: h.policy.Name, Attempts: max(attempts, 1), Reason: backoff.ReasonAttempts, Last: err}
+	return h.gaveUp(backoff.ReasonAttempts, max(attempts, 1), err)
 }
 
 // ShouldRetry returns p as the RetryOptions.ShouldRetry of Azure's azcore:
 //
-//	options.Retry = policy.RetryOptions{MaxRetries: 3, ShouldRetry: plug.ShouldRetry(&p)}
+//	options.Retry = policy.RetryOptions{MaxRetries: 3, ShouldRetry: plug.ShouldRetry(p)}
 //
 // The function returns false for success. It returns false for an error that
 // p.Classify, or [backoffhttp.Classify] after it, does not know to be
@@ -207,9 +199,9 @@ func (h *HTTPRetry) final(resp *http.Response, err error, attempts int) error {
 // Attempts and delays are settings of azcore, which obeys the server's
 // Retry-After by itself.
 //
-// A nil or invalid policy retries nothing. The function is safe for concurrent
+// An invalid policy retries nothing. The function is safe for concurrent
 // use.
-func ShouldRetry(p *backoff.Policy) func(*http.Response, error) bool {
+func ShouldRetry(p backoff.Policy) func(*http.Response, error) bool {
 	h := RetryableHTTP(p)
 	return func(resp *http.Response, err error) bool {
 		if err == nil {
@@ -240,7 +232,8 @@ func idempotency(resp *http.Response, err error) backoff.Idempotency {
 		}
 		return backoffhttp.Idempotency(req)
 	}
-	if failed, ok := errors.AsType[*url.Error](err); ok {
+	var failed *url.Error
+	if errors.As(err, &failed) {
 		return backoffhttp.Idempotency(&http.Request{Method: strings.ToUpper(failed.Op), URL: new(url.URL)})
 	}
 	return backoff.Idempotent
@@ -284,5 +277,5 @@ func retried(resp *http.Response) error {
 		return err
 	}
 	status := &backoffhttp.StatusError{Code: resp.StatusCode, Status: resp.Status, Header: resp.Header}
-	return backoff.WithClass(hinted(status, resp.Header), backoff.ClassRetryable)
+	return backoff.OfClass(hinted(status, resp.Header), backoff.ClassRetryable)
 }

@@ -62,7 +62,7 @@ func TestCheckRetryAndShouldRetryAgree(t *testing.T) {
 		{name: "unknown", err: errors.New("who knows")},
 		{name: "gave up", err: &backoff.Error{Reason: backoff.ReasonAttempts, Last: syscall.ECONNRESET}},
 	}
-	check, should := plug.RetryableHTTP(&steps).CheckRetry, plug.ShouldRetry(&steps)
+	check, should := plug.RetryableHTTP(steps).CheckRetry, plug.ShouldRetry(steps)
 	for _, c := range cases {
 		got, err := check(t.Context(), c.resp, c.err)
 		require.NoError(t, err, c.name)
@@ -93,7 +93,7 @@ func TestTheSmallestLimitHoldsWhereTheClassIsNotKnown(t *testing.T) {
 		for class, n := range row.limits {
 			policy.ByClass[class] = backoff.ClassLimits{MaxAttempts: n}
 		}
-		retry := plug.RetryableHTTP(&policy)
+		retry := plug.RetryableHTTP(policy)
 		want := row.want - 1
 		if row.want == 0 {
 			want = math.MaxInt32
@@ -114,16 +114,16 @@ func TestTheSmallestLimitHoldsWhereTheClassIsNotKnown(t *testing.T) {
 	}
 	policy := steps
 	policy.ByClass = map[backoff.Class]backoff.ClassLimits{throttled: {MaxAttempts: 2, Schedule: backoff.Constant(time.Second)}}
-	require.Equal(t, time.Second, plug.RetryableHTTP(&policy).Backoff(0, 0, 7, response("GET", 429)))
-	require.Equal(t, steps.Delay(1), plug.RetryableHTTP(&policy).Backoff(0, 0, 0, response("GET", 503)))
+	require.Equal(t, time.Second, plug.RetryableHTTP(policy).Backoff(0, 0, 7, response("GET", 429)))
+	require.Equal(t, steps.Delay(1), plug.RetryableHTTP(policy).Backoff(0, 0, 0, response("GET", 503)))
 	require.Equal(t, 2, policy.ByClass[throttled].MaxAttempts, "the caller's map is not written")
-	require.Equal(t, uint(2), plug.GRPC(&policy).Max())
+	require.Equal(t, uint(2), plug.GRPC(policy).Max())
 }
 
 func TestCheckRetryEndsWithTheContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	again, err := plug.RetryableHTTP(&steps).CheckRetry(ctx, response("GET", 503), nil)
+	again, err := plug.RetryableHTTP(steps).CheckRetry(ctx, response("GET", 503), nil)
 	require.False(t, again)
 	require.ErrorIs(t, err, context.Canceled)
 }
@@ -131,7 +131,7 @@ func TestCheckRetryEndsWithTheContext(t *testing.T) {
 func TestCheckRetryWithoutAnAnswerHasNoRetryAfterToMeasure(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 	defer cancel()
-	again, err := plug.RetryableHTTP(&steps).CheckRetry(ctx, nil, syscall.ECONNRESET)
+	again, err := plug.RetryableHTTP(steps).CheckRetry(ctx, nil, syscall.ECONNRESET)
 	require.NoError(t, err)
 	require.True(t, again)
 }
@@ -140,7 +140,8 @@ func TestCheckRetryWithoutAnAnswerHasNoRetryAfterToMeasure(t *testing.T) {
 func TestAClassifierGetsWhatItGetsInATransport(t *testing.T) {
 	p := steps
 	p.Classify = func(err error) backoff.Class {
-		if status, ok := errors.AsType[*backoffhttp.StatusError](err); ok && status.Code == 412 {
+		var status *backoffhttp.StatusError
+		if errors.As(err, &status) && status.Code == 412 {
 			require.Equal(t, "7", status.Header.Get("X-Vault-Index"))
 			return backoff.ClassRetryable
 		}
@@ -148,21 +149,21 @@ func TestAClassifierGetsWhatItGetsInATransport(t *testing.T) {
 	}
 	for status, want := range map[int]bool{412: true, 404: false, 503: true} {
 		resp := response("GET", status, "X-Vault-Index", "7")
-		again, err := plug.RetryableHTTP(&p).CheckRetry(t.Context(), resp, nil)
+		again, err := plug.RetryableHTTP(p).CheckRetry(t.Context(), resp, nil)
 		require.NoError(t, err)
 		require.Equal(t, want, again, status)
-		require.Equal(t, want, plug.ShouldRetry(&p)(resp, nil), status)
+		require.Equal(t, want, plug.ShouldRetry(p)(resp, nil), status)
 	}
-	_, err := plug.RetryableHTTP(&p).ErrorHandler(response("GET", 412, "X-Vault-Index", "7"), nil, 4)
-	status, ok := errors.AsType[*backoffhttp.StatusError](err)
-	require.True(t, ok)
+	_, err := plug.RetryableHTTP(p).ErrorHandler(response("GET", 412, "X-Vault-Index", "7"), nil, 4)
+	var status *backoffhttp.StatusError
+	require.ErrorAs(t, err, &status)
 	require.Equal(t, 412, status.Code)
 }
 
 func TestWhatAClassifierDoesNotKnowIsDecidedAsInATransport(t *testing.T) {
 	silent := steps
 	silent.Classify = func(error) backoff.Class { return backoff.ClassUnknown }
-	for _, p := range []*backoff.Policy{&steps, &silent} {
+	for _, p := range []backoff.Policy{steps, silent} {
 		closed := &url.Error{Op: "Get", Err: errors.New("http: server closed idle connection")}
 		require.True(t, plug.ShouldRetry(p)(nil, closed))
 		require.True(t, plug.ShouldRetry(p)(response("GET", 413, "Retry-After", "1"), nil))
@@ -177,7 +178,7 @@ func TestAnAnswerThatATransportGaveUpOnIsNotRetried(t *testing.T) {
 	}}
 	resp, err := inner.Get("http://example.com")
 	require.NoError(t, err)
-	require.False(t, plug.ShouldRetry(&steps)(resp, nil))
+	require.False(t, plug.ShouldRetry(steps)(resp, nil))
 }
 
 type answering struct{ resp *http.Response }
@@ -191,12 +192,13 @@ func (a answering) RoundTrip(req *http.Request) (*http.Response, error) {
 func TestAnAnswerBelow400CanBeRetried(t *testing.T) {
 	p := steps
 	p.Classify = func(err error) backoff.Class {
-		if status, ok := errors.AsType[*backoffhttp.StatusError](err); ok && status.Code == 202 {
+		var status *backoffhttp.StatusError
+		if errors.As(err, &status) && status.Code == 202 {
 			return backoff.ClassRetryable
 		}
 		return backoff.ClassUnknown
 	}
-	h := plug.RetryableHTTP(&p)
+	h := plug.RetryableHTTP(p)
 	resp := response("GET", 202, "Retry-After", "2")
 	again, err := h.CheckRetry(t.Context(), resp, nil)
 	require.NoError(t, err)
@@ -208,12 +210,12 @@ func TestAnAnswerBelow400CanBeRetried(t *testing.T) {
 	_, err = h.ErrorHandler(resp, nil, 4)
 	require.EqualError(t, err, "backoff: gave up after 4 attempts: status Accepted")
 
-	decided := plug.RetryableHTTP(&steps) // by a CheckRetry around it, with no word to Classify
+	decided := plug.RetryableHTTP(steps) // by a CheckRetry around it, with no word to Classify
 	require.GreaterOrEqual(t, decided.Backoff(0, 0, 0, resp), 2*time.Second)
 }
 
 func TestKeepResponseReturnsTheLastResponse(t *testing.T) {
-	h := plug.RetryableHTTP(&steps)
+	h := plug.RetryableHTTP(steps)
 	resp := response("GET", 503)
 	body := &closing{}
 	resp.Body = body
@@ -221,8 +223,8 @@ func TestKeepResponseReturnsTheLastResponse(t *testing.T) {
 	require.NoError(t, err)
 	require.Same(t, resp, kept)
 	require.False(t, body.closed)
-	gave, ok := errors.AsType[*backoff.Error](backoffhttp.Check(kept))
-	require.True(t, ok)
+	var gave *backoff.Error
+	require.ErrorAs(t, backoffhttp.Check(kept), &gave)
 	require.Equal(t, 4, gave.Attempts)
 	require.Equal(t, backoff.ReasonAttempts, gave.Reason)
 
@@ -242,7 +244,7 @@ func TestKeepResponseReturnsTheLastResponse(t *testing.T) {
 }
 
 func TestKeepResponseReturnsAnErrorIfThatIsHowTheCallEnded(t *testing.T) {
-	h := plug.RetryableHTTP(&steps)
+	h := plug.RetryableHTTP(steps)
 	_, err := h.KeepResponse(nil, syscall.ECONNRESET, 4)
 	require.ErrorIs(t, err, syscall.ECONNRESET)
 	require.ErrorIs(t, err, backoff.ErrExhausted)
@@ -256,32 +258,32 @@ func TestKeepResponseReturnsAnErrorIfThatIsHowTheCallEnded(t *testing.T) {
 		require.ErrorIs(t, err, ended)
 		require.True(t, body.closed)
 	}
-	refused := plug.RetryableHTTP(nil)
+	refused := plug.RetryableHTTP(invalid)
 	_, why := refused.CheckRetry(t.Context(), response("GET", 503), nil)
 	kept, err := refused.KeepResponse(response("GET", 503), why, 1)
 	require.Nil(t, kept)
-	require.ErrorContains(t, err, "the policy is nil")
+	require.ErrorContains(t, err, "Policy.Schedule")
 }
 
 // The client asks its PrepareRetry before each retry, when it has closed the
 // last answer.
 func TestKeepResponseReturnsNoResponseThatTheClientHasClosed(t *testing.T) {
 	status := backoffhttp.Check(response("GET", 503))
-	for _, prepare := range []error{status, steps.Do(t.Context(), func(context.Context) error { return backoff.Pushback(status, 0) })} {
-		kept, err := plug.RetryableHTTP(&steps).KeepResponse(response("GET", 500), prepare, 2)
+	for _, prepare := range []error{status, steps.Do(t.Context(), func(context.Context) error { return backoff.RetryExactlyAfter(status, 0) })} {
+		kept, err := plug.RetryableHTTP(steps).KeepResponse(response("GET", 500), prepare, 2)
 		require.Nil(t, kept)
 		require.ErrorIs(t, err, status)
 	}
 }
 
 func TestAnAnswerToAPOSTThatMayNotBeSentAgainSaysSo(t *testing.T) {
-	h := plug.RetryableHTTP(&steps)
+	h := plug.RetryableHTTP(steps)
 	resp := response("POST", 503)
 	again, err := h.CheckRetry(t.Context(), resp, nil)
 	require.NoError(t, err)
 	require.False(t, again)
-	gave, ok := errors.AsType[*backoff.Error](backoffhttp.Check(resp))
-	require.True(t, ok, "a policy around the call must not send it again")
+	var gave *backoff.Error
+	require.ErrorAs(t, backoffhttp.Check(resp), &gave, "a policy around the call must not send it again")
 	require.Equal(t, backoff.ReasonNotIdempotent, gave.Reason)
 
 	resp = response("POST", 404)
@@ -297,7 +299,7 @@ func TestAnAnswerToAPOSTThatMayNotBeSentAgainSaysSo(t *testing.T) {
 }
 
 func TestACheckRetryAroundThatOfThePolicyMaySendAPOSTAgain(t *testing.T) {
-	h := plug.RetryableHTTP(&steps)
+	h := plug.RetryableHTTP(steps)
 	resp := response("POST", 503, "Retry-After", "2")
 	_, err := h.CheckRetry(t.Context(), resp, nil)
 	require.NoError(t, err)
@@ -308,7 +310,7 @@ func TestACheckRetryAroundThatOfThePolicyMaySendAPOSTAgain(t *testing.T) {
 
 // A program may send the request of an answer again, with its context.
 func TestWhyAnEarlierCallEndedSaysNothingAboutTheNext(t *testing.T) {
-	h := plug.RetryableHTTP(&steps)
+	h := plug.RetryableHTTP(steps)
 	earlier, err := h.KeepResponse(response("GET", 503), nil, 4)
 	require.NoError(t, err)
 	resp := response("GET", 500)
@@ -320,26 +322,22 @@ func TestWhyAnEarlierCallEndedSaysNothingAboutTheNext(t *testing.T) {
 }
 
 func TestAClientWhosePOSTsAreSafeSaysSoInOneLine(t *testing.T) {
-	for _, said := range []backoff.Idempotency{backoff.Idempotent, backoff.AlwaysRetry} {
-		p := steps
-		p.Idempotency = said
-		require.True(t, plug.ShouldRetry(&p)(response("POST", 503), nil))
-		again, err := plug.RetryableHTTP(&p).CheckRetry(t.Context(), nil, &url.Error{Op: "Post", Err: syscall.ECONNRESET})
-		require.NoError(t, err)
-		require.True(t, again)
-	}
+	p := steps
+	p.Idempotency = backoff.Idempotent
+	require.True(t, plug.ShouldRetry(p)(response("POST", 503), nil))
+	again, err := plug.RetryableHTTP(p).CheckRetry(t.Context(), nil, &url.Error{Op: "Post", Err: syscall.ECONNRESET})
+	require.NoError(t, err)
+	require.True(t, again)
 }
 
 func TestIdempotencyOfThePolicyComesBeforeTheMethods(t *testing.T) {
 	p := steps
-	p.Idempotency = backoff.Idempotent
-	require.True(t, plug.ShouldRetry(&p)(response("POST", 503), nil))
 	p.Idempotency = backoff.NonIdempotent
-	require.False(t, plug.ShouldRetry(&p)(response("GET", 503), nil))
+	require.False(t, plug.ShouldRetry(p)(response("GET", 503), nil))
 }
 
 func TestHTTPBackoffCountsFromZeroAndObeysRetryAfter(t *testing.T) {
-	h := plug.RetryableHTTP(&steps)
+	h := plug.RetryableHTTP(steps)
 	require.Equal(t, 100*time.Millisecond, h.Backoff(time.Hour, time.Hour, 0, nil), "the client's bounds are ignored")
 	require.Equal(t, 200*time.Millisecond, h.Backoff(0, 0, 1, response("GET", 503)))
 	require.Equal(t, time.Second, h.Backoff(0, 0, math.MaxInt, nil))
@@ -355,7 +353,7 @@ func TestHTTPBackoffCountsFromZeroAndObeysRetryAfter(t *testing.T) {
 }
 
 func TestErrorHandlerSaysHowTheCallEnded(t *testing.T) {
-	h := plug.RetryableHTTP(&steps)
+	h := plug.RetryableHTTP(steps)
 	closed := &closing{}
 	resp := response("GET", 503)
 	resp.Status, resp.Body = "503 Busy", closed
@@ -381,7 +379,7 @@ func TestErrorHandlerSaysHowTheCallEnded(t *testing.T) {
 	defer cancel()
 	_, vain := h.CheckRetry(ctx, response("GET", 503, "Retry-After", "60"), nil)
 	_, err = h.ErrorHandler(nil, vain, 2)
-	require.EqualError(t, err, "backoff: gave up after 2 attempts: context deadline exceeded: status Service Unavailable")
+	require.EqualError(t, err, "backoff: gave up after 2 attempts: context deadline exceeded; the next wait would pass it: status Service Unavailable")
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 }
 
@@ -389,7 +387,7 @@ func TestErrorHandlerSaysHowTheCallEnded(t *testing.T) {
 func TestErrorHandlerLeavesTheErrorsOfOtherCallsAlone(t *testing.T) {
 	other := &backoff.Error{Reason: backoff.ReasonBudget, Last: errors.New("down")}
 	failed := &url.Error{Op: "Get", URL: "http://a.test", Err: &backoff.OpenError{Name: "a", Last: other}}
-	_, err := plug.RetryableHTTP(&steps).ErrorHandler(nil, failed, 2)
+	_, err := plug.RetryableHTTP(steps).ErrorHandler(nil, failed, 2)
 	require.Equal(t, failed, err)
 	require.Zero(t, other.Attempts)
 }
@@ -400,16 +398,16 @@ func (c *closing) Read([]byte) (int, error) { return 0, io.EOF }
 func (c *closing) Close() error             { c.closed = true; return nil }
 
 func TestHTTPRefusesWhatCannotBeObeyed(t *testing.T) {
-	h := plug.RetryableHTTP(nil)
+	h := plug.RetryableHTTP(invalid)
 	require.Zero(t, h.RetryMax())
 	_, err := h.CheckRetry(t.Context(), response("GET", 200), nil)
-	require.ErrorContains(t, err, "the policy is nil")
+	require.ErrorContains(t, err, "Policy.Schedule")
 	_, err = h.ErrorHandler(nil, err, 1)
-	require.ErrorContains(t, err, "the policy is nil")
-	require.False(t, plug.ShouldRetry(nil)(response("GET", 503), nil))
+	require.ErrorContains(t, err, "Policy.Schedule")
+	require.False(t, plug.ShouldRetry(invalid)(response("GET", 503), nil))
 	require.GreaterOrEqual(t, h.Backoff(0, 0, 0, nil), time.Duration(0))
 
-	unlimited := plug.RetryableHTTP(&backoff.Policy{MaxAttempts: -1})
+	unlimited := plug.RetryableHTTP(backoff.Policy{MaxAttempts: -1})
 	require.Equal(t, math.MaxInt32, unlimited.RetryMax())
 	_, err = unlimited.CheckRetry(t.Context(), response("GET", 503), nil)
 	require.ErrorContains(t, err, "set MaxAttempts, or give the call a deadline")
@@ -417,7 +415,7 @@ func TestHTTPRefusesWhatCannotBeObeyed(t *testing.T) {
 	require.NoError(t, err)
 	require.False(t, again)
 
-	yes := plug.ShouldRetry(&backoff.Policy{Classify: func(error) backoff.Class { return backoff.ClassRetryable }})
+	yes := plug.ShouldRetry(backoff.Policy{Classify: func(error) backoff.Class { return backoff.ClassRetryable }})
 	require.False(t, yes(nil, nil), "also where the classifier says yes to nil")
 	require.False(t, yes(response("GET", 200), nil))
 }

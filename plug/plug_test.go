@@ -74,7 +74,7 @@ var (
 
 // The closures of the package's documentation.
 
-type schedule struct{ *backoff.Policy }
+type schedule struct{ backoff.Policy }
 
 func (s schedule) GetInterval(n int) time.Duration  { return plug.FromZero(s.Delay)(n) }
 func (s schedule) GetMaxRetries() int               { return s.MaxAttempts - 1 }
@@ -88,14 +88,17 @@ type stopping struct {
 
 func (s stopping) Next() (time.Duration, bool) { wait, ok := s.run.Retry(s.err); return wait, !ok }
 
-var steps = backoff.Policy{
-	MaxAttempts: 4,
-	Schedule:    backoff.Exponential{Initial: 100 * time.Millisecond, Max: time.Second},
-	Jitter:      backoff.NoJitter,
-}
+var (
+	steps = backoff.Policy{
+		MaxAttempts: 4,
+		Schedule:    backoff.Exponential{Initial: 100 * time.Millisecond, Max: time.Second},
+		Jitter:      backoff.NoJitter,
+	}
+	invalid = backoff.Policy{Schedule: backoff.Constant(-1)}
+)
 
 func TestClosuresOfTheDocumentationCountAsTheirClientsDo(t *testing.T) {
-	p := &steps
+	p := steps
 	fromOne := map[string]func(int) time.Duration{
 		"franz-go, NATS, elasticsearch, sarama consumer, autopaho": p.Delay,
 		"nsq":  schedule{p}.Calculate,
@@ -120,15 +123,14 @@ func TestClosuresOfTheDocumentationCountAsTheirClientsDo(t *testing.T) {
 	require.Equal(t, 3, schedule{p}.GetMaxRetries())
 }
 
-func acme(p *backoff.Policy) func(int, *http.Request, *http.Response) time.Duration {
+func acme(p backoff.Policy) func(int, *http.Request, *http.Response) time.Duration {
 	return func(n int, _ *http.Request, resp *http.Response) time.Duration {
-		wait, _ := p.Decide(n, backoffhttp.Check(resp))
-		return wait
+		return p.Decide(n, backoffhttp.Check(resp)).Wait
 	}
 }
 
 func TestAcmeStopsAtTheLimitAndObeysRetryAfter(t *testing.T) {
-	delay := acme(&steps)
+	delay := acme(steps)
 	require.Zero(t, delay(4, nil, &http.Response{StatusCode: 503}), "0 stops acme")
 	require.Zero(t, delay(1, nil, &http.Response{StatusCode: 400}))
 	hinted := &http.Response{StatusCode: 429, Header: http.Header{"Retry-After": {"7"}}}
@@ -159,7 +161,7 @@ func FuzzAttemptNumbers(f *testing.F) {
 		f.Add(n, uint64(max(0, n)), int64(time.Millisecond), int64(time.Second))
 	}
 	f.Fuzz(func(t *testing.T, n int, u uint64, initial, limit int64) {
-		p := &backoff.Policy{
+		p := backoff.Policy{
 			MaxAttempts: 3,
 			Schedule:    backoff.Exponential{Initial: time.Duration(initial), Max: time.Duration(limit)},
 			Jitter:      backoff.NoJitter,
@@ -188,4 +190,4 @@ func FuzzAttemptNumbers(f *testing.F) {
 	})
 }
 
-var errTransient = backoff.WithClass(errors.New("transient"), backoff.ClassRetryable)
+var errTransient = backoff.OfClass(errors.New("transient"), backoff.ClassRetryable)

@@ -13,26 +13,19 @@ import (
 	"github.com/gobackoff/backoff/internal/retryafter"
 )
 
-// What an adapter without a usable policy refuses its calls with.
-var (
-	errNoPolicy  = backoff.Permanent(errors.New("backoff: plug: the policy is nil"))
-	errUnbounded = backoff.Permanent(errors.New("backoff: plug: the policy has no limit of attempts and the context no deadline: set MaxAttempts, or give the call a deadline"))
-)
+// errUnbounded is the error of a call that nothing would end.
+var errUnbounded = backoff.Permanent(errors.New("backoff: plug: the policy has no limit of attempts and the context no deadline: set MaxAttempts, or give the call a deadline"))
 
 // rule is a policy in a form that another library's loop can follow.
 type rule struct {
-	policy backoff.Policy // a copy
+	policy backoff.Policy
 	waits  backoff.Policy // policy for Decide: without what the other loop decides itself
 	err    error          // why every call is refused; nil if none is
 }
 
-// newRule returns the rule of a policy. It is invalid if the policy is nil or
-// invalid.
-func newRule(p *backoff.Policy) rule {
-	if p == nil {
-		return rule{err: errNoPolicy}
-	}
-	r := rule{policy: *p, waits: *p, err: p.Validate()}
+// newRule returns the rule of a policy.
+func newRule(p backoff.Policy) rule {
+	r := rule{policy: p, waits: p, err: p.Validate()}
 	r.waits.MaxAttempts, r.waits.Idempotency = -1, nil
 	r.waits.ByClass = maps.Clone(p.ByClass)
 	for class, own := range r.waits.ByClass {
@@ -80,13 +73,7 @@ func (r *rule) refusal(ctx context.Context, attempts int) error {
 // nothing is known about the error. Such an error is not retried, because
 // nobody has said that the calls of the other library fail transiently.
 func (r *rule) class(err error) backoff.Class {
-	if r.policy.Classify != nil && err != nil {
-		own := r.policy.Classify(err)
-		if own != backoff.ClassUnknown && own.Retryable() == r.policy.Retryable(err) { // otherwise a marker in the chain overrides it
-			return own
-		}
-	}
-	return backoff.DefaultClassifier(err)
+	return backoff.Policy{Classify: r.policy.Classify, MaxAttempts: 1}.Decide(1, err).Class
 }
 
 // retryable reports whether the class of err, and what the server asked for,
@@ -95,8 +82,7 @@ func (r *rule) retryable(err error) bool {
 	if !r.transient(err) {
 		return false
 	}
-	_, again := r.waits.Decide(1, err)
-	return again
+	return r.waits.Decide(1, err).Again
 }
 
 // transient reports whether the class of err allows another attempt.
@@ -106,6 +92,19 @@ func (r *rule) transient(err error) bool {
 	}
 	class := r.class(err)
 	return class != backoff.ClassUnknown && class.Retryable() && r.attemptsAfter(class) != 1
+}
+
+// gaveUp returns the error of a call that ends after so many attempts.
+func (r *rule) gaveUp(why backoff.Reason, attempts int, last error) *backoff.Error {
+	return &backoff.Error{Name: r.policy.Name, Attempts: attempts, Reason: why, Last: last}
+}
+
+// pastDeadline returns the error of a call whose next wait would pass the
+// deadline of its context.
+func (r *rule) pastDeadline(attempts int, last error) *backoff.Error {
+	gave := r.gaveUp(backoff.ReasonDeadline, attempts, last)
+	gave.Note = "the next wait would pass it"
+	return gave
 }
 
 // repeatable reports whether the operation may be sent again after err.
@@ -147,7 +146,7 @@ func fromOne(retry int) int {
 
 // FromZero adapts a function that counts retries from 1, such as
 // [backoff.Policy.Delay], to a client that counts retries from 0. A negative
-// number means the first retry. In these examples p is a [*backoff.Policy]:
+// number means the first retry. In these examples p is a [backoff.Policy]:
 //
 //	hcloud.WithRetryOpts(hcloud.RetryOpts{BackoffFunc: plug.FromZero(p.Delay), MaxRetries: 3})
 //	redis.Options{DialerRetryBackoff: plug.FromZero(p.Delay)}
@@ -183,8 +182,7 @@ func fromOne(retry int) int {
 // which backoffhttp reads Retry-After:
 //
 //	client.RetryBackoff = func(n int, _ *http.Request, resp *http.Response) time.Duration {
-//		wait, _ := p.Decide(n, backoffhttp.Check(resp))
-//		return wait
+//		return p.Decide(n, backoffhttp.Check(resp)).Wait
 //	}
 //
 // The numbers that clients pass may be 0, negative or huge: delays saturate

@@ -21,7 +21,7 @@ type RateLimiter[T comparable] struct {
 // Workqueue returns p as a rate limiter for the queue of a controller. It
 // counts the failures of each item until the item is forgotten:
 //
-//	queue := workqueue.NewTypedRateLimitingQueue(plug.Workqueue[reconcile.Request](&policy))
+//	queue := workqueue.NewTypedRateLimitingQueue(plug.Workqueue[reconcile.Request](policy))
 //
 // The shape has only Schedule, Jitter (without its memory of the previous
 // wait) and MaxDelay. The controller decides when to give up, by asking
@@ -33,10 +33,10 @@ type RateLimiter[T comparable] struct {
 //		queue.AddRateLimited(item)
 //	}
 //
-// A nil or invalid policy gives the delays of the zero [backoff.Policy]. A
-// RateLimiter is safe for concurrent use. It keeps a number for each item that
-// failed and was not forgotten.
-func Workqueue[T comparable](p *backoff.Policy) *RateLimiter[T] {
+// An invalid policy gives the delays of the zero [backoff.Policy]. A RateLimiter
+// is safe for concurrent use. It keeps a number for each item that failed and was
+// not forgotten.
+func Workqueue[T comparable](p backoff.Policy) *RateLimiter[T] {
 	return &RateLimiter[T]{rule: newDelayRule(p), failures: make(map[T]int)}
 }
 
@@ -67,13 +67,13 @@ func (l *RateLimiter[T]) NumRequeues(item T) int {
 // suits other code that asks for one delay after the other: the first call
 // returns the delay before the first retry, and so on.
 //
-//	err := wait.DelayFunc(plug.DelayFunc(&policy)).Until(ctx, true, false, condition)
+//	err := wait.DelayFunc(plug.DelayFunc(policy)).Until(ctx, true, false, condition)
 //
 // The shape has only Schedule, Jitter (without its memory of the previous
-// wait) and MaxDelay. A nil or invalid policy gives the delays of the zero
+// wait) and MaxDelay. An invalid policy gives the delays of the zero
 // [backoff.Policy]. The function is safe for concurrent use; its callers share
 // the count.
-func DelayFunc(p *backoff.Policy) func() time.Duration {
+func DelayFunc(p backoff.Policy) func() time.Duration {
 	rule := newDelayRule(p)
 	var asked atomic.Int64
 	return func() time.Duration { return rule.delay(int(min(asked.Add(1), math.MaxInt))) }
@@ -81,9 +81,9 @@ func DelayFunc(p *backoff.Policy) func() time.Duration {
 
 // newDelayRule is newRule for shapes that cannot refuse a call: instead of an
 // invalid policy it takes the zero policy.
-func newDelayRule(p *backoff.Policy) rule {
+func newDelayRule(p backoff.Policy) rule {
 	if r := newRule(p); r.err == nil {
 		return r
 	}
-	return newRule(new(backoff.Policy))
+	return newRule(backoff.Policy{})
 }

@@ -15,7 +15,7 @@ func (p *poll) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool) 
 	if p.failed > 0 {
 		return p.reserve(a)
 	}
-	a.Kind, a.Class, a.TimedOut = backoff.AttemptFirst, backoff.ClassUnknown, false
+	a.Number, a.Class, a.TimedOut = 1, backoff.ClassUnknown, false
 	if a.Wait == 0 {
 		return p.reserve(a)
 	}
@@ -31,26 +31,18 @@ func (p *poll) reserve(a backoff.Attempt) (t backoff.Ticket, wait time.Duration,
 	return t, wait, ok
 }
 
-// Pace is an optional method of a Budget. The Run calls it when a wait is over.
+// Pace implements [backoff.Budget]. The Run calls it when a wait is over.
 func (p *poll) Pace(t backoff.Ticket) (backoff.Ticket, time.Duration, bool) {
 	if p.due {
 		p.due = false
 		p.ask.Now = clock.Now()
 		return p.reserve(p.ask)
 	}
-	if pacer, ok := p.policy.Budget.(interface {
-		Pace(backoff.Ticket) (backoff.Ticket, time.Duration, bool)
-	}); ok {
-		return pacer.Pace(t)
-	}
-	return t, 0, true
+	return p.policy.Budget.Pace(t)
 }
 
-// Confirm is an optional method of a Budget.
-func (p *poll) Confirm(t backoff.Ticket) bool {
-	confirmer, ok := p.policy.Budget.(interface{ Confirm(backoff.Ticket) bool })
-	return !ok || confirmer.Confirm(t)
-}
+// Confirm implements [backoff.Budget].
+func (p *poll) Confirm(t backoff.Ticket) bool { return p.policy.Budget.Confirm(t) }
 
 // Done implements [backoff.Budget]. "Not yet" is a success.
 func (p *poll) Done(t backoff.Ticket, r backoff.Result) {

@@ -2,7 +2,6 @@ package poll
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/gobackoff/backoff"
@@ -44,22 +43,15 @@ func (p *poll) judge(err error, timedOut bool) (view, error) {
 	case p.rules.Retryable(err):
 		return failure, err
 	}
-	switch supervised(err, classify) {
-	case backoff.ReasonPermanent, backoff.ReasonOverloaded:
+	var loop backoff.Supervisor // like it, a poll ends only for what was said explicitly
+	loop.Policy.Classify = classify
+	switch d := loop.Decide(1, err); {
+	case !d.Again:
 		return final, err
-	case backoff.ReasonAttempts:
-		return failure, backoff.WithClass(err, backoff.ClassRetryable)
+	case d.Reason == backoff.ReasonOpen:
+		return refusal, backoff.OfClass(err, backoff.ClassRetryable) // so that the Run waits for the circuit
 	}
-	return refusal, backoff.WithClass(err, backoff.ClassRetryable) // so that the Run waits for the circuit
-}
-
-// supervised returns the Reason for which Supervise ends after a run that failed
-// with err, and so by the same rule: an error that may be retried ends it
-// because of MaxAttempts, and a breaker that is open because of MaxRetryAfter.
-func supervised(err error, classify backoff.Classifier) backoff.Reason {
-	once := backoff.Policy{MaxAttempts: 1, MaxRetryAfter: 1, Classify: classify}
-	ended, _ := errors.AsType[*backoff.Error](once.Supervise(context.Background(), func(context.Context) error { return err }))
-	return ended.Reason
+	return failure, backoff.OfClass(err, backoff.ClassRetryable)
 }
 
 // classify is the Classifier of the Run. What nobody has said explicitly ends no

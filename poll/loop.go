@@ -16,6 +16,8 @@ const defaultMaxAttempts = 4
 // that failed. It stands between the Run and the caller's budget and observer,
 // which hear of an answer instead.
 type poll struct {
+	backoff.BudgetDefaults
+
 	policy   backoff.Policy   // the caller's
 	rules    backoff.Policy   // the Run's
 	tell     backoff.Observer // the caller's
@@ -54,7 +56,7 @@ func newPoll(policy backoff.Policy) *poll {
 		r.Budget = p
 	}
 	if r.Observer != nil {
-		p.tell = backoff.JoinObservers(r.Observer) // contains its panics
+		p.tell = r.Observer
 		r.Observer = p.observe
 	}
 	return p
@@ -157,8 +159,8 @@ func (p *poll) validate(ctx context.Context) error {
 		err = backoff.Permanent(badfield.New("Policy.MaxElapsed",
 			"is 0 and the context has no deadline, want one of them, or a negative MaxElapsed to poll without end"))
 	}
-	if err != nil && p.tell != nil {
-		p.tell(ctx, backoff.Event{
+	if err != nil {
+		p.tell.Notify(ctx, backoff.Event{
 			Kind:        backoff.EventGiveUp,
 			Class:       backoff.ClassPermanent,
 			Reason:      backoff.ReasonInvalid,

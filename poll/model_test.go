@@ -150,7 +150,8 @@ func (p *plan) run(ctx context.Context) (s story) {
 		return len(s.at), check.done, err
 	})
 	s.ended, s.value = time.Since(began), value
-	gave, ran := errors.AsType[*backoff.Error](err)
+	var gave *backoff.Error
+	ran := errors.As(err, &gave)
 	switch {
 	case ran:
 		s.reason, s.last = gave.Reason, gave.Last.Error()

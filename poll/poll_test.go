@@ -96,7 +96,8 @@ func every(elapsed time.Duration) backoff.Policy {
 
 func gaveUp(t *testing.T, err error) *backoff.Error {
 	t.Helper()
-	gave, ok := errors.AsType[*backoff.Error](err)
+	var gave *backoff.Error
+	ok := errors.As(err, &gave)
 	require.True(t, ok, "%v", err)
 	return gave
 }
@@ -252,7 +253,7 @@ func TestByClassHoldsAfterFailedChecksOnly(t *testing.T) {
 	for c := backoff.ClassUnknown; c.Retryable(); c++ {
 		p.ByClass[c] = backoff.ClassLimits{Schedule: backoff.Constant(time.Minute), MaxAttempts: 2}
 	}
-	throttled := check{err: backoff.WithClass(errDown, backoff.ClassThrottled)}
+	throttled := check{err: backoff.OfClass(errDown, backoff.ClassThrottled)}
 	hinted := check{err: backoff.RetryAfter(poll.ErrNotYet, time.Second)}
 	r := recorded(t, p, notYet, notYet, hinted, down, notYet, throttled, notYet, down, down)
 	require.Equal(t, seconds(0, 10, 20, 30, 90, 100, 160, 170, 230), r.at)
@@ -309,8 +310,8 @@ func TestOnlyWhatIsSaidExplicitlyEndsAPollBeforeItsTime(t *testing.T) {
 	for name, err := range map[string]error{
 		"permanent":  backoff.Permanent(errDown),
 		"wrapped":    fmt.Errorf("status: %w", backoff.Permanent(errDown)),
-		"overloaded": backoff.WithClass(errDown, backoff.ClassOverloaded),
-		"pushback":   backoff.Pushback(errDown, -1),
+		"overloaded": backoff.OfClass(errDown, backoff.ClassOverloaded),
+		"pushback":   backoff.RetryExactlyAfter(errDown, -1),
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := recorded(t, every(time.Hour), notYet, check{err: err})

@@ -17,6 +17,8 @@ import (
 
 // A ledger is a budget that notes what it is asked, and what it hears.
 type ledger struct {
+	backoff.BudgetDefaults
+
 	notes   []string
 	asked   []time.Time
 	refuse  int           // the n-th Reserve, from 1
@@ -27,10 +29,13 @@ type ledger struct {
 }
 
 func (l *ledger) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
-	kind := map[backoff.AttemptKind]string{backoff.AttemptFirst: "first", backoff.AttemptRetry: "retry"}[a.Kind]
+	kind := "retry"
+	if a.First() {
+		kind = "first"
+	}
 	l.notes = append(l.notes, fmt.Sprint(kind, " ", a.Number))
 	l.asked = append(l.asked, a.Now)
-	return backoff.NewTicket(uint64(len(l.asked))), l.wait, len(l.asked) != l.refuse
+	return backoff.Ticket{Word: uint64(len(l.asked))}, l.wait, len(l.asked) != l.refuse
 }
 
 func (l *ledger) Pace(t backoff.Ticket) (backoff.Ticket, time.Duration, bool) {
@@ -49,14 +54,14 @@ func (l *ledger) Done(t backoff.Ticket, r backoff.Result) {
 		backoff.OutcomeThrottled: "throttled", backoff.OutcomeTimeout: "timeout", backoff.OutcomeCanceled: "canceled",
 		backoff.OutcomeNotSent: "not sent",
 	}
-	if t != (backoff.NewTicket(uint64(len(l.asked)))) {
+	if t != (backoff.Ticket{Word: uint64(len(l.asked))}) {
 		l.notes = append(l.notes, "a ticket that was not given")
 	}
 	l.notes = append(l.notes, outcomes[r.Outcome])
 }
 
 func TestToABudgetNotYetIsASuccessAndOnlyACheckAfterAFailedOneARetry(t *testing.T) {
-	throttled := check{err: backoff.WithClass(errDown, backoff.ClassThrottled)}
+	throttled := check{err: backoff.OfClass(errDown, backoff.ClassThrottled)}
 	for want, checks := range map[string][]check{
 		"first 1, success": {done},
 		"first 1, success, first 1, success, first 1, success":                           {notYet, {err: backoff.RetryAfter(poll.ErrNotYet, time.Second)}, done},
@@ -256,7 +261,7 @@ func TestToABreakerNotYetIsASuccess(t *testing.T) {
 					return answer
 				})
 			}), name)
-			require.Equal(t, backoff.StateClosed, b.State())
+			require.Equal(t, backoff.BreakerClosed, b.State())
 		}
 		around := &backoff.Breaker{ConsecutiveFailures: 2}
 		for range 5 {
@@ -264,7 +269,7 @@ func TestToABreakerNotYetIsASuccess(t *testing.T) {
 				return poll.Until(ctx, every(time.Second), func(context.Context) (bool, error) { return false, nil })
 			}), poll.ErrNotYet)
 		}
-		require.Equal(t, backoff.StateClosed, around.State(), "a poll that ran out has had answers")
+		require.Equal(t, backoff.BreakerClosed, around.State(), "a poll that ran out has had answers")
 	})
 }
 

@@ -62,7 +62,7 @@ func TestZeroPolicyIsWhatTheArticleRecommends(t *testing.T) {
 	}
 
 	synctest.Test(t, func(t *testing.T) {
-		made, _ := exhaust(t, &zero)
+		made, _ := exhaust(t, zero)
 		require.GreaterOrEqual(t, made, 3)
 		require.LessOrEqual(t, made, 5)
 	})

@@ -77,12 +77,11 @@ func TestAWS2026KeepsItsSpreadAtTheCap(t *testing.T) {
 	p.Rand = always(0.25)
 	p.MaxAttempts = -1
 	for _, err := range []error{errTransient, errThrottled} {
-		wait, _ := p.Decide(30, err)
-		require.Equal(t, 5*time.Second, wait)
+		require.Equal(t, 5*time.Second, p.Decide(30, err).Wait)
 	}
 }
 
-var errThrottled = backoff.WithClass(errTransient, backoff.ClassThrottled)
+var errThrottled = backoff.OfClass(errTransient, backoff.ClassThrottled)
 
 // The base is that of the error, the exponent that of the call.
 func TestAWS2026LooksAtEachError(t *testing.T) {

@@ -75,6 +75,8 @@ func NewHalvingRate() *AdaptiveRate { return &AdaptiveRate{curve: new(halving)} 
 // Done is never called for an attempt, its response is not measured; a second
 // Done changes nothing.
 type AdaptiveRate struct {
+	backoff.BudgetDefaults
+
 	mu      sync.Mutex
 	watch   clock.Stopwatch
 	start   time.Duration
@@ -130,8 +132,8 @@ func (b *AdaptiveRate) reserve(now time.Duration, a backoff.Attempt) (backoff.Ti
 // withoutTurn is the note of an attempt that gets its turn in Pace.
 const withoutTurn = math.MaxUint64
 
-// Pace is the optional method of a [backoff.Budget]. An attempt that has waited
-// for another reason gets its turn now.
+// Pace implements [backoff.Budget]. An attempt that has waited for another reason
+// gets its turn now.
 func (b *AdaptiveRate) Pace(t backoff.Ticket) (backoff.Ticket, time.Duration, bool) {
 	read := clock.Now()
 	b.mu.Lock()

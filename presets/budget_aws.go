@@ -24,6 +24,8 @@ import (
 // Source: aws-sdk-go-v2, aws/retry/standard.go and aws/ratelimit. The sequences
 // of its retry2026_test.go are tests of this type.
 type AWSQuota struct {
+	backoff.BudgetDefaults
+
 	// Capacity is how many tokens there are at the start and at most, 0 or
 	// more.
 	Capacity int
@@ -63,7 +65,7 @@ func NewAWSQuota2026() *AWSQuota {
 func (b *AWSQuota) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if a.Kind == backoff.AttemptFirst {
+	if a.First() {
 		return b.ledger.add(0), 0, true
 	}
 	cost := b.cost(a)

@@ -25,7 +25,7 @@ func runAWSCall(t *testing.T, b *presets.AWSQuota, c awsCall) {
 	t.Helper()
 	ticket := begin(t, b)
 	for i, status := range c.attempts {
-		again := backoff.Attempt{Number: i + 2, Kind: backoff.AttemptRetry, Class: backoff.ClassRetryable}
+		again := backoff.Attempt{Number: i + 2, Class: backoff.ClassRetryable}
 		switch status {
 		case 200:
 			b.Done(ticket, backoff.Result{})
@@ -115,7 +115,7 @@ func TestAWSQuotaIsFullAtTheStartAndWorth100Retries(t *testing.T) {
 func TestAWSQuotaIsRefilledBySuccessNotByTime(t *testing.T) {
 	b := presets.NewAWSQuota()
 	grants(b, 1000)
-	_, _, ok := b.Reserve(backoff.Attempt{Number: 2, Kind: backoff.AttemptRetry, Now: time.Now().Add(time.Hour)})
+	_, _, ok := b.Reserve(backoff.Attempt{Number: 2, Now: time.Now().Add(time.Hour)})
 	require.False(t, ok)
 	repeat(1000, func() { finish(t, b, backoff.OutcomeDefinitive) })
 	require.Zero(t, b.Tokens())

@@ -49,7 +49,7 @@ func TestAWSRateGivesNoTurnToAnAttemptThatOnlyWaits(t *testing.T) {
 		b := slowAWSRate()
 		var tickets []backoff.Ticket
 		for range 20 {
-			ticket, wait, ok := b.Reserve(backoff.Attempt{Number: 2, Kind: backoff.AttemptRetry, Wait: time.Minute, Paced: true})
+			ticket, wait, ok := b.Reserve(backoff.Attempt{Number: 2, Wait: time.Minute, Paced: true})
 			require.True(t, ok)
 			require.Zero(t, wait)
 			tickets = append(tickets, ticket)

@@ -27,6 +27,8 @@ import (
 // cannot. The newer budget_interval, which counts requests over a time, is not
 // part of it: see [KubernetesBudget].
 type EnvoyBudget struct {
+	backoff.BudgetDefaults
+
 	// BudgetPercent is a percentage, 0 to 100.
 	BudgetPercent float64
 	// MinRetryConcurrency is how many retries may always be pending, 0 or more.
@@ -54,11 +56,11 @@ func (b *EnvoyBudget) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration,
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	note := uint64(asActive)
-	switch a.Kind {
-	case backoff.AttemptRetry:
-		note = asRetry
-	case backoff.AttemptHedge:
+	switch {
+	case a.Hedge:
 		note = asRetry | asActive
+	case !a.First():
+		note = asRetry
 	}
 	if note&asRetry != 0 && b.retries >= b.limit() {
 		return backoff.Ticket{}, 0, false
@@ -68,14 +70,14 @@ func (b *EnvoyBudget) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration,
 	return b.ledger.add(note), 0, true
 }
 
-// Confirm is the optional method of a [backoff.Budget]. The backoff is over, so
-// the retry is active.
+// Confirm implements [backoff.Budget]. The backoff is over, so the retry is
+// active.
 func (b *EnvoyBudget) Confirm(t backoff.Ticket) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if note, ok := b.ledger.young[t.Word()]; ok && note == asRetry {
+	if note, ok := b.ledger.young[t.Word]; ok && note == asRetry {
 		b.count(asActive, 1)
-		b.ledger.young[t.Word()] = asRetry | asActive
+		b.ledger.young[t.Word] = asRetry | asActive
 	}
 	return true
 }

@@ -35,7 +35,8 @@ func TestEnvoyHoldsARetryThroughItsBackoff(t *testing.T) {
 			require.Equal(t, []int{active, retries}, []int{gotActive, gotRetries})
 		}
 		r := p.Start(t.Context())
-		for n := range r.Attempts() {
+		for range r.Attempts() {
+			n := r.Attempt()
 			load(1, n-1)
 			if n == 1 {
 				time.AfterFunc(time.Second/2, func() { load(0, 1) })
@@ -55,7 +56,7 @@ func TestEnvoyCountsADepartedRetryAsUnderWay(t *testing.T) {
 	require.False(t, ok, "2 of 4")
 	require.True(t, b.Confirm(one))
 	require.True(t, b.Confirm(one), "once")
-	require.True(t, b.Confirm(backoff.NewTicket(99)))
+	require.True(t, b.Confirm(backoff.Ticket{Word: 99}))
 	_, ok = askRetry(b)
 	require.False(t, ok, "2 of 5, truncated")
 	first := begin(t, b)
@@ -72,7 +73,7 @@ func TestEnvoyCountsADepartedRetryAsUnderWay(t *testing.T) {
 
 func TestEnvoyCountsAHedgeAsBoth(t *testing.T) {
 	b := presets.NewEnvoyBudget()
-	ticket, _, ok := b.Reserve(backoff.Attempt{Number: 2, Kind: backoff.AttemptHedge})
+	ticket, _, ok := b.Reserve(backoff.Attempt{Number: 2, Hedge: true})
 	require.True(t, ok)
 	active, retries := b.Load()
 	require.Equal(t, []int{1, 1}, []int{active, retries})

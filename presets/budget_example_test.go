@@ -16,7 +16,7 @@ func outage(budget backoff.Budget, succeeded, retries int) {
 	}
 	granted := 0
 	for range retries {
-		ticket, _, ok := budget.Reserve(backoff.Attempt{Number: 2, Kind: backoff.AttemptRetry, Class: backoff.ClassRetryable})
+		ticket, _, ok := budget.Reserve(backoff.Attempt{Number: 2, Class: backoff.ClassRetryable})
 		if ok {
 			granted++
 			budget.Done(ticket, backoff.Result{Outcome: backoff.OutcomeTransient})
@@ -70,7 +70,7 @@ func ExampleEnvoyBudget() {
 	outage(budget, 0, 1000)
 	granted := 0
 	for range 1000 { // none of which ends
-		if _, _, ok := budget.Reserve(backoff.Attempt{Number: 2, Kind: backoff.AttemptRetry}); ok {
+		if _, _, ok := budget.Reserve(backoff.Attempt{Number: 2}); ok {
 			granted++
 		}
 	}

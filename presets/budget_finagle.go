@@ -35,6 +35,8 @@ import (
 // and WindowedAdder.scala; tower, retry/budget/tps_budget.rs; linkerd2-proxy,
 // app/outbound/http/retry.rs.
 type FinagleBudget struct {
+	backoff.BudgetDefaults
+
 	// TTL is how long a deposit counts, 1 to 60 s.
 	TTL time.Duration
 	// MinRetriesPerSec is the reserve, 0 to a million.
@@ -86,7 +88,7 @@ func (b *FinagleBudget) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duratio
 	b.advance(now)
 	change := int64(0)
 	switch {
-	case a.Kind != backoff.AttemptFirst:
+	case !a.First():
 		change = -b.price()
 	case !b.PaidBySuccess:
 		change = b.deposit()

@@ -32,6 +32,8 @@ import (
 // Source: gRFC A6, "Throttling Retry Attempts and Hedged RPCs"; grpc-go,
 // retryThrottler.
 type GRPCThrottling struct {
+	backoff.BudgetDefaults
+
 	// MaxTokens is 1 to 1000.
 	MaxTokens int
 	// TokenRatio is more than 0, at least a thousandth.
@@ -51,7 +53,7 @@ func NewGRPCThrottling() *GRPCThrottling { return &GRPCThrottling{MaxTokens: 10,
 func (b *GRPCThrottling) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if a.Kind != backoff.AttemptFirst && 2*b.taken >= b.most() {
+	if !a.First() && 2*b.taken >= b.most() {
 		return backoff.Ticket{}, 0, false
 	}
 	return b.ledger.add(0), 0, true

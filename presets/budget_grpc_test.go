@@ -95,7 +95,7 @@ func TestGRPCThrottlingCountsEveryFailedAttempt(t *testing.T) {
 	p.Budget, p.MaxAttempts, p.Schedule = b, 2, backoff.Constant(0)
 	_ = p.Do(t.Context(), func(context.Context) error { return errTransient })
 	require.Equal(t, 8.0, b.Tokens())
-	_ = p.Do(t.Context(), func(context.Context) error { return backoff.Pushback(errors.New("no"), -1) })
+	_ = p.Do(t.Context(), func(context.Context) error { return backoff.RetryExactlyAfter(errors.New("no"), -1) })
 	require.Equal(t, 7.0, b.Tokens())
 	_ = p.Do(t.Context(), func(context.Context) error { return backoff.Permanent(errors.New("not found")) })
 	require.Equal(t, 7.0, b.Tokens())

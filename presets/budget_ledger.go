@@ -62,16 +62,16 @@ func (l *ledger) add(note uint64) backoff.Ticket {
 	}
 	l.last++
 	l.young[l.last] = note
-	return backoff.NewTicket(l.last)
+	return backoff.Ticket{Word: l.last}
 }
 
 // find returns the note of an attempt; false if the attempt is not in the
 // ledger.
 func (l *ledger) find(t backoff.Ticket) (note uint64, ok bool) {
-	if note, ok = l.young[t.Word()]; ok {
+	if note, ok = l.young[t.Word]; ok {
 		return note, true
 	}
-	note, ok = l.old[t.Word()]
+	note, ok = l.old[t.Word]
 	return note, ok
 }
 
@@ -79,8 +79,8 @@ func (l *ledger) find(t backoff.Ticket) (note uint64, ok bool) {
 // in the ledger.
 func (l *ledger) remove(t backoff.Ticket) (note uint64, ok bool) {
 	note, ok = l.find(t)
-	delete(l.young, t.Word())
-	delete(l.old, t.Word())
+	delete(l.young, t.Word)
+	delete(l.old, t.Word)
 	return note, ok
 }
 

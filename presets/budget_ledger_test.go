@@ -40,7 +40,7 @@ func repeat(n int, f func()) {
 }
 
 func askRetry(b backoff.Budget) (backoff.Ticket, bool) {
-	ticket, _, ok := b.Reserve(backoff.Attempt{Number: 2, Kind: backoff.AttemptRetry})
+	ticket, _, ok := b.Reserve(backoff.Attempt{Number: 2})
 	return ticket, ok
 }
 
@@ -124,13 +124,13 @@ func TestBudgetsHearADoneOnce(t *testing.T) {
 		twice := maps.Collect(presets.Budgets())[name]
 		random := rand.New(rand.NewPCG(1, 1))
 		for i := range 2000 {
-			kind := backoff.AttemptKind(random.IntN(2))
+			attempt := backoff.Attempt{Number: 1 + random.IntN(2)}
 			a, b := backoff.Outcome(random.IntN(7)), backoff.Outcome(random.IntN(7))
 			if name == "aws-adaptive" && a == backoff.OutcomeThrottled {
 				a = backoff.OutcomeTransient // its waits depend on the time it takes to ask
 			}
-			first, _, ok1 := once.Reserve(backoff.Attempt{Number: 1, Kind: kind})
-			second, _, ok2 := twice.Reserve(backoff.Attempt{Number: 1, Kind: kind})
+			first, _, ok1 := once.Reserve(attempt)
+			second, _, ok2 := twice.Reserve(attempt)
 			require.Equal(t, ok1, ok2, "%s: step %d", name, i)
 			if !ok1 {
 				continue
@@ -138,7 +138,7 @@ func TestBudgetsHearADoneOnce(t *testing.T) {
 			once.Done(first, backoff.Result{Outcome: a})
 			twice.Done(second, backoff.Result{Outcome: a})
 			twice.Done(second, backoff.Result{Outcome: b})
-			twice.Done(backoff.NewTicket(1<<40), backoff.Result{Outcome: b})
+			twice.Done(backoff.Ticket{Word: 1 << 40}, backoff.Result{Outcome: b})
 		}
 		require.Equal(t, grants(once, 5000), grants(twice, 5000), name)
 	}
@@ -188,18 +188,18 @@ func TestBudgetsStandStillWhereTimeGoesBack(t *testing.T) {
 	for name, b := range presets.Budgets() {
 		still := maps.Collect(presets.Budgets())[name]
 		now := time.Now().Round(0)
-		ask := func(b backoff.Budget, kind backoff.AttemptKind, now time.Time) bool {
-			_, wait, ok := b.Reserve(backoff.Attempt{Number: 1, Kind: kind, Now: now})
+		ask := func(b backoff.Budget, number int, now time.Time) bool {
+			_, wait, ok := b.Reserve(backoff.Attempt{Number: number, Now: now})
 			return ok && wait == 0
 		}
 		for hours := range 3 {
 			set := now.Add(-time.Duration(hours) * time.Hour)
 			for range 100 {
-				require.True(t, ask(b, backoff.AttemptFirst, set), name)
-				require.True(t, ask(still, backoff.AttemptFirst, now), name)
+				require.True(t, ask(b, 1, set), name)
+				require.True(t, ask(still, 1, now), name)
 			}
 			for range 150 {
-				require.Equal(t, ask(still, backoff.AttemptRetry, now), ask(b, backoff.AttemptRetry, set), name)
+				require.Equal(t, ask(still, 2, now), ask(b, 2, set), name)
 			}
 		}
 	}
@@ -212,12 +212,14 @@ func TestBudgetsUnder64Goroutines(t *testing.T) {
 			all.Go(func() {
 				random := rand.New(rand.NewPCG(uint64(worker), 2))
 				for range 50 {
-					ticket, _, ok := b.Reserve(backoff.Attempt{Number: 1, Kind: backoff.AttemptKind(random.IntN(3)), Class: backoff.Class(random.IntN(4))})
+					a := []backoff.Attempt{{Number: 1}, {Number: 2}, {Number: 2, Hedge: true}}[random.IntN(3)]
+					a.Class = backoff.Class(random.IntN(4))
+					ticket, _, ok := b.Reserve(a)
 					if !ok {
 						continue
 					}
-					if d, ok := b.(interface{ Confirm(backoff.Ticket) bool }); ok && random.IntN(2) == 0 {
-						d.Confirm(ticket)
+					if random.IntN(2) == 0 {
+						b.Confirm(ticket)
 					}
 					o := backoff.Outcome(random.IntN(7))
 					if random.IntN(10) > 0 || name == "envoy-retry-budget" {

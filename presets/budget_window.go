@@ -168,6 +168,8 @@ func (b *KubernetesBudget) Validate() error {
 // A ratioWindow counts requests and retries in one sliding window, and retries
 // in another.
 type ratioWindow struct {
+	backoff.BudgetDefaults
+
 	mu     sync.Mutex
 	ledger ledger
 	ring   sliding.Ring // Other: first attempts; Bad: retries
@@ -181,7 +183,7 @@ func (w *ratioWindow) reserve(a backoff.Attempt, long, short time.Duration, allo
 	defer w.mu.Unlock()
 	w.ring.Advance(now, long, 0)
 	w.short.Advance(now, short, 0)
-	if a.Kind == backoff.AttemptFirst {
+	if a.First() {
 		w.ring.Add(sliding.Other, 1)
 		return w.ledger.add(w.note(0)), 0, true
 	}

@@ -31,15 +31,15 @@ func TestEnvoyDrawsWholeMillisecondsBelowTheInterval(t *testing.T) {
 	p := presets.EnvoySource()
 	p.Rand = seeded()
 	for i, interval := range []int{25, 50, 100, 200, 250, 250} {
-		uniform(t, slots(t, &p, i+1, time.Millisecond, interval, 50_000), "retry %d", i+1)
+		uniform(t, slots(t, p, i+1, time.Millisecond, interval, 50_000), "retry %d", i+1)
 	}
 }
 
 func TestEnvoyDocsAndSourceDiffer(t *testing.T) {
 	docs, source := endless(byName(t, "envoy-retry-docs"), always(top)), endless(presets.EnvoySource(), always(top))
 	const ms = time.Millisecond
-	require.Equal(t, []time.Duration{24 * ms, 74 * ms, 174 * ms, 249 * ms, 249 * ms}, waits(t, &docs, 5))
-	require.Equal(t, []time.Duration{24 * ms, 49 * ms, 99 * ms, 199 * ms, 249 * ms}, waits(t, &source, 5))
+	require.Equal(t, []time.Duration{24 * ms, 74 * ms, 174 * ms, 249 * ms, 249 * ms}, waits(t, docs, 5))
+	require.Equal(t, []time.Duration{24 * ms, 49 * ms, 99 * ms, 199 * ms, 249 * ms}, waits(t, source, 5))
 }
 
 func TestIstioLimitsEveryTryTheFirstIncluded(t *testing.T) {

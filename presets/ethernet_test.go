@@ -30,7 +30,7 @@ func TestEthernetDrawsWholeSlotsAllEquallyLikely(t *testing.T) {
 	p.Rand = seeded()
 	for c := 1; c <= 15; c++ {
 		choices := 1 << min(c, 10)
-		counts := slots(t, &p, c, slot, choices, 200_000)
+		counts := slots(t, p, c, slot, choices, 200_000)
 		uniform(t, counts, "collision %d", c)
 	}
 }
@@ -105,7 +105,7 @@ func TestExponentialSlotsTakeAnyBaseAndSlot(t *testing.T) {
 	p.Rand = seeded()
 	for c, choices := range []int{0: 1, 1: 3, 2: 9, 3: 27, 4: 81} {
 		if c > 0 {
-			uniform(t, slots(t, &p, c, time.Millisecond, choices, 50_000), "failure %d", c)
+			uniform(t, slots(t, p, c, time.Millisecond, choices, 50_000), "failure %d", c)
 		}
 	}
 }
@@ -123,11 +123,11 @@ func TestCSMACADoublesItsWindowAndStaysAtTheLast(t *testing.T) {
 func TestCSMACADrawsBeforeTheFirstTransmissionToo(t *testing.T) {
 	p := presets.CSMACA(0, 0, 0)
 	p.Rand = seeded()
-	uniform(t, slots(t, &p, 1, 9*time.Microsecond, 16, 50_000), "before the first")
+	uniform(t, slots(t, p, 1, 9*time.Microsecond, 16, 50_000), "before the first")
 }
 
 // slots counts how often each number of slots is drawn; all must be whole.
-func slots(t *testing.T, p *backoff.Policy, retry int, slot time.Duration, choices, draws int) []float64 {
+func slots(t *testing.T, p backoff.Policy, retry int, slot time.Duration, choices, draws int) []float64 {
 	t.Helper()
 	counts := make([]float64, choices)
 	for range draws {

@@ -103,7 +103,7 @@ func GCSGoResumableChunk() backoff.Policy {
 func gcsGoCustom() backoff.Policy {
 	p := gax(2*time.Second, 60*time.Second, 3)
 	p.MaxElapsed = 500 * time.Second
-	p.Idempotency = backoff.AlwaysRetry
+	p.Idempotency = backoff.Idempotent
 	return p
 }
 
@@ -129,7 +129,7 @@ func GCSJava() backoff.Policy {
 // operations that are not idempotent too.
 func gcsJavaCustom() backoff.Policy {
 	p := gcsJava(10, 3, 5*time.Minute)
-	p.Idempotency = backoff.AlwaysRetry
+	p.Idempotency = backoff.Idempotent
 	return p
 }
 
@@ -195,7 +195,7 @@ func GCSNode(maxRetries int, retryDelayMultiplier float64, maxRetryDelay, totalT
 // 500 s, 5 retries, and IdempotencyStrategy.RetryAlways.
 func gcsNodeCustom() backoff.Policy {
 	p := GCSNode(5, 3, 60*time.Second, 500*time.Second)
-	p.Idempotency = backoff.AlwaysRetry
+	p.Idempotency = backoff.Idempotent
 	return p
 }
 
@@ -217,7 +217,7 @@ func GCSPython() backoff.Policy {
 // it to a call that would otherwise be retried under preconditions only.
 func gcsPythonCustom() backoff.Policy {
 	p := gcsPython(1500*time.Millisecond, 1.2, 45*time.Second, 500*time.Second)
-	p.Idempotency = backoff.AlwaysRetry
+	p.Idempotency = backoff.Idempotent
 	return p
 }
 

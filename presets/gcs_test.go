@@ -118,8 +118,8 @@ func TestGCSGoResumableChunkStartsAgainWithProgress(t *testing.T) {
 		run := p.Start(t.Context())
 		start := time.Now()
 		var at []time.Duration
-		for n := range run.Attempts() {
-			if n == 10 {
+		for range run.Attempts() {
+			if run.Attempt() == 10 {
 				run.Progress() // the first chunk is through, and the second one fails
 			}
 			at = append(at, time.Since(start).Round(time.Millisecond))
@@ -170,8 +170,7 @@ func TestGCSJavaTimesOutEachAttemptAndCutsItToTheTimeLeft(t *testing.T) {
 }
 
 func TestGCSJavaDoesNotWaitUntilTheVeryEndAndPythonDoes(t *testing.T) {
-	java, python := presets.GCSJava(), presets.GCSPython()
-	for p, want := range map[*backoff.Policy]int{&java: 2, &python: 3} {
+	for want, p := range map[int]backoff.Policy{2: presets.GCSJava(), 3: presets.GCSPython()} {
 		synctest.Test(t, func(t *testing.T) {
 			p.Jitter, p.MaxElapsed = backoff.NoJitter, 3*time.Second // 1 s and 2 s
 			made, err := exhaust(t, p)
@@ -185,7 +184,7 @@ func TestGCSNodeShortensItsLastWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := presets.GCSNode(-1, 0, 0, 10*time.Second)
 		p.Rand = always(0) // waits 2 s, 4 s, and of the next 8 s the 4 s that are left
-		made, err := exhaust(t, &p)
+		made, err := exhaust(t, p)
 		require.Equal(t, 4, made)
 		require.Equal(t, backoff.ReasonElapsed, err.Reason, "nothing is left to wait")
 		require.Equal(t, 10*time.Second, err.Elapsed)
@@ -198,7 +197,7 @@ func TestTheExamplesThatRetryAlwaysSaySo(t *testing.T) {
 	always := map[string]bool{"gcs-go-custom": true, "gcs-java-custom": true, "gcs-node-custom": true, "gcs-python-custom": true}
 	for name, p := range presets.All() {
 		if strings.HasPrefix(name, "gcs-") {
-			require.Equal(t, always[name], p.Idempotency == backoff.AlwaysRetry, name)
+			require.Equal(t, always[name], p.Idempotency == backoff.Idempotent, name)
 		}
 	}
 }
@@ -215,7 +214,7 @@ func TestGCSPythonDoesNotBeginAWaitThatPassesItsDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := presets.GCSPython()
 		p.Rand = always(top) // 1 s to 32 s take 63 s, and 60 s more would pass 120 s
-		made, err := exhaust(t, &p)
+		made, err := exhaust(t, p)
 		require.Equal(t, 7, made)
 		require.InDelta(t, 63*time.Second, err.Elapsed, 10)
 	})

@@ -36,7 +36,7 @@ func TestIoTCoreDrawsAfreshForEveryWait(t *testing.T) {
 		4500 * time.Millisecond,
 		8750 * time.Millisecond,
 		16999 * time.Millisecond,
-	}, waits(t, &p, 5))
+	}, waits(t, p, 5))
 }
 
 func TestIoTCoreAddsOneOf1001WholeMilliseconds(t *testing.T) {
@@ -53,12 +53,12 @@ func TestIoTCoreAddsOneOf1001WholeMilliseconds(t *testing.T) {
 
 func TestIoTCoreKeepsRetryingAtTheMaximum(t *testing.T) {
 	p := endless(presets.IoTCore(64*time.Second), seeded())
-	for i, wait := range waits(t, &p, 1000)[6:] {
+	for i, wait := range waits(t, p, 1000)[6:] {
 		require.Equal(t, 64*time.Second, wait, "retry %d", i+7)
 	}
 	synctest.Test(t, func(t *testing.T) {
 		p.MaxAttempts = 1 + 6 + 40
-		made, err := exhaust(t, &p)
+		made, err := exhaust(t, p)
 		require.Equal(t, 47, made)
 		require.InDelta(t, 63+40*64, err.Elapsed.Seconds(), 6)
 	})
@@ -71,7 +71,7 @@ func TestAPIN5WaitsFiveTimesAndBetween31And36Seconds(t *testing.T) {
 			p := byName(t, "api-n5")
 			p.Rand = draws[i]
 			start := time.Now()
-			made, _ := exhaust(t, &p)
+			made, _ := exhaust(t, p)
 			require.Equal(t, 6, made)
 			require.GreaterOrEqual(t, time.Since(start), 31*time.Second)
 			require.LessOrEqual(t, time.Since(start), 36*time.Second)

@@ -30,7 +30,7 @@ func TestGRPCConnectionWaitsExactlyOneSecondFirst(t *testing.T) {
 	for _, u := range []float64{0, 0.3, top} {
 		p := presets.GRPCConnection()
 		p.Rand = always(u)
-		require.Equal(t, time.Second, waits(t, &p, 1)[0])
+		require.Equal(t, time.Second, waits(t, p, 1)[0])
 		require.Equal(t, time.Second, p.Delay(1))
 		require.InDelta(t, (0.8+0.4*u)*1.6, p.Delay(2).Seconds(), 1e-8, "the second one is jittered, in a call or not")
 	}
@@ -45,7 +45,7 @@ func TestGRPCConnectionReconnectsForEverAt120SecondsGiveOrTakeAFifth(t *testing.
 		require.InDelta(t, 144*time.Second, high.Delay(retry), float64(float))
 	}
 	synctest.Test(t, func(t *testing.T) {
-		made, err := exhaust(t, &low)
+		made, err := exhaust(t, low)
 		require.Equal(t, enough, made)
 		require.Equal(t, backoff.ReasonCanceled, err.Reason)
 	})

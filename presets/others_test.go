@@ -74,7 +74,7 @@ func TestEtcdWaitsOnlyAfterEachQuorum(t *testing.T) {
 		5:  {0, 0, 25 * ms, 0, 0, 25 * ms},
 	} {
 		p := endless(presets.Etcd(endpoints), always(0.5))
-		require.Equal(t, want, waits(t, &p, 6), "%d endpoints", endpoints)
+		require.Equal(t, want, waits(t, p, 6), "%d endpoints", endpoints)
 	}
 }
 

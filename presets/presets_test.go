@@ -87,7 +87,7 @@ func TestTenThousandDrawsStayWithinTheBoundsOfTheRow(t *testing.T) {
 			p := endless(byName(t, row.name), seeded())
 			least, most := slices.Repeat([]time.Duration{math.MaxInt64}, 8), make([]time.Duration, 8)
 			for range 10_000 {
-				for i, wait := range waits(t, &p, 8) {
+				for i, wait := range waits(t, p, 8) {
 					least[i], most[i] = min(least[i], wait), max(most[i], wait)
 				}
 			}
@@ -102,7 +102,7 @@ func TestTenThousandDrawsStayWithinTheBoundsOfTheRow(t *testing.T) {
 func TestSmallestAndLargestDrawReachTheBoundsOfTheRow(t *testing.T) {
 	for _, row := range rows {
 		low, high := endless(byName(t, row.name), always(0)), endless(byName(t, row.name), always(top))
-		smallest, largest := waits(t, &low, 8), waits(t, &high, 8)
+		smallest, largest := waits(t, low, 8), waits(t, high, 8)
 		for i, bound := range intervals(t, row.bounds) {
 			least, most := min(smallest[i], largest[i]), max(smallest[i], largest[i])
 			require.InDelta(t, bound[0], least, float64(float), "%s: retry %d: want %v, got %v", row.name, i+1, bound[0], least)
@@ -118,7 +118,7 @@ func TestGivesUpByTheRuleOfTheRow(t *testing.T) {
 				p := byName(t, row.name)
 				p.Rand = seeded()
 				require.Equal(t, max(row.total, 0), p.MaxElapsed)
-				made, err := exhaust(t, &p)
+				made, err := exhaust(t, p)
 				switch {
 				case row.attempts > 0:
 					require.Equal(t, backoff.ReasonAttempts, err.Reason)
@@ -175,7 +175,7 @@ func TestOneFieldIsOverriddenTheOthersStay(t *testing.T) {
 	bucket := client
 	bucket.MaxAttempts = 5
 	object := bucket
-	object.Idempotency = backoff.AlwaysRetry
+	object.Idempotency = backoff.Idempotent
 
 	require.Equal(t, -1, client.MaxAttempts, "the original is unchanged")
 	require.Nil(t, bucket.Idempotency)
@@ -237,7 +237,7 @@ func endless(p backoff.Policy, draw func() float64) backoff.Policy {
 }
 
 // waits are those before the first n retries of one call.
-func waits(t *testing.T, p *backoff.Policy, n int) []time.Duration {
+func waits(t *testing.T, p backoff.Policy, n int) []time.Duration {
 	t.Helper()
 	all := make([]time.Duration, n)
 	run := p.Start(context.Background())
@@ -252,7 +252,7 @@ func waits(t *testing.T, p *backoff.Policy, n int) []time.Duration {
 }
 
 // exhaust runs an operation that always fails, and says how often that was.
-func exhaust(t *testing.T, p *backoff.Policy) (made int, gaveUp *backoff.Error) {
+func exhaust(t *testing.T, p backoff.Policy) (made int, gaveUp *backoff.Error) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

@@ -1,6 +1,10 @@
 package spec
 
-import "github.com/gobackoff/backoff"
+import (
+	"errors"
+
+	"github.com/gobackoff/backoff"
+)
 
 // breaker is the object of a circuit breaker. Its members are the fields of
 // [backoff.Breaker] that are data.
@@ -23,18 +27,18 @@ type breaker struct {
 	MinAttemptTime      duration  `json:"minAttemptTime,omitzero"`
 }
 
-// check returns the problem of a breaker that the library would refuse.
+// check returns the problems of a breaker that the library would refuse.
 func (b *breaker) check(path string) error {
 	if b == nil {
 		return nil
 	}
-	if err := b.OpenFor.check(path + ".openFor"); err != nil {
-		return err
-	}
-	if err := b.Jitter.check(path + ".jitter"); err != nil {
-		return err
-	}
-	return relocate(path, "Breaker", b.build("").Validate())
+	others := *b
+	others.OpenFor, others.Jitter = nil, nil
+	return errors.Join(
+		b.OpenFor.check(path+".openFor"),
+		b.Jitter.check(path+".jitter"),
+		relocate(path, "Breaker", others.build("").Validate()),
+	)
 }
 
 // build returns a new breaker; nil for nil.

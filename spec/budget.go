@@ -3,6 +3,7 @@ package spec
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"strconv"
 	"strings"
 
@@ -103,7 +104,7 @@ func (b budget) MarshalJSON() ([]byte, error) {
 	return json.Marshal(object(b))
 }
 
-// check returns the problem of a budget that the library would refuse.
+// check returns the problems of a budget that the library would refuse.
 func (b *budget) check(path string) error {
 	if b == nil || b.Preset != "" {
 		return nil
@@ -118,8 +119,7 @@ func (b *budget) check(path string) error {
 		return b.Rate.check(path + ".rate")
 	}
 	kind, name := b.kind()
-	probe := backoff.Policy{Budget: b.build()}
-	return relocate(join(path, kind), name, probe.Validate())
+	return relocate(join(path, kind), name, b.build().Validate())
 }
 
 // kind returns the member that is set, and the name that errors of the library
@@ -145,13 +145,11 @@ func (b *budget) checkAll(path string) error {
 	if len(b.All) == 0 {
 		return problem(path, "is empty, want at least one budget")
 	}
+	var problems []error
 	for i := range b.All {
-		if err := b.All[i].check(path + "[" + strconv.Itoa(i) + "]"); err != nil {
-			return err
-		}
+		problems = append(problems, b.All[i].check(path+"["+strconv.Itoa(i)+"]"))
 	}
-	probe := backoff.Policy{Budget: b.build()}
-	return relocate(path, "JoinBudgets", probe.Validate())
+	return errors.Join(problems...)
 }
 
 // check returns the problem of a rate limit. The limiter belongs to another
@@ -160,8 +158,7 @@ func (l *rateLimit) check(path string) error {
 	if !(l.Limit > 0) {
 		return problem(path+".limit", "is "+strconv.FormatFloat(l.Limit, 'g', -1, 64)+", want more than 0 attempts per second")
 	}
-	probe := backoff.Policy{Budget: l.build()}
-	return relocate(path, "limit.Rate", probe.Validate())
+	return relocate(path, "limit.Rate", l.build().Validate())
 }
 
 // build returns a new rate limit.

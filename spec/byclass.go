@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"errors"
 	"slices"
 
 	"github.com/gobackoff/backoff"
@@ -19,19 +20,21 @@ type byClass struct {
 type classLimits struct {
 	Schedule    *schedule `json:"schedule,omitzero"`
 	MaxAttempts int       `json:"maxAttempts,omitzero"`
+	Jitter      *jitter   `json:"jitter,omitzero"`
 }
 
-// check returns the problem of a schedule that the library would refuse.
+// check returns the problems of schedules and jitters that the library would
+// refuse.
 func (b *byClass) check(path string) error {
 	if b == nil {
 		return nil
 	}
+	var problems []error
 	for _, c := range b.entries() {
-		if err := c.limits.Schedule.check(path + "." + c.name + ".schedule"); err != nil {
-			return err
-		}
+		at := path + "." + c.name
+		problems = append(problems, c.limits.Schedule.check(at+".schedule"), c.limits.Jitter.check(at+".jitter"))
 	}
-	return nil
+	return errors.Join(problems...)
 }
 
 // entry is the member of one class.
@@ -58,7 +61,11 @@ func (b *byClass) build() map[backoff.Class]backoff.ClassLimits {
 	}
 	m := make(map[backoff.Class]backoff.ClassLimits)
 	for _, c := range b.entries() {
-		m[c.class] = backoff.ClassLimits{Schedule: c.limits.Schedule.build(), MaxAttempts: c.limits.MaxAttempts}
+		m[c.class] = backoff.ClassLimits{
+			Schedule:    c.limits.Schedule.build(),
+			MaxAttempts: c.limits.MaxAttempts,
+			Jitter:      c.limits.Jitter.build(),
+		}
 	}
 	return m
 }

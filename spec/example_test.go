@@ -43,7 +43,7 @@ func ExampleSpec() {
 		return
 	}
 	policy.Observer = func(_ context.Context, e backoff.Event) { fmt.Println(e.Kind, e.Attempt) }
-	service := backoff.Stack(breaker, &policy)
+	service := backoff.Stack(breaker, policy)
 
 	calls := 0
 	err = service.Do(context.Background(), func(context.Context) error {

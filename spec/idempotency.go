@@ -21,7 +21,6 @@ var idempotencies = []namedIdempotency{
 	{"idempotent", backoff.Idempotent},
 	{"nonIdempotent", backoff.NonIdempotent},
 	{"keyed", backoff.Keyed},
-	{"alwaysRetry", backoff.AlwaysRetry},
 }
 
 // fromToken implements literal.

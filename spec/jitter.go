@@ -59,8 +59,7 @@ func (j *jitter) check(path string) error {
 	if err := oneOf(path, *j); err != nil {
 		return err
 	}
-	probe := backoff.Policy{Jitter: j.build()}
-	if probe.Validate() == nil {
+	if (backoff.Policy{Jitter: j.build()}).Validate() == nil {
 		return nil
 	}
 	var member, want string

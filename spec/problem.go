@@ -18,24 +18,31 @@ func problem(path, text string) error {
 	return errors.New("backoff: spec: " + path + " " + text)
 }
 
-// relocate turns an error of Validate into the error of the member at path.
-// name is what Validate calls that member. What follows name in the error's
-// field are the members below it.
+// relocate turns an error of Validate into one of the member at path, with a
+// line for each problem. name is what Validate calls that member.
 func relocate(path, name string, err error) error {
 	if err == nil {
 		return nil
 	}
-	var bad *badfield.Error
-	if !errors.As(err, &bad) {
+	var problems []error
+	for _, bad := range badfield.All(err) {
+		at := below(path, strings.TrimPrefix(bad.Field, name))
+		problems = append(problems, problem(at, strings.Replace(bad.Problem, "is -1ns,", "is -1,", 1)))
+	}
+	if problems == nil {
 		return problem(path, "is refused: "+err.Error())
 	}
-	below := strings.TrimPrefix(bad.Field, name)
-	for part := range strings.FieldsFuncSeq(below, func(r rune) bool { return r == '.' || r == ':' || r == ' ' }) {
+	return errors.Join(problems...)
+}
+
+// below returns the path of a field below the member at path.
+func below(path, field string) string {
+	for part := range strings.FieldsFuncSeq(field, func(r rune) bool { return r == '.' || r == ':' || r == ' ' }) {
 		if part = uncapital(part); part != "constant" && part != "limiter" { // neither is a member
 			path = join(path, part)
 		}
 	}
-	return problem(path, strings.Replace(bad.Problem, "is -1ns,", "is -1,", 1))
+	return path
 }
 
 // uncapital returns name with a lower-case first letter.

@@ -92,7 +92,6 @@ func (r maker) form() form {
 		Idempotency:     maybe(r, idempotencies[r.IntN(len(idempotencies))].name),
 		Budget:          maybe(r, r.budget(0)),
 		ShortenLastWait: r.IntN(2) == 0,
-		ResetAfter:      r.unlimited(),
 		Breaker:         maybe(r, r.breaker()),
 	}
 	if r.IntN(2) == 0 {
@@ -104,7 +103,7 @@ func (r maker) form() form {
 }
 
 func (r maker) limits() *classLimits {
-	return &classLimits{Schedule: maybe(r, r.schedule(0)), MaxAttempts: r.number()}
+	return &classLimits{Schedule: maybe(r, r.schedule(0)), MaxAttempts: r.number(), Jitter: maybe(r, r.jitter())}
 }
 
 func (r maker) schedule(depth int) *schedule {

@@ -67,7 +67,7 @@ func TestAnUnknownMemberIsRefusedWithThoseThereAre(t *testing.T) {
 		`{"budget": {"concurrency": {"-": 1}}}`, `budget.concurrency.- is not known, want one of max`,
 		`{"jitter": "fully"}`, `jitter is "fully", want none, full, equal, or an object with one of decorrelated, uniform, added, slotted`,
 		`{"jitter": ""}`, `jitter is "", want none, full, equal, or an object with one of decorrelated, uniform, added, slotted`,
-		`{"idempotency": "maybe"}`, `idempotency is "maybe", want one of idempotent, nonIdempotent, keyed, alwaysRetry`,
+		`{"idempotency": "maybe"}`, `idempotency is "maybe", want one of idempotent, nonIdempotent, keyed`,
 	)
 	_, err := spec.Parse([]byte(`{"budget": "aws-quota"}`))
 	require.ErrorContains(t, err, `budget is "aws-quota", want an object with one of retry, `)
@@ -105,13 +105,14 @@ func TestOfAClassOnlyTheLimitsOfThatClassAreRead(t *testing.T) {
 	refuse(t,
 		`{"byClass": {"permanent": {}}}`, `byClass.permanent is not known, want one of unknown, notSent, retryable, throttled`,
 		`{"byClass": {"not sent": {}}}`, `byClass."not sent" is not known, want one of unknown, notSent, retryable, throttled`,
-		`{"byClass": {"throttled": {"maxElapsed": "1s"}}}`, `byClass.throttled.maxElapsed is not known, want one of schedule, maxAttempts`,
+		`{"byClass": {"throttled": {"maxElapsed": "1s"}}}`, `byClass.throttled.maxElapsed is not known, want one of schedule, maxAttempts, jitter`,
 		`{"byClass": {"throttled": {"maxAttempts": -2}}}`, `byClass.throttled.maxAttempts is -2, want a whole number of 0 or more, or -1 for no limit`,
 		`{"byClass": {"throttled": "1s"}}`, `byClass.throttled is "1s", want an object`,
 		`{"byClass": {"throttled": {}, "throttled": {}}}`, `byClass.throttled is there twice`,
 		`{"byClass": {"throttled": {"schedule": {}}}}`, `byClass.throttled.schedule has nothing, want one of linear, exponential, sequence, truncated`,
 		`{"byClass": {"notSent": {"schedule": {"exponential": {"multiplier": 0.5}}}}}`, `byClass.notSent.schedule.exponential.multiplier is 0.5, want 0 (for 2) or at least 1`,
 		`{"byClass": {"unknown": {"schedule": -1}}}`, `byClass.unknown.schedule is -1, want 0 or more`,
+		`{"byClass": {"unknown": {"jitter": {"added": -1}}}}`, `byClass.unknown.jitter.added is -1, want 0 or more`,
 		`{"byClass": {"retryable": {"schedule": {"truncated": {"schedule": {"linear": {"initial": -1}}}}}}}`, `byClass.retryable.schedule.truncated.schedule.linear.initial is -1, want 0 or more`,
 	)
 }
@@ -155,6 +156,29 @@ func TestAValueOutOfRangeIsRefusedWithPathAndValue(t *testing.T) {
 		`{"breaker": {"openFor": {"exponential": {"multiplier": 0.1}}}}`, `breaker.openFor.exponential.multiplier is 0.1, want 0 (for 2) or at least 1`,
 		`{"breaker": {"jitter": {"uniform": {"low": 2}}}}`, `breaker.jitter.uniform is {"low":2}, want 0 <= low <= high`,
 	)
+}
+
+func TestEveryValueOutOfRangeIsRefused(t *testing.T) {
+	_, err := spec.Parse([]byte(`{
+		"schedule": -1, "jitter": {"added": -1}, "attemptTimeoutSchedule": {"sequence": []},
+		"byClass": {"unknown": {"schedule": -1, "jitter": {}}, "throttled": {"schedule": -1}},
+		"budget": {"all": [{"retry": {"ratio": -1, "floor": -1}}, {}, {"throttle": {"k": 0.5}}]},
+		"breaker": {"failureRate": 2, "slowRate": 3, "openFor": -1, "jitter": {"added": -1}}
+	}`))
+	require.EqualError(t, err, `backoff: spec: attemptTimeoutSchedule is an empty Sequence, want at least one delay
+backoff: spec: schedule is -1, want 0 or more
+backoff: spec: byClass.unknown.schedule is -1, want 0 or more
+backoff: spec: byClass.unknown.jitter has nothing, want one of decorrelated, uniform, added, slotted
+backoff: spec: byClass.throttled.schedule is -1, want 0 or more
+backoff: spec: jitter.added is -1, want 0 or more
+backoff: spec: budget.all[0].retry.ratio is -1, want a number of retries per success
+backoff: spec: budget.all[0].retry.floor is -1, want 0 or more
+backoff: spec: budget.all[1] has nothing, want one of retry, pacer, throttle, rate, concurrency, sleeping, grpcThrottling, all
+backoff: spec: budget.all[2].throttle.k is 0.5, want 1 or more
+backoff: spec: breaker.openFor is -1, want 0 or more
+backoff: spec: breaker.jitter.added is -1, want 0 or more
+backoff: spec: breaker.failureRate is 2, want 0 (for 0.5), a share up to 1, or a negative number for none
+backoff: spec: breaker.slowRate is 3, want 0 (for 0.5), a share up to 1, or a negative number for none`)
 }
 
 func TestNoLimitIsWrittenInOneWay(t *testing.T) {

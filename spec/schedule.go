@@ -76,8 +76,7 @@ func (s *schedule) check(path string) error {
 			return err
 		}
 	}
-	probe := backoff.Policy{Schedule: s.build()}
-	return relocate(path, "Policy.Schedule", probe.Validate())
+	return relocate(path, "Policy.Schedule", backoff.Policy{Schedule: s.build()}.Validate())
 }
 
 // build returns the schedule; nil for nil.

@@ -63,7 +63,6 @@ type form struct {
 	Idempotency            idempotency `json:"idempotency,omitzero"`
 	Budget                 *budget     `json:"budget,omitzero"`
 	ShortenLastWait        bool        `json:"shortenLastWait,omitzero"`
-	ResetAfter             duration    `json:"resetAfter,omitzero"`
 	Breaker                *breaker    `json:"breaker,omitzero"`
 	Version                version     `json:"version,omitzero"`
 	SchemaURL              schemaURL   `json:"$schema,omitzero"`
@@ -86,13 +85,13 @@ type form struct {
 //     breaker's openFor) is a duration, which makes a constant schedule, or an
 //     object with one of linear {initial, step, max}, exponential {initial, max,
 //     multiplier}, sequence [durations], truncated {schedule, max}.
-//   - byClass has a member for each class of failures that has a schedule or a
-//     limit of attempts of its own: unknown, notSent, retryable, throttled, each
-//     {schedule, maxAttempts}.
-//   - A jitter is "none", "full" or "equal", or an object with one of
+//   - byClass has a member for each class of failures that has a schedule, a
+//     limit of attempts or a jitter of its own: unknown, notSent, retryable,
+//     throttled, each {schedule, maxAttempts, jitter}.
+//   - A jitter (jitter, also in byClass and in a breaker) is "none", "full" or "equal", or an object with one of
 //     decorrelated {base, max}, uniform {low, high}, added (a duration),
 //     slotted (a duration).
-//   - idempotency is "idempotent", "nonIdempotent", "keyed" or "alwaysRetry".
+//   - idempotency is "idempotent", "nonIdempotent" or "keyed".
 //   - A budget is the name of one of [presets.Budgets], or an object with one
 //     of retry {ratio, window, floor}, pacer {ratio, window, floor, maxWait},
 //     throttle {k, window, pad, maxReject}, rate {limit, burst, tokens,
@@ -100,8 +99,8 @@ type form struct {
 //     tokenRatio}, all [budgets]. Rates are attempts per second. The limit of a
 //     rate must be given. Its burst is by default what one attempt takes.
 //   - A policy also has name, maxAttempts, maxElapsed, attemptTimeout,
-//     maxDelay, maxRetryAfter, shortenLastWait and resetAfter. At
-//     most one of attemptTimeout and attemptTimeoutSchedule may be set.
+//     maxDelay, maxRetryAfter and shortenLastWait. At most one of attemptTimeout
+//     and attemptTimeoutSchedule may be set.
 //   - A breaker has failureRate, minCalls, window, windowCalls,
 //     consecutiveFailures, consecutiveSpan, slowCall, slowRate, openFor,
 //     jitter, maxRetryAfter, maxProbes, probeSuccesses, probeTimeout, rampUp
@@ -112,6 +111,8 @@ type form struct {
 // one line with the path of the member and its value, such as
 //
 //	backoff: spec: schedule.exponential.multiplier is 0.5, want 0 (for 2) or at least 1
+//
+// If several values are out of their range, it has a line for each.
 //
 // # Versions and editors
 //
@@ -168,9 +169,9 @@ func (s Spec) Stack() (backoff.Doer, error) {
 		return nil, err
 	}
 	if breaker != nil {
-		return backoff.Stack(breaker, &policy), nil
+		return backoff.Stack(breaker, policy), nil
 	}
-	return &policy, nil
+	return policy, nil
 }
 
 // Budget returns a new budget that has not been used; nil if the Spec has none.
@@ -199,30 +200,22 @@ func (f *form) policy() backoff.Policy {
 		Idempotency:            f.Idempotency.build(),
 		Budget:                 f.Budget.build(),
 		ShortenLastWait:        f.ShortenLastWait,
-		ResetAfter:             f.ResetAfter.value(),
 	}
 }
 
-// check calls Validate on everything that the form makes.
+// check calls Validate on everything that the form makes: first on its parts, so
+// that each problem gets its path.
 func (f *form) check() error {
-	if err := f.AttemptTimeoutSchedule.check("attemptTimeoutSchedule"); err != nil {
+	err := errors.Join(
+		f.AttemptTimeoutSchedule.check("attemptTimeoutSchedule"),
+		f.Schedule.check("schedule"),
+		f.ByClass.check("byClass"),
+		f.Jitter.check("jitter"),
+		f.Budget.check("budget"),
+		f.Breaker.check("breaker"),
+	)
+	if err != nil {
 		return err
 	}
-	if err := f.Schedule.check("schedule"); err != nil {
-		return err
-	}
-	if err := f.ByClass.check("byClass"); err != nil {
-		return err
-	}
-	if err := f.Jitter.check("jitter"); err != nil {
-		return err
-	}
-	if err := f.Budget.check("budget"); err != nil {
-		return err
-	}
-	if err := f.Breaker.check("breaker"); err != nil {
-		return err
-	}
-	policy := f.policy()
-	return relocate("", "Policy", policy.Validate())
+	return relocate("", "Policy", f.policy().Validate())
 }

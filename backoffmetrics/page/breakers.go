@@ -26,7 +26,7 @@ type breakerTotals struct{ opened, refused uint64 }
 func breakerTotalsOf(b *snapshot.Breaker) breakerTotals {
 	t := breakerTotals{refused: b.Refused}
 	for from := range b.Transitions {
-		t.opened += sum(b.Transitions[from][backoff.StateOpen][:])
+		t.opened += sum(b.Transitions[from][backoff.BreakerOpen][:])
 	}
 	return t
 }
@@ -61,7 +61,7 @@ func breakerRowOf(b *snapshot.Breaker, done breakerTotals) breakerRow {
 	}
 	if b.Mode == backoff.ModeObserve {
 		r.Text += "; it only observes, and refuses nothing"
-		if b.State != backoff.StateClosed {
+		if b.State != backoff.BreakerClosed {
 			r.State, r.Level = r.State+" (observed only)", watch
 		}
 	}
@@ -72,9 +72,9 @@ func breakerRowOf(b *snapshot.Breaker, done breakerTotals) breakerRow {
 func whyOf(b *snapshot.Breaker) (text, age string) {
 	last := b.Last
 	switch {
-	case last == nil && b.State == backoff.StateClosed:
+	case last == nil && b.State == backoff.BreakerClosed:
 		return "since the start", ""
-	case last != nil && last.To == backoff.StateOpen && b.State == backoff.StateHalfOpen:
+	case last != nil && last.To == backoff.BreakerOpen && b.State == backoff.BreakerHalfOpen:
 		return "the open time has expired, and the next call probes the service", ""
 	case last == nil || last.To != b.State:
 		return "the reason is not known: its Observer is not connected", ""
@@ -84,24 +84,24 @@ func whyOf(b *snapshot.Breaker) (text, age string) {
 }
 
 // because says what made a breaker change to a state.
-func because(to backoff.State, t backoff.Trigger) string {
+func because(to backoff.BreakerState, t string) string {
 	switch t {
-	case backoff.TriggerRate:
+	case "rate":
 		return "too many calls failed"
-	case backoff.TriggerConsecutive:
+	case "consecutive":
 		return "calls failed one after the other"
-	case backoff.TriggerSlow:
+	case "slow":
 		return "too many calls were slow"
-	case backoff.TriggerRule:
+	case "rule":
 		return "the rule TripIf wanted it"
-	case backoff.TriggerTime:
+	case "time":
 		return "the open time has expired and a call probes the service"
-	case backoff.TriggerProbe:
-		if to == backoff.StateClosed {
+	case "probe":
+		if to == backoff.BreakerClosed {
 			return "probes succeeded"
 		}
 		return "a probe failed"
-	case backoff.TriggerShared:
+	case "shared":
 		return "another process of the fleet did so"
 	}
 	return "it was set by hand or by the program"

@@ -8,20 +8,21 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/internal/snapshot"
 )
 
 func TestABreakerSaysForHowLongAndWhy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := serve()
-		for trigger := range backoff.TriggerShared + 1 {
-			for to := range backoff.StateHalfOpen + 1 {
-				m.Observe(t.Context(), backoff.Event{Kind: backoff.EventTransition, Name: "db", Transition: &backoff.Transition{
+		for _, trigger := range snapshot.Triggers {
+			for to := range backoff.BreakerHalfOpen + 1 {
+				m.Observe(t.Context(), backoff.Event{Kind: backoff.EventTransition, Name: "db", Transition: &backoff.BreakerTransition{
 					Name: "db", To: to, Trigger: trigger, At: time.Now().Add(-950 * time.Millisecond)}})
 				require.Regexp(t, "^for 950 ms, because [a-zA-Z ]+; opened ", m.pageData().Breakers[0].Text+"; opened ")
 			}
 		}
-		m.Observe(t.Context(), backoff.Event{Kind: backoff.EventTransition, Name: "db", Transition: &backoff.Transition{
-			Name: "db", To: backoff.StateOpen, Trigger: backoff.TriggerProbe, At: time.Now().Add(-950 * time.Millisecond)}})
+		m.Observe(t.Context(), backoff.Event{Kind: backoff.EventTransition, Name: "db", Transition: &backoff.BreakerTransition{
+			Name: "db", To: backoff.BreakerOpen, Trigger: "probe", At: time.Now().Add(-950 * time.Millisecond)}})
 		m.Observe(t.Context(), backoff.Event{Kind: backoff.EventRefused, Name: "db", Reason: backoff.ReasonOpen})
 		require.Equal(t, breakerRow{Name: "db", State: "open", Level: bad, Refused: 1, Opened: 9, age: "950 ms", Text: "for 950 ms, because a probe failed; opened 9 times; refused 1 call"}, m.pageData().Breakers[0])
 	})

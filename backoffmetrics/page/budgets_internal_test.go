@@ -38,7 +38,7 @@ func TestABudgetSaysThatCallsWaitForTheirTurn(t *testing.T) {
 		budgets := &backoff.Budgets{New: func(string) backoff.Budget { return new(pace.Pacer) }}
 		m.WatchBudgets("hosts", budgets)
 		p := backoff.Policy{Budget: budgets.For("a.test"), MaxAttempts: 1}
-		fail := func(context.Context) error { return backoff.WithClass(errors.New("429"), backoff.ClassThrottled) }
+		fail := func(context.Context) error { return backoff.OfClass(errors.New("429"), backoff.ClassThrottled) }
 		require.NotContains(t, m.pageData().Budgets[0].Text, "turn")
 		for range 10 {
 			require.NoError(t, p.Do(t.Context(), func(context.Context) error { return nil }))

@@ -87,7 +87,7 @@ func TestThePageBlamesNoServiceWhoseCircuitIsForcedOpen(t *testing.T) {
 		calls(t, m, 1)
 		b.Force(backoff.ModeForcedOpen)
 		for range 20 {
-			require.Error(t, b.Do(t.Context(), func(context.Context) error { return nil }))
+			require.Error(t, backoff.Stack(b, backoff.Policy{Name: "fetch", Observer: m.Observe}).Do(t.Context(), func(context.Context) error { return nil }))
 		}
 		time.Sleep(time.Second)
 		require.Contains(t, m.pageData().Operations[0].Text, "because the circuit was open. Its circuit is forced open")

@@ -95,11 +95,11 @@ func (h *headline) addBreakers(rows []breakerRow, named map[string]bool) {
 	for _, b := range rows {
 		switch {
 		case named[b.Name]:
-		case b.State == backoff.StateOpen.String():
+		case b.State == backoff.BreakerOpen.String():
 			open = append(open, b.Name)
 		case b.State == backoff.ModeForcedOpen.String():
 			forced = append(forced, b.Name)
-		case b.State == backoff.StateHalfOpen.String():
+		case b.State == backoff.BreakerHalfOpen.String():
 			probing = append(probing, b.Name)
 		}
 	}
@@ -135,11 +135,11 @@ func (c *card) sentence() (level, sentence) {
 		circuit = c.Circuit.State
 	}
 	switch circuit {
-	case backoff.StateHalfOpen.String():
+	case backoff.BreakerHalfOpen.String():
 		return c.finding.level(), say(title+" may be coming back", ": single calls probe it. "+share+since+" Wait for the probes.")
 	case backoff.ModeForcedOpen.String():
 		return bad, say(title+" is switched off", ": "+share+since+c.advice())
-	case backoff.StateOpen.String():
+	case backoff.BreakerOpen.String():
 		if c.since == "" && c.Circuit.age != "" {
 			since = ". The circuit opened " + c.Circuit.age + " ago."
 		}

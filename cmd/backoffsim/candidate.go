@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -97,8 +98,7 @@ func preset(argument string) (candidate, bool) {
 	if policy, ok := maps.Collect(presets.All())[argument]; ok {
 		return candidate{name: argument, parameters: "preset " + argument, policy: policy}, true
 	}
-	budget := budgetOf(argument)
-	if budget() != nil {
+	if budget := budgetOf(argument); budget() != nil {
 		return candidate{name: argument, parameters: "the zero Policy with " + argument, budget: budget}, true
 	}
 	return candidate{}, false
@@ -123,23 +123,17 @@ func nameOf(s spec.Spec, argument string) string {
 // budgetOf returns a function that makes the preset budget with a name. The
 // function returns nil if there is no such budget.
 func budgetOf(name string) func() backoff.Budget {
-	return func() backoff.Budget {
-		for known, budget := range presets.Budgets() {
-			if known == name {
-				return budget
-			}
-		}
-		return nil
-	}
+	return func() backoff.Budget { return maps.Collect(presets.Budgets())[name] }
 }
 
 // findAll finds the candidates of arguments, after the given references. A
 // candidate whose name is taken gets its argument as its name.
 func (t *terminal) findAll(before []string, arguments []string) ([]candidate, error) {
 	var all []candidate
-	for _, argument := range slices.Concat(before, slices.DeleteFunc(slices.Clone(arguments), func(a string) bool {
-		return slices.Contains(before, a)
-	})) {
+	for i, argument := range slices.Concat(before, arguments) {
+		if i >= len(before) && slices.Contains(before, argument) {
+			continue
+		}
 		c, err := t.find(argument)
 		if err != nil {
 			return nil, err
@@ -174,17 +168,13 @@ func (t *terminal) list() {
 	rows.print(t.out)
 }
 
-// names is the value of a flag that may be given more than once.
-type names []string
-
-// String implements flag.Value.
-func (n *names) String() string { return strings.Join(*n, " ") }
-
-// Set implements flag.Value.
-func (n *names) Set(value string) error {
-	if value == "" {
-		return errors.New("want a name or a file")
-	}
-	*n = append(*n, value)
-	return nil
+// namesVar defines a flag that may be given more than once.
+func namesVar(set *flag.FlagSet, to *[]string, name, usage string) {
+	set.Func(name, usage, func(value string) error {
+		if value == "" {
+			return errors.New("want a name or a file")
+		}
+		*to = append(*to, value)
+		return nil
+	})
 }

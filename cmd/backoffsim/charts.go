@@ -158,7 +158,7 @@ func (t *trial) layersChart(frame chart.Frame) chart.Chart {
 	return c
 }
 
-func failureChart(probabilities numbers, trials []*trial, m *modelFlags) chart.Chart {
+func failureChart(probabilities []float64, trials []*trial, m *modelFlags) chart.Chart {
 	s := trials[0].scenario
 	frame := m.frame("", fmt.Sprintf("%s, %d layers", traffic(&s), max(1, s.Layers)))
 	c := chart.Failure{Frame: frame, Probability: probabilities}

@@ -79,11 +79,9 @@ func runRun(t *terminal, c *command, args []string) error {
 
 // simulateDip runs a command whose scenario is s as changed by flags.
 func simulateDip(t *terminal, c *command, args []string, s sim.Scenario, about string) error {
-	var f runFlags
-	set := c.flags()
-	f.define(set, &s)
-	recoveryMap := set.Bool("map", false, "show the recovery for loads of 10 to 95 % and faults of 1 to 60 s; takes long")
-	if err := f.parse(t, c, set, about, args); err != nil {
+	f := c.runFlags(&s)
+	recoveryMap := f.Bool("map", false, "show the recovery for loads of 10 to 95 % and faults of 1 to 60 s; takes long")
+	if err := f.parse(t, about, args); err != nil {
 		return err
 	}
 	if c.name == "run" {
@@ -91,10 +89,7 @@ func simulateDip(t *terminal, c *command, args []string, s sim.Scenario, about s
 			return err
 		}
 	}
-	if err := f.scenario.apply(); err != nil {
-		return err
-	}
-	subjects, err := t.subjects(f.model.policies, f.model.peers, sim.References("dip"))
+	subjects, err := f.apply(t, sim.References("dip"))
 	if err != nil {
 		return err
 	}
@@ -104,26 +99,7 @@ func simulateDip(t *terminal, c *command, args []string, s sim.Scenario, about s
 		}
 		return t.recoveryMap(s, subjects, &f.model)
 	}
-	return t.simulate(s, subjects, &f)
-}
-
-// simulate runs the subjects in a scenario, draws the chart and prints the
-// results with the warnings.
-func (t *terminal) simulate(s sim.Scenario, subjects []subject, f *runFlags) error {
-	one := trial{scenario: s, subjects: subjects}
-	if err := f.verdict.checkScenario(&s); err != nil {
-		return err
-	}
-	one.warn()
-	if !f.verdict.warnOnly {
-		if err := one.run(f); err != nil {
-			return err
-		}
-		if err := drawPicture(f.model.svg, one.chart(&f.model)); err != nil {
-			return err
-		}
-	}
-	return one.report(t, &f.model)
+	return t.simulateOne(s, subjects, f)
 }
 
 // checkComplete refuses flags of the command run that give no traffic or no

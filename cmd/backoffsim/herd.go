@@ -26,16 +26,14 @@ func runHerd(t *terminal, c *command, args []string) error {
 			return err
 		}
 		s.Processes = s.Trace[0].Count
-		var f runFlags
-		set := c.flags()
-		f.define(set, &s)
-		named := set.String("variant", variant, "the `name` of a variant, A1 to A6")
-		set.IntVar(&s.Trace[0].Count, "clients", s.Trace[0].Count, "the `number` of clients")
-		if err := f.parse(t, c, set, aboutHerd(), args); err != nil {
+		f := c.runFlags(&s)
+		named := f.String("variant", variant, "the `name` of a variant, A1 to A6")
+		f.IntVar(&s.Trace[0].Count, "clients", s.Trace[0].Count, "the `number` of clients")
+		if err := f.parse(t, aboutHerd(), args); err != nil {
 			return err
 		}
 		if *named == variant {
-			return t.simulateHerd(variant, &s, &f)
+			return t.simulateHerd(variant, &s, f)
 		}
 		variant = *named
 	}
@@ -50,12 +48,9 @@ func (t *terminal) simulateHerd(variant string, s *sim.Scenario, f *runFlags) er
 	if !f.scenario.given()["processes"] {
 		s.Processes = clients
 	}
-	if err := f.scenario.apply(); err != nil {
-		return err
-	}
-	subjects, err := t.subjects(f.model.policies, f.model.peers, sim.HerdReferences(variant))
+	subjects, err := f.apply(t, sim.HerdReferences(variant))
 	if err != nil {
 		return err
 	}
-	return t.simulate(*s, subjects, f)
+	return t.simulateOne(*s, subjects, f)
 }

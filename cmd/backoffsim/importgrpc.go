@@ -21,7 +21,7 @@ func importGRPC(text []byte) ([]imported, error) {
 	var policies []imported
 	for _, path := range slices.Sorted(maps.Keys(config.Methods)) {
 		method := config.Methods[path]
-		if method.Policy == nil {
+		if method.Policy.MaxAttempts < 2 { // it has no retryPolicy
 			continue
 		}
 		i := imported{policy: fileOf(method.Policy), names: []string{cmp.Or(strings.Trim(path, "/"), "all methods")}}
@@ -35,7 +35,7 @@ func importGRPC(text []byte) ([]imported, error) {
 }
 
 // fileOf returns the policy file for a policy of a service config.
-func fileOf(p *backoff.Policy) policyFile {
+func fileOf(p backoff.Policy) policyFile {
 	file := policyFile{
 		Name: strings.Trim(p.Name, "/"), MaxAttempts: p.MaxAttempts, MaxRetryAfter: int(p.MaxRetryAfter),
 		Jitter: map[string]any{"uniform": map[string]float64{"low": 0.8, "high": 1.2}},

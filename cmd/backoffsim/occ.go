@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/gobackoff/backoff/cmd/backoffsim/internal/chart"
 	"github.com/gobackoff/backoff/cmd/backoffsim/sim"
@@ -23,7 +22,7 @@ func runOCC(t *terminal, c *command, args []string) error {
 	var m modelFlags
 	set := c.flags()
 	m.define(set, 100)
-	clients := counts{10, 20, 30, 40, 50, 60, 70, 80, 90, 100, 110, 120}
+	clients := numbers{all: []float64{10, 20, 30, 40, 50, 60, 70, 80, 90, 100, 110, 120}, least: 1, most: 10_000, whole: true}
 	set.Var(&clients, "clients", "the `numbers` of clients, separated by commas")
 	if err := t.parse(c, set, "", aboutOCC, args); err != nil {
 		return err
@@ -35,17 +34,21 @@ func runOCC(t *terminal, c *command, args []string) error {
 	if err != nil {
 		return err
 	}
-	cells, err := sim.RunOCC(clientsOf(subjects), clients, m.options())
+	var counts []int
+	for _, n := range clients.all {
+		counts = append(counts, int(n))
+	}
+	cells, err := sim.RunOCC(clientsOf(subjects), counts, m.options())
 	if err != nil {
 		return err
 	}
-	printOCC(t, subjects, clients, cells)
-	return drawPicture(m.svg, occChart(subjects, clients, cells, &m))
+	printOCC(t, subjects, counts, cells)
+	return drawPicture(m.svg, occChart(subjects, clients.all, cells, &m))
 }
 
 // strategies returns the strategies of the reference, and the default and the
 // user's policies without their limits.
-func (t *terminal) strategies(policies names) ([]subject, error) {
+func (t *terminal) strategies(policies []string) ([]subject, error) {
 	var all []subject
 	for _, c := range sim.OCCReferences() {
 		all = append(all, subject{Client: c, peer: true})
@@ -90,11 +93,8 @@ func printOCC(t *terminal, subjects []subject, clients []int, cells []sim.OCC) {
 	}
 }
 
-func occChart(subjects []subject, clients []int, cells []sim.OCC, m *modelFlags) chart.Chart {
-	c := chart.OCC{Frame: m.frame("", "one server, one version, messages of 10 ms")}
-	for _, n := range clients {
-		c.Clients = append(c.Clients, float64(n))
-	}
+func occChart(subjects []subject, clients []float64, cells []sim.OCC, m *modelFlags) chart.Chart {
+	c := chart.OCC{Frame: m.frame("", "one server, one version, messages of 10 ms"), Clients: clients}
 	for i, s := range subjects {
 		line := chart.Line{Policy: s.caption()}
 		for n := range clients {
@@ -111,31 +111,4 @@ func occChart(subjects []subject, clients []int, cells []sim.OCC, m *modelFlags)
 // addErrors appends a point to a band of two standard errors each way.
 func addErrors(to *chart.Band, f sim.Figure) {
 	addBand(to, sim.Band{Mean: f.Mean, P5: max(0, f.Mean-2*f.SE), P95: f.Mean + 2*f.SE}, 1)
-}
-
-// counts is the value of a flag with a list of numbers of clients.
-type counts []int
-
-// String implements flag.Value.
-func (w *counts) String() string {
-	var all []string
-	for _, n := range *w {
-		all = append(all, strconv.Itoa(n))
-	}
-	return strings.Join(all, ",")
-}
-
-// Set implements flag.Value.
-func (w *counts) Set(value string) error {
-	*w = nil
-	for part := range strings.SplitSeq(value, ",") {
-		n, err := strconv.Atoi(strings.TrimSpace(part))
-		if err != nil || n < 1 || n > 10_000 {
-			return fmt.Errorf("%q is not a number from 1 to 10000", part)
-		}
-		*w = append(*w, n)
-	}
-	slices.Sort(*w)
-	*w = slices.Compact(*w)
-	return nil
 }

@@ -19,7 +19,7 @@ attempts themselves take no time unless -attempt says so. In -json, all times ar
 
 // policyFlags are the flags of the command policy.
 type policyFlags struct {
-	policies names
+	policies []string
 	list     bool
 	json     bool
 	retries  int
@@ -30,7 +30,7 @@ type policyFlags struct {
 // parse parses and checks the flags.
 func (f *policyFlags) parse(t *terminal, c *command, args []string) error {
 	set := c.flags()
-	set.Var(&f.policies, "policy", "a policy `file or name`; may be given more than once (default \"default\")")
+	namesVar(set, &f.policies, "policy", "a policy `file or name`; may be given more than once (default \"default\")")
 	set.BoolVar(&f.list, "list", false, "print the names that -policy knows")
 	set.BoolVar(&f.json, "json", false, "print JSON instead of tables")
 	set.IntVar(&f.retries, "retries", 0, "show so many `retries`, whether the policy allows them or not (default what it allows, at most 20)")
@@ -47,7 +47,7 @@ func (f *policyFlags) parse(t *terminal, c *command, args []string) error {
 		return errors.New("-deadline and -attempt must not be negative")
 	}
 	if len(f.policies) == 0 {
-		f.policies = names{"default"}
+		f.policies = []string{"default"}
 	}
 	return nil
 }

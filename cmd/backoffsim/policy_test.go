@@ -135,30 +135,27 @@ func (v viewed) delays(unit time.Duration) (all []float64) {
 	return all
 }
 
-func TestSIPIsSevenSendsForInviteAndElevenForOthers(t *testing.T) {
-	a := one(t, "-policy", "sip-timer-a")
-	require.Equal(t, count{Least: 7, Mean: 7, Most: 7}, a.Attempts)
-	require.Equal(t, []float64{500, 1000, 2000, 4000, 8000, 16000}, a.delays(time.Millisecond))
-	require.InDelta(t, 31.5, *a.Worst, 1e-9)
-	for _, name := range []string{"sip-timer-e", "sip-timer-g"} {
-		e := one(t, "-policy", name)
-		require.Equal(t, count{Least: 11, Mean: 11, Most: 11}, e.Attempts)
-		require.Equal(t, []float64{.5, 1, 2, 4, 4, 4, 4, 4, 4, 4}, e.delays(time.Second))
-		require.InDelta(t, 31.5, e.Retries[9].Total.Max, 1e-9)
+func TestPresetsHaveTheAttemptsAndDelaysOfTheirStandards(t *testing.T) {
+	const slot = 51200 * time.Nanosecond // of Ethernet
+	sip := []float64{.5, 1, 2, 4, 4, 4, 4, 4, 4, 4}
+	for name, want := range map[string]struct {
+		attempts int
+		unit     time.Duration
+		delays   []float64
+	}{
+		"sip-timer-a":              {7, time.Second, []float64{.5, 1, 2, 4, 8, 16}},
+		"sip-timer-e":              {11, time.Second, sip},
+		"sip-timer-g":              {11, time.Second, sip},
+		"ieee-802.3-truncated-beb": {16, slot, []float64{1, 3, 7, 15, 31, 63, 127, 255, 511, 1023, 1023, 1023, 1023, 1023, 1023}},
+	} {
+		v := one(t, "-policy", name)
+		require.Equal(t, count{Least: want.attempts, Mean: want.attempts, Most: want.attempts}, v.Attempts, name)
+		require.Equal(t, want.delays, v.delays(want.unit), name)
 	}
-}
-
-func TestEthernetIsFifteenWaitsOfSlotsUpTo1023(t *testing.T) {
-	const slot = 51200 * time.Nanosecond
-	v := one(t, "-policy", "ieee-802.3-truncated-beb")
-	require.Equal(t, count{Least: 16, Mean: 16, Most: 16}, v.Attempts)
-	require.Equal(t, []float64{1, 3, 7, 15, 31, 63, 127, 255, 511, 1023, 1023, 1023, 1023, 1023, 1023}, v.delays(slot))
-	for c, r := range v.Retries {
-		most := min(math.Pow(2, float64(c+1)), 1024) - 1
-		require.Zero(t, r.Wait.Min)
-		require.InDelta(t, most, r.Wait.Max/slot.Seconds(), 1e-6)
-		require.InEpsilon(t, most/2, r.Wait.Mean/slot.Seconds(), 0.01, "E(c) = (2^c-1)/2")
-	}
+	require.InDelta(t, 31.5, *one(t, "-policy", "sip-timer-a").Worst, 1e-9)
+	require.InDelta(t, 31.5, *one(t, "-policy", "sip-timer-g").Worst, 1e-9)
+	csma := one(t, "-policy", "csma-ca-ofdm", "-retries", "8")
+	require.Equal(t, []float64{15, 31, 63, 127, 255, 511, 1023, 1023}, csma.delays(9*time.Microsecond))
 }
 
 func TestUntruncatedEthernetDoesNotWrap(t *testing.T) {
@@ -171,20 +168,21 @@ func TestUntruncatedEthernetDoesNotWrap(t *testing.T) {
 	require.Greater(t, v.Retries[69].Delay, 9e9)
 }
 
-func TestCSMACAHasAWindowFrom15To1023(t *testing.T) {
-	v := one(t, "-policy", "csma-ca-ofdm", "-retries", "8")
-	require.Equal(t, []float64{15, 31, 63, 127, 255, 511, 1023, 1023}, v.delays(9*time.Microsecond))
-}
-
-func TestAnyBaseAndSlotCanBeWrittenAsASequence(t *testing.T) {
-	path := file(t, "base3.yaml", "schedule: {sequence: [2ms, 8ms, 26ms, 80ms]}\njitter: {slotted: 1ms}\nmaxAttempts: 5\n")
-	v := one(t, "-policy", path)
-	require.Equal(t, "base3", v.Policy)
-	for c, r := range v.Retries {
-		most := math.Pow(3, float64(c+1)) - 1
-		require.InDelta(t, most, 1000*r.Wait.Max, 1e-6)
-		require.InEpsilon(t, most/2, 1000*r.Wait.Mean, 0.01)
+// The wait is a whole number of slots, with a mean of half the delay. Any base
+// and slot can be written as a sequence.
+func TestSlottedWaitsReachFromZeroToTheDelay(t *testing.T) {
+	base3 := file(t, "base3.yaml", "schedule: {sequence: [2ms, 8ms, 26ms, 80ms]}\njitter: {slotted: 1ms}\nmaxAttempts: 5\n")
+	for policy, c := range map[string]struct{ base, slot, most float64 }{
+		"ieee-802.3-truncated-beb": {2, 51.2e-6, 1024}, base3: {3, 1e-3, 81},
+	} {
+		for n, r := range one(t, "-policy", policy).Retries {
+			most := c.slot * (min(math.Pow(c.base, float64(n+1)), c.most) - 1)
+			require.Zero(t, r.Wait.Min)
+			require.InEpsilon(t, most, r.Wait.Max, 1e-6)
+			require.InEpsilon(t, most/2, r.Wait.Mean, 0.01)
+		}
 	}
+	require.Equal(t, "base3", one(t, "-policy", base3).Policy)
 }
 
 func TestADeadlineCountsAttemptsThatBeginBefore(t *testing.T) {

@@ -1,7 +1,7 @@
 package main
 
 import (
-	"fmt"
+	"errors"
 	"strconv"
 
 	"github.com/gobackoff/backoff/cmd/backoffsim/sim"
@@ -25,23 +25,18 @@ Peers, for -peer:` + nameLines(sim.References("ratelimit"))
 
 func runRateLimit(t *terminal, c *command, args []string) error {
 	s := sim.RateLimit()
-	var f runFlags
-	set := c.flags()
-	f.define(set, &s)
-	if err := f.parse(t, c, set, aboutRateLimit(), args); err != nil {
+	f := c.runFlags(&s)
+	if err := f.parse(t, aboutRateLimit(), args); err != nil {
 		return err
 	}
-	if err := f.scenario.apply(); err != nil {
-		return err
-	}
-	if s.Calls == 0 {
-		return fmt.Errorf("a job has a number of -calls, and is done by -users; for other traffic there is backoffsim run")
-	}
-	subjects, err := t.subjects(f.model.policies, f.model.peers, sim.References("ratelimit"))
+	subjects, err := f.apply(t, sim.References("ratelimit"))
 	if err != nil {
 		return err
 	}
-	return t.simulate(s, subjects, &f)
+	if s.Calls == 0 {
+		return errors.New("a job has a number of -calls, and is done by -users; for other traffic there is backoffsim run")
+	}
+	return t.simulateOne(s, subjects, f)
 }
 
 // jobTable returns a row for each policy, with what became of a job.

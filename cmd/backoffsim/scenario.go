@@ -211,39 +211,23 @@ func (f *scenarioFlags) applyTrace(given map[string]bool) error {
 // conditions describes a scenario in one line.
 func conditions(s *sim.Scenario) string {
 	parts := []string{traffic(s)}
-	if n := s.Processes; n > 1 {
-		parts = append(parts, fmt.Sprintf("%d processes", n))
+	add := func(there bool, format string, args ...any) {
+		if there {
+			parts = append(parts, fmt.Sprintf(format, args...))
+		}
 	}
-	if s.Layers > 1 {
-		parts = append(parts, fmt.Sprintf("%d layers", s.Layers))
-	}
-	if c := s.Server.Capacity(); !math.IsInf(c, 1) {
-		parts = append(parts, fmt.Sprintf("capacity %.4g/s", c))
-	}
-	if v := s.Server; v.Rate > 0 {
-		parts = append(parts, fmt.Sprintf("limit %.4g/s, burst %d", v.Rate, max(1, v.Burst)))
-	}
-	if s.Server.Limit > 0 {
-		parts = append(parts, fmt.Sprintf("queue %d", s.Server.Limit))
-	}
-	if s.Server.Throttles {
-		parts = append(parts, "rejections say too much")
-	}
-	if s.Server.RetryAfter > 0 {
-		parts = append(parts, fmt.Sprintf("rejections ask for %v", s.Server.RetryAfter))
-	}
-	if s.Timeout > 0 {
-		parts = append(parts, fmt.Sprintf("attempt timeout %v", s.Timeout))
-	}
-	if s.Deadline > 0 {
-		parts = append(parts, fmt.Sprintf("deadline %v", s.Deadline))
-	}
-	if s.Server.Errors > 0 {
-		parts = append(parts, fmt.Sprintf("%.3g %% errors", 100*s.Server.Errors))
-	}
-	if f := fault(s); f != "" {
-		parts = append(parts, fmt.Sprintf("%s for %v", f, s.Fault.For))
-	}
+	v, f, capacity := &s.Server, fault(s), s.Server.Capacity()
+	add(s.Processes > 1, "%d processes", s.Processes)
+	add(s.Layers > 1, "%d layers", s.Layers)
+	add(!math.IsInf(capacity, 1), "capacity %.4g/s", capacity)
+	add(v.Rate > 0, "limit %.4g/s, burst %d", v.Rate, max(1, v.Burst))
+	add(v.Limit > 0, "queue %d", v.Limit)
+	add(v.Throttles, "rejections say too much")
+	add(v.RetryAfter > 0, "rejections ask for %v", v.RetryAfter)
+	add(s.Timeout > 0, "attempt timeout %v", s.Timeout)
+	add(s.Deadline > 0, "deadline %v", s.Deadline)
+	add(v.Errors > 0, "%.3g %% errors", 100*v.Errors)
+	add(f != "", "%s for %v", f, s.Fault.For)
 	return strings.Join(parts, ", ")
 }
 

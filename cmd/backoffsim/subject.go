@@ -28,7 +28,7 @@ func (s subject) caption() chart.Policy { return chart.Policy{Name: s.Name, Para
 // subjects returns the three references, the peers that -peer names, and the
 // user's policies. The user's policies are judged, or the default if there are
 // none.
-func (t *terminal) subjects(policies, peers names, known []sim.Client) ([]subject, error) {
+func (t *terminal) subjects(policies, peers []string, known []sim.Client) ([]subject, error) {
 	candidates, err := t.findAll([]string{"none", "naive", "default"}, policies)
 	if err != nil {
 		return nil, err
@@ -55,7 +55,7 @@ func (t *terminal) subjects(policies, peers names, known []sim.Client) ([]subjec
 }
 
 // pickPeers returns the known peers that -peer names.
-func pickPeers(wanted names, known []sim.Client) (chosen []sim.Client, err error) {
+func pickPeers(wanted []string, known []sim.Client) (chosen []sim.Client, err error) {
 	for _, name := range wanted {
 		if name == "all" {
 			return slices.DeleteFunc(slices.Clone(known), isReference), nil

@@ -3,19 +3,20 @@ package main
 import (
 	"encoding/json"
 	"maps"
-	"math"
 	"slices"
 	"time"
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/cmd/backoffsim/internal/preview"
+	"github.com/gobackoff/backoff/internal/limits"
 	"github.com/gobackoff/backoff/internal/timeouts"
 )
 
 const (
-	maxRetries     = 1000 // that -retries may ask for
-	defaultRetries = 20   // that are shown without -retries
-	countedRetries = 100  // up to which attempts are counted
+	maxRetries       = 1000 // that -retries may ask for
+	defaultRetries   = 20   // that are shown without -retries
+	unlimitedRetries = 10   // that are shown if nothing limits a call
+	countedRetries   = 100  // up to which attempts are counted
 )
 
 // A view is what can be said about a policy without running it.
@@ -72,18 +73,28 @@ func (s seconds) MarshalJSON() ([]byte, error) { return json.Marshal(time.Durati
 // newView previews a policy.
 func newView(c candidate, f *policyFlags) view {
 	p := c.policy
-	v := view{Policy: c.name, Parameters: c.parameters}
-	v.MaxAttempts = maxAttempts(&p)
+	v := view{Policy: c.name, Parameters: c.parameters, MaxAttempts: preview.MaxAttempts(p)}
+	counted := countedRetries
+	if v.MaxAttempts >= 0 {
+		counted = min(v.MaxAttempts-1, counted)
+	}
 	counter := attemptCounter{policy: &p, maxAttempts: v.MaxAttempts, attempt: f.attempt}
-	counter.retries = firstRetries(p, max(f.retries, v.retriesToCount()))
+	counter.retries = firstRetries(p, max(f.retries, counted))
 	v.Attempts = counter.count(0)
 	if f.deadline > 0 {
 		within := counter.count(f.deadline)
 		v.Within = &within
 	}
-	v.Retries = counter.retries[:retriesToShow(&p, v.Attempts, f.retries)]
-	if f.retries == 0 && !v.Attempts.More {
-		v.more = v.Attempts.Most - 1 - len(v.Retries)
+	switch most := v.Attempts.Most - 1; {
+	case f.retries > 0:
+		v.Retries = counter.retries[:f.retries]
+	case p.MaxAttempts < 0 && p.MaxElapsed <= 0:
+		v.Retries = counter.retries[:unlimitedRetries]
+	default:
+		v.Retries = counter.retries[:min(most, defaultRetries)]
+		if !v.Attempts.More {
+			v.more = most - len(v.Retries)
+		}
 	}
 	v.setWorst(&p)
 	v.NeverGrows = preview.Of(p, 1).NeverGrows
@@ -103,57 +114,21 @@ func byClass(c candidate) []candidate {
 	return all
 }
 
-// maxAttempts returns the limit of a policy with the default filled in, and a
-// negative number for no limit.
-func maxAttempts(p *backoff.Policy) int {
-	if p.MaxAttempts == 0 {
-		return len(preview.Of(*p, 0).Waits) + 1
-	}
-	return p.MaxAttempts
-}
-
-// retriesToCount returns up to which retry attempts are counted.
-func (v *view) retriesToCount() int {
-	if v.MaxAttempts < 0 {
-		return countedRetries
-	}
-	return min(v.MaxAttempts-1, countedRetries)
-}
-
 // firstRetries returns the first n retries, whether the policy allows them or
 // not.
 func firstRetries(p backoff.Policy, n int) []step {
 	steps := make([]step, n)
 	var total spread
 	for i, w := range preview.Of(p, n).Waits {
-		total.Min = sum(total.Min, seconds(w.Min))
-		total.Mean = sum(total.Mean, seconds(w.Mean))
-		total.Max = sum(total.Max, seconds(w.Max))
-		steps[i] = step{Retry: i + 1, Delay: seconds(w.Delay),
-			Wait: spread{seconds(w.Min), seconds(w.Mean), seconds(w.Max)}, Total: total}
+		wait := spread{seconds(w.Min), seconds(w.Mean), seconds(w.Max)}
+		total = spread{sum(total.Min, wait.Min), sum(total.Mean, wait.Mean), sum(total.Max, wait.Max)}
+		steps[i] = step{Retry: i + 1, Delay: seconds(w.Delay), Wait: wait, Total: total}
 	}
 	return steps
 }
 
 // sum adds two durations, at most to the longest duration.
-func sum(a, b seconds) seconds {
-	if a > math.MaxInt64-b {
-		return math.MaxInt64
-	}
-	return a + b
-}
-
-// retriesToShow returns how many retries to show: as many as -retries asks for,
-// or as many as there may be.
-func retriesToShow(p *backoff.Policy, c count, asked int) int {
-	switch {
-	case asked > 0:
-		return asked
-	case p.MaxAttempts < 0 && p.MaxElapsed <= 0:
-		return 10
-	}
-	return min(c.Most-1, defaultRetries)
-}
+func sum(a, b seconds) seconds { return seconds(limits.Add(time.Duration(a), time.Duration(b))) }
 
 // An attemptCounter counts the attempts of a call by the rules of the loop.
 type attemptCounter struct {
@@ -209,12 +184,10 @@ func (a *attemptCounter) elapsed(now seconds) bool {
 
 // attemptTime returns how long the given attempt takes.
 func (a *attemptCounter) attemptTime(number int) time.Duration {
-	timeout := timeouts.Of(a.policy)
-	if timeout == nil {
-		return a.attempt
-	}
-	if limit := timeout.Delay(number); limit > 0 {
-		return min(a.attempt, limit)
+	if timeout := timeouts.Of(a.policy); timeout != nil {
+		if limit := timeout.Delay(number); limit > 0 {
+			return min(a.attempt, limit)
+		}
 	}
 	return a.attempt
 }

@@ -11,16 +11,11 @@ import (
 func (t *terminal) printViews(views []view, f *policyFlags) {
 	rows := table{left: 2}
 	rows.add("retry", "policy", "delay", "wait min", "mean", "max", "total min", "mean", "max")
-	for n := 1; ; n++ {
-		added := false
+	for n := range maxRetries {
 		for _, v := range views {
-			if n <= len(v.Retries) {
-				rows.add(v.Retries[n-1].cells(v.Policy)...)
-				added = true
+			if n < len(v.Retries) {
+				rows.add(v.Retries[n].cells(v.Policy)...)
 			}
-		}
-		if !added {
-			break
 		}
 	}
 	if len(rows.rows) > 1 {

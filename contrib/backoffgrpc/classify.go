@@ -249,7 +249,7 @@ func expired(ctx context.Context) bool {
 func withPushback(f *failure, d time.Duration) error {
 	switch {
 	case d >= 0:
-		return backoff.Pushback(f, d)
+		return backoff.RetryExactlyAfter(f, d)
 	case !isTransient(status.Code(f)):
 		return backoff.Permanent(f)
 	}
@@ -260,9 +260,9 @@ func withPushback(f *failure, d time.Duration) error {
 // ClassThrottled to budgets.
 func overloaded(err error) error {
 	if isExhausted(err) {
-		err = backoff.WithClass(err, backoff.ClassThrottled)
+		err = backoff.OfClass(err, backoff.ClassThrottled)
 	}
-	return backoff.WithClass(err, backoff.ClassOverloaded)
+	return backoff.OfClass(err, backoff.ClassOverloaded)
 }
 
 // exhausted marks the error of an attempt if it is a RESOURCE_EXHAUSTED that the

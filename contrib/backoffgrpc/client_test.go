@@ -31,7 +31,6 @@ import (
 	"github.com/gobackoff/backoff/presets"
 )
 
-// Row 59, decisions 59 and 60.
 func TestCodesThatAreRetried(t *testing.T) {
 	for code := codes.Canceled; code <= codes.Unauthenticated; code++ {
 		s := &service{unary: fails(1, code)}
@@ -44,7 +43,7 @@ func TestCodesThatAreRetried(t *testing.T) {
 		require.Equal(t, 1, s.calls(), "%v", code)
 		require.Equal(t, code, status.Code(err))
 		require.Equal(t, "not now", status.Convert(err).Message(), "a definitive answer comes as it was sent")
-		require.False(t, (&backoff.Policy{}).Retryable(err), "and is final to policies around")
+		require.False(t, backoff.Policy{}.Retryable(err), "and is final to policies around")
 	}
 }
 
@@ -76,11 +75,10 @@ func TestGivingUpKeepsTheStatus(t *testing.T) {
 	require.True(t, ok)
 	require.Equal(t, 4, gave.Attempts)
 	require.ErrorIs(t, err, backoff.ErrExhausted)
-	require.False(t, (&backoff.Policy{}).Retryable(err))
+	require.False(t, backoff.Policy{}.Retryable(err))
 }
 
-// Row 76: an observer finds the trailer and the code in the event's header.
-func TestObserversSeeTheTrailer(t *testing.T) {
+func TestObserversSeeTheTrailerAndTheCodeInTheHeaderOfAnEvent(t *testing.T) {
 	s := &service{unary: func(ctx context.Context, n int) error {
 		grpc.SetTrailer(ctx, metadata.Pairs("x-request-id", "7f1c"))
 		return fails(1, codes.Unavailable)(ctx, n)
@@ -94,7 +92,6 @@ func TestObserversSeeTheTrailer(t *testing.T) {
 	require.Equal(t, []string{"14"}, seen[0]["grpc-status"])
 }
 
-// Row 60, pushback.
 func TestPushbackIsObeyed(t *testing.T) {
 	for name, c := range map[string]struct {
 		trailer []string
@@ -384,7 +381,6 @@ func relay(conn net.Conn, to string) {
 	conn.Close()
 }
 
-// Row 57.
 func TestHedge(t *testing.T) {
 	hedged := func(h *backoff.Hedge) *backoffgrpc.Config {
 		return &backoffgrpc.Config{Methods: map[string]backoffgrpc.Method{"": {Hedge: h}}}
@@ -431,7 +427,7 @@ func TestHedge(t *testing.T) {
 }
 
 func TestTheMostSpecificMethodCounts(t *testing.T) {
-	p := &backoff.Policy{Schedule: backoff.Constant(0)}
+	p := backoff.Policy{Schedule: backoff.Constant(0)}
 	for name, calls := range map[string]int{
 		"":                                     4,
 		"/grpc.testing.TestService/":           4,
@@ -445,18 +441,42 @@ func TestTheMostSpecificMethodCounts(t *testing.T) {
 		require.Equal(t, calls, s.calls(), name)
 	}
 	s := &service{unary: fails(99, codes.Unavailable)}
-	client := dial(t, s.serve(t), &backoffgrpc.Config{Methods: map[string]backoffgrpc.Method{"": {Policy: p}, "/grpc.testing.TestService/UnaryCall": {}}})
+	client := dial(t, s.serve(t), &backoffgrpc.Config{Methods: map[string]backoffgrpc.Method{"": {Policy: p}, "/grpc.testing.TestService/UnaryCall": {Policy: backoff.Policy{MaxAttempts: 1}}}})
 	require.Error(t, call(t, client))
 	require.Equal(t, 1, s.calls())
+}
+
+func TestTheZeroMethodRetries(t *testing.T) {
+	s := &service{unary: fails(1, codes.Unavailable)}
+	require.NoError(t, call(t, dial(t, s.serve(t), &backoffgrpc.Config{Methods: map[string]backoffgrpc.Method{"": {}}})))
+	require.Equal(t, 2, s.calls())
+}
+
+func TestCallsThatAreNotRetriedAreLeftAsTheyAre(t *testing.T) {
+	for name, c := range map[string]*backoffgrpc.Config{
+		"no entry":    {},
+		"one attempt": {Methods: map[string]backoffgrpc.Method{"": {Policy: backoff.Policy{MaxAttempts: 1}}}, Patient: true},
+	} {
+		s := &service{unary: fails(99, codes.Unavailable), duplex: unavailable}
+		client := dial(t, s.serve(t), c)
+		err := call(t, client)
+		require.Equal(t, status.Error(codes.Unavailable, "not now"), err, name)
+		stream, err := client.FullDuplexCall(t.Context())
+		require.NoError(t, err)
+		_, err = stream.Recv()
+		require.Equal(t, status.Error(codes.Unavailable, "not now"), err, name)
+		require.Equal(t, 2, s.calls(), name)
+	}
 }
 
 func TestAnInvalidConfigIsRefused(t *testing.T) {
 	var none *backoffgrpc.Config
 	for want, c := range map[string]*backoffgrpc.Config{
 		"Config is nil":        none,
-		"not both":             {Methods: map[string]backoffgrpc.Method{"": {Policy: &backoff.Policy{}, Hedge: &backoff.Hedge{}}}},
-		"set one of them":      {Methods: map[string]backoffgrpc.Method{"": {Policy: &backoff.Policy{}, Control: new(control.Panel).Policy(backoff.Policy{})}}},
-		"Policy.Schedule":      {Methods: map[string]backoffgrpc.Method{"": {Policy: &backoff.Policy{Schedule: backoff.Constant(-1)}}}},
+		"not both":             {Methods: map[string]backoffgrpc.Method{"": {Policy: backoff.Policy{MaxAttempts: 1}, Hedge: &backoff.Hedge{}}}},
+		"hedge, not both":      {Methods: map[string]backoffgrpc.Method{"": {Control: new(control.Panel).Policy(backoff.Policy{}), Hedge: &backoff.Hedge{}}}},
+		"set one of them":      {Methods: map[string]backoffgrpc.Method{"": {Policy: backoff.Policy{Name: "call"}, Control: new(control.Panel).Policy(backoff.Policy{})}}},
+		"Policy.Schedule":      {Methods: map[string]backoffgrpc.Method{"": {Policy: backoff.Policy{Schedule: backoff.Constant(-1)}}}},
 		"Hedge.Idempotency":    {Methods: map[string]backoffgrpc.Method{"": {Hedge: &backoff.Hedge{Idempotency: backoff.NonIdempotent}}}},
 		`method "pkg.Svc/Get"`: {Methods: map[string]backoffgrpc.Method{"pkg.Svc/Get": {}}},
 	} {
@@ -642,7 +662,7 @@ func TestAllAttemptsOfAStreamHaveTheKeyOfTheCall(t *testing.T) {
 		return status.Error(codes.Unavailable, "not now")
 	}}
 	var keys []string
-	l := dialLimited(t, s, backoffgrpc.Method{Policy: &backoff.Policy{Schedule: backoff.Constant(0), Idempotency: backoff.Keyed}},
+	l := dialLimited(t, s, backoffgrpc.Method{Policy: backoff.Policy{Schedule: backoff.Constant(0), Idempotency: backoff.Keyed}},
 		grpc.WithChainStreamInterceptor(func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
 			keys = append(keys, backoff.IdempotencyKey(ctx))
 			return open(ctx, desc, cc, method, opts...)
@@ -675,12 +695,14 @@ func TestACancelledStreamEnds(t *testing.T) {
 	require.Equal(t, codes.Canceled, status.Code(err))
 }
 
-func TestStreamsWithoutAPolicy(t *testing.T) {
+func TestStreamsThatAreNotRetriedHaveATimeout(t *testing.T) {
 	s := &service{duplex: func(stream pb.TestService_FullDuplexCallServer, n int) error {
 		<-stream.Context().Done()
 		return stream.Context().Err() // the server may know of the deadline first
 	}}
-	client := dial(t, s.serve(t), &backoffgrpc.Config{Methods: map[string]backoffgrpc.Method{"": {Timeout: 50 * time.Millisecond}}})
+	client := dial(t, s.serve(t), &backoffgrpc.Config{Methods: map[string]backoffgrpc.Method{
+		"": {Policy: backoff.Policy{MaxAttempts: 1}, Timeout: 50 * time.Millisecond},
+	}})
 	stream, err := client.FullDuplexCall(t.Context())
 	require.NoError(t, err)
 	_, err = stream.Recv()

@@ -2,7 +2,7 @@
 // backoff.
 //
 //	config := &backoffgrpc.Config{Methods: map[string]backoffgrpc.Method{
-//		"": {Policy: &backoff.Policy{}}, // all methods that have no entry of their own
+//		"": {}, // all methods that have no entry of their own: retried by the zero policy
 //	}}
 //	options := append(config.DialOptions(), grpc.WithTransportCredentials(creds))
 //	conn, err := grpc.NewClient("dns:///orders.example", options...)
@@ -31,27 +31,30 @@ import (
 )
 
 // A Method says how the calls of a method are retried or hedged. The zero value
-// makes one attempt of each call.
+// retries them as the zero backoff.Policy says.
 type Method struct {
-	// Policy retries. nil means no retries. The policy is used as it is,
-	// except for errors that its Classify has no opinion on: they are
-	// classified by [Classify], so unknown errors are final. AttemptTimeout
-	// does not apply to streams. Unlike a client of package backoffhttp, a
-	// policy has no budget that it is not given. One pace.Pacer as the Budget
-	// of all policies for a server makes calls wait when the server says
-	// RESOURCE_EXHAUSTED, and bounds the other retries.
-	Policy *backoff.Policy
+	// Policy retries. It is used as it is, except for errors that its Classify
+	// has no opinion on: they are classified by [Classify], so unknown errors
+	// are final. AttemptTimeout does not apply to streams. Unlike a client of
+	// package backoffhttp, a policy has no budget that it is not given. One
+	// pace.Pacer as the Budget of all policies for a server makes calls wait
+	// when the server says RESOURCE_EXHAUSTED, and bounds the other retries.
+	//
+	// A policy with nothing but MaxAttempts: 1 switches retries off, and leaves
+	// calls, streams and their errors as they are.
+	Policy backoff.Policy
 	// Control takes the place of Policy, to change it while the program runs: it
 	// is a *control.Handle. Current returns the policy of the calls that begin
 	// now, as the same pointer until it changes, and, if that policy is limited
 	// to one attempt by an override, a function that makes the error of a call
-	// final to policies around it. nil means Policy; setting both is invalid.
+	// final to policies around it. nil means Policy, which must be zero otherwise.
 	Control interface {
 		Current() (policy *backoff.Policy, final func(error) error)
 	}
 	// Hedge sends a call again while it is slow, which grpc-go itself does
-	// not do. nil means no hedging. It must be nil if there is a Policy or
-	// a Control. It applies to unary calls only: a stream is opened once.
+	// not do. It takes the place of Policy, which must be zero, and of Control.
+	// It applies to unary calls only: a stream is opened once. nil means no
+	// hedging.
 	Hedge *backoff.Hedge
 	// Timeout limits a call with all its attempts, in addition to the
 	// deadline of its context. 0 and negative numbers mean no limit.
@@ -67,13 +70,14 @@ type Method struct {
 type Config struct {
 	// Methods has an entry for each full name: "/package.Service/Method",
 	// "/package.Service/" for all other methods of the service, or "" for
-	// all others. Only the most specific entry counts.
+	// all others. Only the most specific entry counts. Calls of methods without
+	// an entry are left as they are.
 	Methods map[string]Method
-	// Patient makes unary calls under a Policy wait for a server that is down,
+	// Patient makes unary calls that are retried wait for a server that is down,
 	// for as long as their contexts and Timeout allow: there is a
 	// [backoff.Patience] for each target. It is for callers that have time, such
-	// as jobs. Streams and hedged calls do not wait. false means that a call
-	// ends when its policy gives up.
+	// as jobs. Streams, hedged calls and calls that are left as they are do not
+	// wait. false means that a call ends when its policy gives up.
 	Patient bool
 	// MeterProvider gets gRPC's own metrics of retries, as grpc-go would
 	// record them: grpc.client.call.retries, grpc.client.call.hedges and
@@ -87,7 +91,7 @@ type Config struct {
 }
 
 var (
-	errBoth     = errors.New("has a Policy and a Hedge: retry or hedge, not both")
+	errBoth     = errors.New("has a Hedge beside a Policy or a Control: retry or hedge, not both")
 	errPolicies = errors.New("has a Policy and a Control, which takes its place: set one of them")
 )
 
@@ -102,7 +106,8 @@ func (c *Config) Validate() error {
 		return fmt.Errorf("backoffgrpc: MeterProvider is a nil %T: leave the field nil for none", c.MeterProvider)
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Methods)) {
-		if err := c.Methods[name].validate(name); err != nil {
+		m := c.Methods[name]
+		if err := m.validate(name); err != nil {
 			return fmt.Errorf("backoffgrpc: method %q: %w", name, err)
 		}
 	}
@@ -110,23 +115,24 @@ func (c *Config) Validate() error {
 }
 
 // validate returns what is wrong with the method of a name.
-func (m Method) validate(name string) error {
+func (m *Method) validate(name string) error {
 	if name != "" && (!strings.HasPrefix(name, "/") || strings.Count(name, "/") != 2 || strings.HasPrefix(name, "//")) {
 		return errors.New(`is no full name, want "/package.Service/Method", "/package.Service/" or ""`)
 	}
-	policy, _ := m.current()
-	switch {
-	case m.Policy != nil && m.Control != nil:
+	switch set := !isZero(m.Policy); {
+	case set && m.Control != nil:
 		return errPolicies
-	case policy != nil && m.Hedge != nil:
+	case m.Hedge != nil && (set || m.Control != nil):
 		return errBoth
-	case policy != nil:
-		return policy.Validate()
 	case m.Hedge != nil:
 		return m.Hedge.Validate()
 	}
-	return nil
+	policy, _ := m.current()
+	return policy.Validate()
 }
+
+// isZero reports whether no field of a policy is set.
+func isZero(p backoff.Policy) bool { return reflect.ValueOf(p).IsZero() }
 
 // DialOptions returns the options that a client needs: both interceptors, and
 // grpc.WithDisableRetry, since two loops around each other would multiply the
@@ -144,7 +150,6 @@ func (c *Config) DialOptions() []grpc.DialOption {
 // client is a Config that was checked and prepared.
 type client struct {
 	methods   map[string]*method
-	other     method // of methods without an entry
 	invalid   error
 	endpoints *endpoints
 	meters    *meters
@@ -162,7 +167,7 @@ func (c *Config) client() *client {
 		made.queues = new(queues)
 	}
 	for name, m := range c.Methods {
-		made.methods[name] = &method{Method: m}
+		made.methods[name] = &method{Method: m, plain: m.isPlain()}
 	}
 	return made
 }
@@ -170,7 +175,18 @@ func (c *Config) client() *client {
 // method is a Method that is in use.
 type method struct {
 	Method
-	last atomic.Pointer[carried] // under which the last call was made
+	plain bool                    // its calls are neither retried nor hedged
+	last  atomic.Pointer[carried] // under which the last call was made
+}
+
+// other is the method of calls without an entry.
+var other = &method{plain: true}
+
+// isPlain reports whether the policy does nothing but switch retries off.
+func (m *Method) isPlain() bool {
+	rest := m.Policy
+	rest.MaxAttempts = 0
+	return m.Policy.MaxAttempts == 1 && isZero(rest)
 }
 
 // carried is the policy of calls, as the interceptors use it.
@@ -180,21 +196,21 @@ type carried struct {
 	final  func(error) error // makes the error of a call final; nil unless an override asks for that
 }
 
-// current returns the policy of the calls that begin now, nil if there is none,
-// and what makes their errors final, if anything does.
-func (m Method) current() (policy *backoff.Policy, final func(error) error) {
+// current returns the policy of the calls that begin now, and what makes their
+// errors final, if anything does.
+func (m *Method) current() (policy *backoff.Policy, final func(error) error) {
 	if m.Control == nil {
-		return m.Policy, nil
+		return &m.Policy, nil
 	}
 	return m.Control.Current()
 }
 
 // carry returns the policy of a call that begins now, nil if there is none.
 func (m *method) carry() *carried {
-	source, final := m.current()
-	if source == nil {
+	if m.plain || m.Hedge != nil {
 		return nil
 	}
+	source, final := m.current()
 	if last := m.last.Load(); last != nil && last.source == source {
 		return last
 	}
@@ -219,12 +235,12 @@ func (c *client) lookup(name string) *method {
 			return m
 		}
 	}
-	return &c.other
+	return other
 }
 
 // options puts the options of the method before those of a call, which may
 // override them.
-func (m Method) options(opts []grpc.CallOption) []grpc.CallOption {
+func (m *Method) options(opts []grpc.CallOption) []grpc.CallOption {
 	if m.WaitForReady == nil {
 		return opts
 	}

@@ -30,7 +30,7 @@ func TestAPushbackOnADefinitiveAnswerIsNoFailure(t *testing.T) {
 		}
 		addr := s.serve(t)
 		for name, m := range map[string]backoffgrpc.Method{
-			"retried": {Policy: &backoff.Policy{Budget: new(places)}},
+			"retried": {Policy: backoff.Policy{Budget: new(places)}},
 			"hedged":  {Hedge: &backoff.Hedge{Delay: time.Hour, MaxExtraLoad: -1, Budget: new(places)}},
 		} {
 			breaker := &backoff.Breaker{Classify: backoffgrpc.Classify, ConsecutiveFailures: 2, ConsecutiveSpan: -1}
@@ -40,8 +40,8 @@ func TestAPushbackOnADefinitiveAnswerIsNoFailure(t *testing.T) {
 				require.Equal(t, codes.FailedPrecondition, status.Code(err))
 				require.Equal(t, "card declined", status.Convert(err).Message(), "%s: the answer comes as it was sent", name)
 			}
-			require.Equal(t, backoff.StateClosed, breaker.State(), name)
-			if m.Policy == nil {
+			require.Equal(t, backoff.BreakerClosed, breaker.State(), name)
+			if m.Hedge != nil {
 				continue
 			}
 			stream, err := client.FullDuplexCall(t.Context())

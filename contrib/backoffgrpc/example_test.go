@@ -21,9 +21,9 @@ import (
 func ExampleConfig() {
 	pacer := new(pace.Pacer) // one for the server
 	config := &backoffgrpc.Config{Methods: map[string]backoffgrpc.Method{
-		"":                 {Policy: &backoff.Policy{Budget: pacer}},
+		"":                 {Policy: backoff.Policy{Budget: pacer}},
 		"/shop.Orders/Get": {Hedge: &backoff.Hedge{}},
-		"/shop.Orders/Add": {Policy: &backoff.Policy{Budget: pacer, Idempotency: backoff.NonIdempotent}, Timeout: 5 * time.Second},
+		"/shop.Orders/Add": {Policy: backoff.Policy{Budget: pacer, Idempotency: backoff.NonIdempotent}, Timeout: 5 * time.Second},
 	}}
 	options := append(config.DialOptions(), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	conn, err := grpc.NewClient("dns:///orders.example", options...)

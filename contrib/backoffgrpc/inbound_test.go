@@ -55,7 +55,7 @@ func TestAStrangersDeadlineOpensNoCircuit(t *testing.T) {
 				within(time.Millisecond)
 				within(15 * time.Millisecond)
 			}
-			require.Equal(t, backoff.StateClosed, breaker.State())
+			require.Equal(t, backoff.BreakerClosed, breaker.State())
 			require.Positive(t, dependency.calls())
 			for range 5 {
 				require.NoError(t, call(t, stranger))
@@ -66,7 +66,7 @@ func TestAStrangersDeadlineOpensNoCircuit(t *testing.T) {
 
 // A dependency that hangs is found out, though clients choose the deadlines.
 func TestADeadlineThatLeftTimeEnoughOpensTheCircuit(t *testing.T) {
-	for left, want := range map[time.Duration]backoff.State{time.Second: backoff.StateOpen, time.Second - 1: backoff.StateClosed} {
+	for left, want := range map[time.Duration]backoff.BreakerState{time.Second: backoff.BreakerOpen, time.Second - 1: backoff.BreakerClosed} {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), left)
 			defer cancel()

@@ -15,7 +15,7 @@ import (
 )
 
 func patient(policy backoff.Policy) *backoffgrpc.Config {
-	return &backoffgrpc.Config{Methods: map[string]backoffgrpc.Method{"": {Policy: &policy}}, Patient: true}
+	return &backoffgrpc.Config{Methods: map[string]backoffgrpc.Method{"": {Policy: policy}}, Patient: true}
 }
 
 func TestAPatientCallOutlivesAnOutageBeyondItsAttempts(t *testing.T) {
@@ -37,7 +37,7 @@ func TestAPatientCallOutlivesAnOutageBeyondItsAttempts(t *testing.T) {
 
 func TestAPatientCallThatEndsHasTheStatusOfTheEndAndTheLastError(t *testing.T) {
 	s := &service{unary: fails(1000, codes.Unavailable)}
-	config := patient(backoff.Policy{MaxAttempts: 1})
+	config := patient(backoff.Policy{MaxAttempts: 2})
 	config.Methods[""] = backoffgrpc.Method{Policy: config.Methods[""].Policy, Timeout: 400 * time.Millisecond}
 	err := call(t, dial(t, s.serve(t), config))
 	require.Equal(t, codes.DeadlineExceeded, status.Code(err))

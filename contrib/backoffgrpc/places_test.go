@@ -21,6 +21,8 @@ import (
 // places is a budget that counts the places that are taken, and keeps how the
 // attempts ended that gave theirs back.
 type places struct {
+	backoff.BudgetDefaults
+
 	pause time.Duration // before a first attempt
 
 	mu    sync.Mutex
@@ -37,17 +39,17 @@ func (p *places) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool
 	}
 	p.last++
 	p.taken[p.last] = true
-	if a.Kind != backoff.AttemptFirst {
-		return backoff.NewTicket(p.last), 0, true
+	if !a.First() {
+		return backoff.Ticket{Word: p.last}, 0, true
 	}
-	return backoff.NewTicket(p.last), p.pause, true
+	return backoff.Ticket{Word: p.last}, p.pause, true
 }
 
 func (p *places) Done(t backoff.Ticket, r backoff.Result) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.taken[t.Word()] {
-		delete(p.taken, t.Word())
+	if p.taken[t.Word] {
+		delete(p.taken, t.Word)
 		p.ended = append(p.ended, r.Outcome)
 	}
 }
@@ -189,7 +191,7 @@ func TestAStreamGivesItsPlaceBackHoweverItEnds(t *testing.T) {
 				s.duplex = hangs
 			}
 			budget := &places{pause: c.pause}
-			l := dialLimited(t, s, backoffgrpc.Method{Timeout: c.timeout, Policy: &backoff.Policy{
+			l := dialLimited(t, s, backoffgrpc.Method{Timeout: c.timeout, Policy: backoff.Policy{
 				Schedule: backoff.Constant(c.wait), Jitter: backoff.NoJitter, Budget: budget,
 			}})
 			if c.pause > 0 {
@@ -208,7 +210,7 @@ func TestAStreamGivesItsPlaceBackHoweverItEnds(t *testing.T) {
 
 func TestAStreamGivesItsPlaceBackWhereOpeningItPanics(t *testing.T) {
 	budget := new(places)
-	l := dialLimited(t, &service{duplex: hangs}, backoffgrpc.Method{Policy: &backoff.Policy{Budget: budget}},
+	l := dialLimited(t, &service{duplex: hangs}, backoffgrpc.Method{Policy: backoff.Policy{Budget: budget}},
 		grpc.WithChainStreamInterceptor(func(context.Context, *grpc.StreamDesc, *grpc.ClientConn, string, grpc.Streamer, ...grpc.CallOption) (grpc.ClientStream, error) {
 			panic("boom")
 		}))
@@ -228,7 +230,7 @@ func TestManyStreamsCancelledAtAnyMomentLeaveNoPlaceTaken(t *testing.T) {
 		return hangs(stream, n)
 	}}
 	budget := new(places)
-	l := dialLimited(t, s, backoffgrpc.Method{Policy: &backoff.Policy{Schedule: backoff.Constant(time.Millisecond), Budget: budget}})
+	l := dialLimited(t, s, backoffgrpc.Method{Policy: backoff.Policy{Schedule: backoff.Constant(time.Millisecond), Budget: budget}})
 	var wg sync.WaitGroup
 	for i := range 200 {
 		wg.Go(func() {

@@ -8,8 +8,8 @@ import (
 )
 
 // parsePushback reads grpc-retry-pushback-ms, given all its values, and returns
-// what [backoff.Pushback] takes. It returns false if there is no value. A
-// negative number, a malformed value and more than one value all mean "do not
+// what [backoff.RetryExactlyAfter] takes. It returns false if there is no value.
+// A negative number, a malformed value and more than one value all mean "do not
 // retry", and give -1. Large numbers saturate.
 //
 // Source: gRFC A6, "Pushback".

@@ -9,8 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Decisions 40 and 41: nonsense means "do not retry", the opposite of
-// Retry-After.
+// Nonsense means "do not retry", the opposite of Retry-After.
 func TestParsePushback(t *testing.T) {
 	const forever = time.Duration(math.MaxInt64)
 	for _, row := range []struct {

@@ -20,7 +20,7 @@ func TestAPanicWhileAStreamIsOpenedAgainHoldsUpNobody(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			budget := new(places)
 			opened := 0
-			l := dialLimited(t, &service{duplex: unavailable}, backoffgrpc.Method{Policy: &backoff.Policy{Schedule: backoff.Constant(0), Budget: budget}},
+			l := dialLimited(t, &service{duplex: unavailable}, backoffgrpc.Method{Policy: backoff.Policy{Schedule: backoff.Constant(0), Budget: budget}},
 				grpc.WithChainStreamInterceptor(func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
 					if opened++; opened == 2 {
 						crash()
@@ -78,7 +78,7 @@ func TestAStreamKeepsThePaceOfItsBudget(t *testing.T) {
 		return nil
 	}}
 	budget := new(paced)
-	l := dialLimited(t, s, backoffgrpc.Method{Policy: &backoff.Policy{Schedule: backoff.Constant(time.Millisecond), Jitter: backoff.NoJitter, Budget: budget}})
+	l := dialLimited(t, s, backoffgrpc.Method{Policy: backoff.Policy{Schedule: backoff.Constant(time.Millisecond), Jitter: backoff.NoJitter, Budget: budget}})
 	stream, err := l.FullDuplexCall(l.ctx)
 	require.NoError(t, err)
 	_, err = stream.Recv()

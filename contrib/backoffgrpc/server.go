@@ -148,15 +148,18 @@ func replyError(ctx context.Context, err error) error {
 		return nil
 	}
 	err = finite(err)
-	if gave, ok := errors.AsType[refusal](err); ok && !gave.RetryableError() || isRefused(err) {
+	gave, gaveUp := errors.AsType[*backoff.Error](err)
+	final := gaveUp && !gave.RetryableError() || isRefused(err)
+	if final {
 		DoNotRetry(ctx)
 	}
-	d := retryAfterOf(err)
+	wait, _ := backoff.RetryAfterOf(err)
+	told := wait > 0 && (final || backoff.Policy{}.Retryable(err)) // a permanent error stays permanent
 	if s := Status(err); s != ownStatus(err) {
 		err = &statusError{err: err, status: s}
 	}
-	if d > 0 {
-		return RetryAfter(err, d)
+	if told {
+		return RetryAfter(err, wait)
 	}
 	return err
 }
@@ -204,15 +207,6 @@ func isRefused(err error) bool {
 	return errors.Is(err, backoff.ErrOpen) || errors.Is(err, backoff.ErrBudget)
 }
 
-// refusal is what [*backoff.Error] and [*backoff.OpenError] have in common. The
-// outermost one of a tree tells of the call.
-type refusal interface {
-	error
-	NonRetriable()
-	RetryableError() bool
-	RetryAfter() time.Duration
-}
-
 // codeOf returns the code for an error without a status.
 func codeOf(err error) codes.Code {
 	_, gaveUp := errors.AsType[*backoff.Error](err)
@@ -227,21 +221,4 @@ func codeOf(err error) codes.Code {
 		return codes.Unavailable
 	}
 	return codes.Unknown
-}
-
-// retryAfterOf returns how long err asks to wait.
-func retryAfterOf(err error) time.Duration {
-	if refused, ok := errors.AsType[refusal](err); ok {
-		return refused.RetryAfter()
-	}
-	wait, _ := exactWait.Decide(1, err)
-	return wait
-}
-
-// exactWait is a policy that waits exactly as long as an error asks for.
-var exactWait = backoff.Policy{
-	Schedule:      backoff.Constant(0),
-	Jitter:        backoff.NoJitter,
-	MaxRetryAfter: -1,
-	Rand:          func() float64 { return 0 },
 }

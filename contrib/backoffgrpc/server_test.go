@@ -98,9 +98,9 @@ func dial(t *testing.T, addr string, c *backoffgrpc.Config) pb.TestServiceClient
 
 // retrying is a config that retries everything after short waits.
 func retrying(change ...func(*backoff.Policy)) *backoffgrpc.Config {
-	p := &backoff.Policy{Name: "call", Schedule: backoff.Constant(time.Millisecond)}
+	p := backoff.Policy{Name: "call", Schedule: backoff.Constant(time.Millisecond)}
 	for _, c := range change {
-		c(p)
+		c(&p)
 	}
 	return &backoffgrpc.Config{Methods: map[string]backoffgrpc.Method{"": {Policy: p}}}
 }
@@ -181,6 +181,28 @@ func TestServerPassesRetryAfterOn(t *testing.T) {
 		}}
 		require.NoError(t, call(t, dial(t, s.serve(t), retrying())), name)
 		require.GreaterOrEqual(t, s.times[1].Sub(s.times[0]), 20*time.Millisecond, name)
+	}
+}
+
+func TestServerSendsRetryInfoUnlessTheErrorIsPermanent(t *testing.T) {
+	full := status.Error(codes.ResourceExhausted, "full")
+	opened := &backoff.Breaker{Name: "db", ConsecutiveFailures: 1, ConsecutiveSpan: -1}
+	fail := func(context.Context) error { return backoff.OfClass(errors.New("db"), backoff.ClassRetryable) }
+	opened.Do(t.Context(), fail)
+	once := backoff.Policy{MaxAttempts: 1}
+	for name, c := range map[string]struct {
+		err  error
+		told bool
+	}{
+		"an open circuit":         {opened.Do(t.Context(), fail), true},
+		"a policy gave up":        {gaveUp(t.Context(), backoff.RetryAfter(full, time.Millisecond)), true},
+		"after one attempt":       {once.Do(t.Context(), func(context.Context) error { return backoff.RetryAfter(full, time.Millisecond) }), true},
+		"a permanent error":       {backoff.Permanent(backoff.RetryAfter(full, time.Millisecond)), false},
+		"an error without a hint": {full, false},
+	} {
+		s := &service{unary: func(context.Context, int) error { return c.err }}
+		details := status.Convert(call(t, dial(t, s.serve(t), &backoffgrpc.Config{}))).Details()
+		require.Equal(t, c.told, len(details) > 0, name)
 	}
 }
 
@@ -348,16 +370,15 @@ func TestStatusIsThatOfTheOperation(t *testing.T) {
 // The error of a call of this package has a status of its own if no server
 // answered. Its text is for the caller.
 func TestStatusOfACallThatNoServerAnsweredTellsNothingInternal(t *testing.T) {
-	config := &backoffgrpc.Config{Methods: map[string]backoffgrpc.Method{"": {Policy: &backoff.Policy{Budget: backoff.JoinBudgets(refusesAll{})}}}}
+	config := &backoffgrpc.Config{Methods: map[string]backoffgrpc.Method{"": {Policy: backoff.Policy{Budget: refusesAll{}}}}}
 	err := call(t, dial(t, (&service{}).serve(t), config))
 	require.ErrorIs(t, err, backoff.ErrBudget)
 	require.Equal(t, "Unavailable", backoffgrpc.Status(err).Message())
 	require.Equal(t, codes.Unavailable, backoffgrpc.Status(err).Code())
 }
 
-type refusesAll struct{}
+type refusesAll struct{ backoff.BudgetDefaults }
 
 func (refusesAll) Reserve(backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
 	return backoff.Ticket{}, 0, false
 }
-func (refusesAll) Done(backoff.Ticket, backoff.Result) {}

@@ -65,10 +65,10 @@ type (
 // service config. It ignores everything else in it.
 //
 // A retryPolicy becomes a Policy with jitter of 0.8 to 1.2. A hedgingPolicy
-// becomes a Hedge without a limit on its extra load. The retryThrottling
-// becomes one [presets.GRPCThrottling], the Budget of all of them: parse the
-// config once for each server name. As in gRPC, more than 5 attempts count as
-// 5.
+// becomes a Hedge without a limit on its extra load. With neither, calls are not
+// retried. The retryThrottling becomes one [presets.GRPCThrottling], the Budget
+// of all of them: parse the config once for each server name. As in gRPC, more
+// than 5 attempts count as 5.
 //
 // ParseServiceConfig refuses what grpc-go refuses, and more. It names the method
 // config. It refuses:
@@ -144,8 +144,14 @@ func (c *Config) add(mc methodConfig, budget backoff.Budget) error {
 		if _, twice := c.Methods[path]; twice {
 			return fmt.Errorf("name %q is there twice", path)
 		}
-		m.Policy = mc.RetryPolicy.policy(path, budget)
-		m.Hedge = mc.HedgingPolicy.hedge(path, budget)
+		switch {
+		case mc.RetryPolicy != nil:
+			m.Policy = mc.RetryPolicy.policy(path, budget)
+		case mc.HedgingPolicy != nil:
+			m.Hedge = mc.HedgingPolicy.hedge(path, budget)
+		default:
+			m.Policy = backoff.Policy{MaxAttempts: 1}
+		}
 		c.Methods[path] = m
 	}
 	return nil
@@ -186,11 +192,8 @@ func (p *retryPolicy) check() error {
 }
 
 // policy returns the Policy of a method.
-func (p *retryPolicy) policy(name string, budget backoff.Budget) *backoff.Policy {
-	if p == nil {
-		return nil
-	}
-	return &backoff.Policy{
+func (p *retryPolicy) policy(name string, budget backoff.Budget) backoff.Policy {
+	return backoff.Policy{
 		Name:          strings.TrimPrefix(name, "/"),
 		MaxAttempts:   min(p.MaxAttempts, maxAttempts),
 		Schedule:      p.schedule(),
@@ -230,9 +233,6 @@ func (p *hedgingPolicy) check() error {
 
 // hedge returns the Hedge of a method.
 func (p *hedgingPolicy) hedge(name string, budget backoff.Budget) *backoff.Hedge {
-	if p == nil {
-		return nil
-	}
 	h := &backoff.Hedge{
 		Name:          strings.TrimPrefix(name, "/"),
 		MaxAttempts:   min(p.MaxAttempts, maxAttempts),

@@ -19,6 +19,8 @@ import (
 
 // heard is a budget that grants everything, and keeps what it hears.
 type heard struct {
+	backoff.BudgetDefaults
+
 	outcomes []backoff.Outcome
 	classes  []backoff.Class
 }
@@ -100,7 +102,7 @@ func TestAPacerHearsOfEveryResourceExhausted(t *testing.T) {
 			require.True(t, paces(pacer), "%s, %s", name, kind)
 			if c.calls == 1 {
 				require.Equal(t, codes.ResourceExhausted, status.Code(err), name)
-				require.False(t, (&backoff.Policy{}).Retryable(err), "%s: it is final to policies around", name)
+				require.False(t, backoff.Policy{}.Retryable(err), "%s: it is final to policies around", name)
 			}
 		}
 	}
@@ -114,7 +116,7 @@ func TestWhatIsLargerThanALimitSlowsNobody(t *testing.T) {
 		for _, opt := range []grpc.CallOption{grpc.MaxCallSendMsgSize(10), grpc.MaxCallRecvMsgSize(10)} {
 			pacer := new(pace.Pacer)
 			s := &service{unary: fails(0, 0)}
-			client := dialLimited(t, s, backoffgrpc.Method{Policy: &backoff.Policy{Budget: pacer, Classify: classify}})
+			client := dialLimited(t, s, backoffgrpc.Method{Policy: backoff.Policy{Budget: pacer, Classify: classify}})
 			_, err := client.UnaryCall(client.ctx, &pb.SimpleRequest{Payload: &pb.Payload{Body: make([]byte, 1000)}}, opt)
 			require.Equal(t, codes.ResourceExhausted, status.Code(err), name)
 			require.False(t, paces(pacer), "%s: %v", name, err)
@@ -137,7 +139,7 @@ func TestAResourceThatIsExhaustedForHoursEndsTheCallAndSlowsNobody(t *testing.T)
 // The mark of an interceptor goes before what the code says.
 func TestAResourceExhaustedThatIsMarkedPermanentSlowsNobody(t *testing.T) {
 	pacer := new(pace.Pacer)
-	client := dialLimited(t, &service{unary: fails(9, codes.ResourceExhausted)}, backoffgrpc.Method{Policy: &backoff.Policy{Budget: pacer}},
+	client := dialLimited(t, &service{unary: fails(9, codes.ResourceExhausted)}, backoffgrpc.Method{Policy: backoff.Policy{Budget: pacer}},
 		grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 			return backoff.Permanent(invoke(ctx, method, req, reply, cc, opts...))
 		}))
@@ -174,7 +176,7 @@ func TestAHoldOffHearsOfRetryInfoAndPushback(t *testing.T) {
 		},
 	} {
 		h := new(pace.HoldOff)
-		config := &backoffgrpc.Config{Methods: map[string]backoffgrpc.Method{"": {Policy: &backoff.Policy{MaxAttempts: 1, Budget: h}}}}
+		config := &backoffgrpc.Config{Methods: map[string]backoffgrpc.Method{"": {Policy: backoff.Policy{MaxAttempts: 1, Budget: h}}}}
 		s := &service{unary: func(ctx context.Context, _ int) error { return refuse(ctx) }}
 		require.Error(t, call(t, dial(t, s.serve(t), config)))
 		require.False(t, h.GrantsFirst(), name)

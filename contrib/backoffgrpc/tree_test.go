@@ -49,7 +49,7 @@ func TestNotSentIsWhatEveryErrorOfATreeSays(t *testing.T) {
 // opened is the error of a breaker whose circuit was opened by err.
 func opened(t *testing.T, err error) error {
 	b := &backoff.Breaker{ConsecutiveFailures: 1, ConsecutiveSpan: -1}
-	fail := func(context.Context) error { return backoff.WithClass(err, backoff.ClassRetryable) }
+	fail := func(context.Context) error { return backoff.OfClass(err, backoff.ClassRetryable) }
 	b.Do(t.Context(), fail)
 	refused := b.Do(t.Context(), fail)
 	require.ErrorIs(t, refused, backoff.ErrOpen)
@@ -135,7 +135,7 @@ func TestTheTextOfAClientsInterceptorStaysOnTheServerThatIsTheClient(t *testing.
 
 func TestAnInterceptorThatDropsTheOptionsDoesNotMakeACallUnsent(t *testing.T) {
 	s := &service{unary: fails(9, codes.Unavailable), duplex: unavailable}
-	p := &backoff.Policy{Schedule: backoff.Constant(0), Idempotency: backoff.NonIdempotent}
+	p := backoff.Policy{Schedule: backoff.Constant(0), Idempotency: backoff.NonIdempotent}
 	client := dialLimited(t, s, backoffgrpc.Method{Policy: p}, grpc.WithChainUnaryInterceptor(
 		func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, _ ...grpc.CallOption) error {
 			return invoke(ctx, method, req, reply, cc)
@@ -166,7 +166,7 @@ func TestWhatIsLargerThanALimitIsNotSentAgain(t *testing.T) {
 		"received by the service": {nil, 0},
 	} {
 		for _, m := range []backoffgrpc.Method{
-			{Policy: &backoff.Policy{Schedule: backoff.Constant(0), Classify: classify}},
+			{Policy: backoff.Policy{Schedule: backoff.Constant(0), Classify: classify}},
 			{Hedge: &backoff.Hedge{Delay: time.Hour, MaxExtraLoad: -1, Classify: classify}},
 		} {
 			s := &service{unary: fails(0, 0)}

@@ -157,7 +157,7 @@ func classified(err error, classify backoff.Classifier) error {
 		return err
 	}
 	if class := classify(err); class != backoff.ClassOverloaded {
-		return backoff.WithClass(err, class)
+		return backoff.OfClass(err, class)
 	}
 	return overloaded(err)
 }

@@ -17,17 +17,17 @@ import (
 // those of the endpoints that are called.
 type breakers struct {
 	mu     sync.Mutex
-	states map[string]backoff.State
+	states map[string]backoff.BreakerState
 
 	keyed registries[*backoff.Breakers]
 }
 
 // set notes the state of a breaker.
-func (b *breakers) set(name string, s backoff.State) {
+func (b *breakers) set(name string, s backoff.BreakerState) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.states == nil {
-		b.states = make(map[string]backoff.State)
+		b.states = make(map[string]backoff.BreakerState)
 	}
 	if _, known := b.states[name]; known || len(b.states) < maxKeys {
 		b.states[name] = s
@@ -35,7 +35,7 @@ func (b *breakers) set(name string, s backoff.State) {
 }
 
 // read returns the states of all breakers, by name.
-func (b *breakers) read() map[string]backoff.State {
+func (b *breakers) read() map[string]backoff.BreakerState {
 	b.mu.Lock()
 	all := maps.Clone(b.states)
 	b.mu.Unlock()
@@ -48,8 +48,8 @@ func (b *breakers) read() map[string]backoff.State {
 
 // statesOf returns the states of the breakers of registries, by key. Of those
 // that share a name the worst state counts.
-func statesOf(registries []*backoff.Breakers) map[string]backoff.State {
-	all := make(map[string]backoff.State)
+func statesOf(registries []*backoff.Breakers) map[string]backoff.BreakerState {
+	all := make(map[string]backoff.BreakerState)
 	for _, r := range registries {
 		for key, one := range sorted(r.All()) {
 			if one == nil {
@@ -59,7 +59,7 @@ func statesOf(registries []*backoff.Breakers) map[string]backoff.State {
 				key = one.Name
 			}
 			name, is := bounded(all, key), one.State()
-			if before, known := all[name]; !known || before == backoff.StateClosed || is == backoff.StateOpen {
+			if before, known := all[name]; !known || before == backoff.BreakerClosed || is == backoff.BreakerOpen {
 				all[name] = is
 			}
 		}
@@ -74,9 +74,9 @@ func stateGauge(m metric.Meter) (metric.Int64ObservableGauge, error) {
 }
 
 // observeStates observes the states of breakers, by name.
-func observeStates(o metric.Observer, gauge metric.Int64Observable, all map[string]backoff.State) {
+func observeStates(o metric.Observer, gauge metric.Int64Observable, all map[string]backoff.BreakerState) {
 	for name, is := range all {
-		for s := range backoff.StateHalfOpen + 1 {
+		for s := range backoff.BreakerHalfOpen + 1 {
 			o.ObserveInt64(gauge, boolValue(s == is), metric.WithAttributes(keyOperation.String(name), keyState.String(s.String())))
 		}
 	}
@@ -106,7 +106,7 @@ func WatchBreaker(mp metric.MeterProvider, name string, b *backoff.Breaker) (met
 		return nil, err
 	}
 	return m.RegisterCallback(func(_ context.Context, o metric.Observer) error {
-		observeStates(o, gauge, map[string]backoff.State{nameOf(name): b.State()})
+		observeStates(o, gauge, map[string]backoff.BreakerState{nameOf(name): b.State()})
 		return nil
 	}, gauge)
 }

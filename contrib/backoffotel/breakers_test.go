@@ -65,7 +65,7 @@ func TestTheBreakersThatAreRememberedAreBounded(t *testing.T) {
 	mp, reader := metering()
 	observe := backoffotel.Metrics(mp)
 	for i := range 3000 {
-		observe(t.Context(), backoff.Event{Kind: backoff.EventTransition, Transition: &backoff.Transition{Name: fmt.Sprint(i), To: backoff.StateOpen}})
+		observe(t.Context(), backoff.Event{Kind: backoff.EventTransition, Transition: &backoff.BreakerTransition{Name: fmt.Sprint(i), To: backoff.BreakerOpen}})
 	}
 	sums, _ := collect(t, reader)
 	open := 0

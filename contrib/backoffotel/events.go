@@ -77,8 +77,8 @@ func withError(all []attribute.KeyValue, err error) []attribute.KeyValue {
 }
 
 // withTransition adds the attributes of a transition.
-func withTransition(all []attribute.KeyValue, t *backoff.Transition) []attribute.KeyValue {
-	all = append(all, keyFrom.String(t.From.String()), keyTo.String(t.To.String()), keyTrigger.String(t.Trigger.String()))
+func withTransition(all []attribute.KeyValue, t *backoff.BreakerTransition) []attribute.KeyValue {
+	all = append(all, keyFrom.String(t.From.String()), keyTo.String(t.To.String()), keyTrigger.String(t.Trigger))
 	if t.Err != nil {
 		all = withError(all, t.Err)
 	}

@@ -49,7 +49,7 @@ func ExampleMetrics() {
 func ExampleTrace() {
 	exporter := tracetest.NewInMemoryExporter()
 	provider := trace.NewTracerProvider(trace.WithSyncer(exporter))
-	policy := &backoff.Policy{Schedule: backoff.Constant(0), Observer: backoffotel.SpanEvents}
+	policy := backoff.Policy{Schedule: backoff.Constant(0), Observer: backoffotel.SpanEvents}
 	service := backoffotel.Trace(provider, "search", backoff.Stack(new(backoff.Breaker), policy))
 	service.Do(context.Background(), flaky())
 

@@ -115,7 +115,7 @@ func TestHostileKeysAreBoundedAndValid(t *testing.T) {
 	to := &endpoint.Endpoint{Name: "GET \xff"}
 	ctx := endpoint.With(t.Context(), to)
 	for kind := backoff.EventRetry; kind.String() != "unknown"; kind++ {
-		observe(ctx, backoff.Event{Kind: kind, Name: "\xff", Attempt: 1, Slept: 1, Transition: &backoff.Transition{Name: strings.Repeat("x", 1<<20)}})
+		observe(ctx, backoff.Event{Kind: kind, Name: "\xff", Attempt: 1, Slept: 1, Transition: &backoff.BreakerTransition{Name: strings.Repeat("x", 1<<20)}})
 	}
 	observe(ctx, backoff.Event{Kind: backoff.EventSuccess, Name: "\xff", Attempt: 1})
 	sums, _ = collect(t, reader)

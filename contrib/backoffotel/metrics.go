@@ -38,7 +38,7 @@ const (
 //	backoff.retries (counter, {retry})
 //		retries announced. backoff.class, error.type
 //	backoff.reconnects (counter, {reconnect})
-//		runs under Policy.Supervise that are followed by another one.
+//		runs under a Supervisor that are followed by another one.
 //		backoff.class, error.type
 //	backoff.retry.delay (histogram, s)
 //		delays before jitter
@@ -64,11 +64,13 @@ const (
 //		keys of breakers and budgets that were forgotten for others.
 //		Its only attribute is backoff.keys: see WatchBreakers
 //
-// A call that a breaker in front of its policy refused is a backoff.refusals with
-// the name of the breaker. The policy was not asked, so the call is not part of
-// backoff.call.attempts. How long attempts take, and how many are under way, say
-// the metrics of what makes them, such as http.client.request.duration of
-// otelhttp.
+// A call that a breaker around its policy refused is a backoff.refusals with the
+// name of the breaker. If a [backoff.Stack] puts the two together, it is also a
+// backoff.call.attempts of the policy, of 0 attempts, that failed for the reason
+// open. Otherwise the policy does not know of the call.
+//
+// How long attempts take, and how many are under way, say the metrics of what
+// makes them, such as http.client.request.duration of otelhttp.
 //
 // The sum over the count of backoff.call.attempts is the amplification of the
 // load. Retries without failures mean that thresholds are wrong. Retries
@@ -224,11 +226,11 @@ func (i *instruments) countRepeat(ctx context.Context, counter metric.Int64Count
 }
 
 // countTransition counts a transition, and notes the state.
-func (i *instruments) countTransition(ctx context.Context, t *backoff.Transition) {
+func (i *instruments) countTransition(ctx context.Context, t *backoff.BreakerTransition) {
 	if t == nil {
 		return
 	}
 	i.transitions.Add(ctx, 1, metric.WithAttributes(keyOperation.String(nameOf(t.Name)),
-		keyFrom.String(t.From.String()), keyTo.String(t.To.String()), keyTrigger.String(t.Trigger.String())))
+		keyFrom.String(t.From.String()), keyTo.String(t.To.String()), keyTrigger.String(t.Trigger)))
 	i.breakers.set(nameOf(t.Name), t.To)
 }

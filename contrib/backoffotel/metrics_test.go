@@ -18,7 +18,6 @@ import (
 	"github.com/gobackoff/backoff/contrib/backoffotel"
 )
 
-// Contract row 74: every series of the documents, from calls of every kind.
 func TestEverySeriesIsInTheMetrics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		mp, reader := metering()
@@ -96,7 +95,7 @@ func TestHedgesAndReconnectsAreCounted(t *testing.T) {
 		}, nil)
 		require.NoError(t, err)
 		policy := backoff.Policy{Name: "watch", Observer: observer}
-		require.Error(t, policy.Supervise(t.Context(), failing(errBoom, errBoom, backoff.Permanent(errBoom))))
+		require.Error(t, backoff.Supervisor{Policy: policy}.Run(t.Context(), failing(errBoom, errBoom, backoff.Permanent(errBoom))))
 		sums, _ := collect(t, reader)
 		require.Equal(t, 1.0, sums[series{"backoff.hedges {hedge}", "backoff.operation=read,backoff.outcome=won"}])
 		require.Equal(t, 1.0, sums[series{"backoff.hedges {hedge}", "backoff.operation=read,backoff.outcome=lost"}])
@@ -162,7 +161,7 @@ func load(t *testing.T, op func(call, attempt int) error) (retries, recovered, f
 	return retries, recovered, failed
 }
 
-// Contract row 75. "When retry rate spikes without a matching error rate, your
+// "When retry rate spikes without a matching error rate, your
 // retry budget or breaker thresholds are wrong; when retries climb but never
 // converge, the upstream is broken in a way that retries cannot fix."
 func TestTheMetricsTellRescueFromAmplification(t *testing.T) {
@@ -178,15 +177,28 @@ func TestTheMetricsTellRescueFromAmplification(t *testing.T) {
 	require.Equal(t, []float64{300, 0, 100}, []float64{retries, recovered, failed}, "retries that never converge")
 }
 
-// The text of an error may be long and may be secret: it never is an attribute.
+func TestACallThatABreakerOfItsStackRefusedFailedForTheReasonOpen(t *testing.T) {
+	mp, reader := metering()
+	observer := backoffotel.Metrics(mp)
+	breaker := &backoff.Breaker{Name: "db", Observer: observer}
+	breaker.Force(backoff.ModeForcedOpen)
+	stack := backoff.Stack(breaker, backoff.Policy{Name: "fetch", Observer: observer})
+	require.ErrorIs(t, stack.Do(t.Context(), failing(nil)), backoff.ErrOpen)
+	sums, counts := collect(t, reader)
+	require.Equal(t, 1.0, sums[series{"backoff.refusals {refusal}", "backoff.operation=db,backoff.reason=open"}])
+	failed := series{"backoff.call.attempts {attempt}", "backoff.operation=fetch,backoff.outcome=failed,backoff.reason=open,error.type=*backoff.OpenError"}
+	require.Equal(t, 1.0, counts[failed], "%v", counts)
+	require.Zero(t, sums[failed])
+}
+
 // After Run.Progress the attempts are counted from 1 again.
 func TestACallThatMadeProgressBetweenItsAttemptsWasRetried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		mp, reader := metering()
 		policy := backoff.Policy{Name: "copy", Schedule: backoff.Constant(time.Second), Observer: backoffotel.Metrics(mp)}
 		run := policy.Start(t.Context())
-		for n := range run.Attempts() {
-			if n == 2 {
+		for range run.Attempts() {
+			if run.Attempt() == 2 {
 				run.Progress()
 				break
 			}
@@ -198,6 +210,7 @@ func TestACallThatMadeProgressBetweenItsAttemptsWasRetried(t *testing.T) {
 	})
 }
 
+// The text of an error may be long and may be secret.
 func TestTextsAreNoAttributesOfMetrics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		mp, reader := metering()

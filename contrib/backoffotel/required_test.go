@@ -137,9 +137,8 @@ func TestTheMetricsShowAllThatTheDocumentsAskFor(t *testing.T) {
 }
 
 // refusing is a budget without retries.
-type refusing struct{}
+type refusing struct{ backoff.BudgetDefaults }
 
 func (refusing) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
 	return backoff.Ticket{}, 0, a.Number == 1
 }
-func (refusing) Done(backoff.Ticket, backoff.Result) {}

@@ -19,14 +19,12 @@ import (
 	"github.com/gobackoff/backoff/contrib/backoffotel"
 )
 
-// Contract rows 10, 73 and 76: every field of the documents is in the events of
-// the caller's span.
 func TestEveryFieldIsInTheSpanEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tp, exporter := tracing()
 		ctx, span := tp.Tracer("test").Start(t.Context(), "caller")
 		policy := backoff.Policy{Name: "fetch", MaxAttempts: 3, Rand: half, Schedule: backoff.Linear{Initial: 2 * time.Second}, Observer: backoffotel.SpanEvents}
-		asked := backoff.RetryAfter(backoff.WithClass(throttled{}, backoff.ClassThrottled), time.Minute)
+		asked := backoff.RetryAfter(backoff.OfClass(throttled{}, backoff.ClassThrottled), time.Minute)
 		require.ErrorIs(t, policy.Do(ctx, failing(errBoom, asked, errBoom)), backoff.ErrExhausted)
 		require.NoError(t, policy.Do(ctx, failing(nil)), "a success at once is no event")
 		require.NoError(t, policy.Do(ctx, failing(errBoom, nil)))
@@ -51,7 +49,6 @@ func TestEveryFieldIsInTheSpanEvents(t *testing.T) {
 	})
 }
 
-// Contract row 128: every reason to stop is in an event.
 func TestEveryReasonIsInAnEvent(t *testing.T) {
 	tp, exporter := tracing()
 	ctx, span := tp.Tracer("test").Start(t.Context(), "caller")
@@ -99,7 +96,7 @@ func TestACallIsATreeOfSpans(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tp, exporter := tracing()
 		breaker := &backoff.Breaker{Name: "search"}
-		policy := &backoff.Policy{Name: "search", MaxAttempts: 2, Schedule: backoff.Constant(time.Second), Jitter: backoff.NoJitter, Observer: backoffotel.SpanEvents}
+		policy := backoff.Policy{Name: "search", MaxAttempts: 2, Schedule: backoff.Constant(time.Second), Jitter: backoff.NoJitter, Observer: backoffotel.SpanEvents}
 		service := backoffotel.Trace(tp, "search", backoff.Stack(breaker, policy))
 		op := failing(throttled{}, errBoom)
 		require.ErrorIs(t, service.Do(t.Context(), func(ctx context.Context) error {
@@ -157,7 +154,7 @@ func TestASuccessHasNoError(t *testing.T) {
 func TestWithoutAnObserverTheSpansEndAtTheSameTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tp, exporter := tracing()
-		policy := &backoff.Policy{MaxAttempts: 2, Schedule: backoff.Constant(time.Minute), Jitter: backoff.NoJitter}
+		policy := backoff.Policy{MaxAttempts: 2, Schedule: backoff.Constant(time.Minute), Jitter: backoff.NoJitter}
 		require.Error(t, backoffotel.Trace(tp, "search", policy).Do(t.Context(), failing(errBoom)))
 		for _, s := range exporter.GetSpans()[:2] {
 			require.Equal(t, "search attempt", s.Name)
@@ -186,8 +183,8 @@ func TestABreakerOutsideRefusesWithoutASpan(t *testing.T) {
 func TestAPolicyInsideDoesNotEndTheAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tp, exporter := tracing()
-		inner := &backoff.Policy{Name: "inner", MaxAttempts: 2, Observer: backoffotel.SpanEvents}
-		outer := backoffotel.Trace(tp, "outer", &backoff.Policy{Name: "outer", Observer: backoffotel.SpanEvents})
+		inner := backoff.Policy{Name: "inner", MaxAttempts: 2, Observer: backoffotel.SpanEvents}
+		outer := backoffotel.Trace(tp, "outer", backoff.Policy{Name: "outer", Observer: backoffotel.SpanEvents})
 		require.Error(t, outer.Do(t.Context(), func(ctx context.Context) error {
 			defer time.Sleep(time.Hour)
 			return inner.Do(ctx, failing(throttled{}))
@@ -226,7 +223,7 @@ func TestTheGlobalTracerIsTheDefault(t *testing.T) {
 // Many calls share a Doer at the same time, and each has its own tree.
 func TestCallsDoNotMix(t *testing.T) {
 	tp, exporter := tracing()
-	service := backoffotel.Trace(tp, "search", &backoff.Policy{Schedule: backoff.Constant(0), Observer: backoffotel.SpanEvents})
+	service := backoffotel.Trace(tp, "search", backoff.Policy{Schedule: backoff.Constant(0), Observer: backoffotel.SpanEvents})
 	const calls = 100
 	ended := make(chan error)
 	for range calls {

@@ -17,7 +17,7 @@ func ExampleTx() {
 	var pool backoffpgx.Beginner = mock{} // a *pgxpool.Pool
 	policy := backoff.Policy{Name: "transfer", MaxAttempts: 10, Idempotency: backoff.Keyed}
 
-	err := backoffpgx.Tx(ctx, pool, &policy, pgx.TxOptions{IsoLevel: pgx.Serializable}, func(ctx context.Context, tx pgx.Tx) error {
+	err := backoffpgx.Tx(ctx, pool, policy, pgx.TxOptions{IsoLevel: pgx.Serializable}, func(ctx context.Context, tx pgx.Tx) error {
 		inserted, err := tx.Exec(ctx, "INSERT INTO transfers (id) VALUES ($1) ON CONFLICT DO NOTHING", backoff.IdempotencyKey(ctx))
 		if err != nil || inserted.RowsAffected() == 0 {
 			return err // nil if an earlier attempt has committed

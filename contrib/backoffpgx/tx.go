@@ -2,7 +2,7 @@
 // may pass: a serialization failure, a deadlock, a lost connection. It is
 // package backoffsql for the pools and connections of pgx itself.
 //
-//	err := backoffpgx.Tx(ctx, pool, &policy, pgx.TxOptions{IsoLevel: pgx.Serializable},
+//	err := backoffpgx.Tx(ctx, pool, policy, pgx.TxOptions{IsoLevel: pgx.Serializable},
 //		func(ctx context.Context, tx pgx.Tx) error {
 //			_, err := tx.Exec(ctx, "UPDATE accounts SET balance = balance - 10 WHERE id = 1")
 //			return err
@@ -70,13 +70,12 @@ var (
 // not arrive. An attempt that waits for a connection of the pool until its
 // AttemptTimeout is repeated.
 //
-// A nil policy means the zero one. The zero opts mean the defaults of the
-// server. Tx returns an error before the first attempt if db or fn is nil, if
-// db is a pgx.Tx, or if opts.CommitQuery has several statements: if one after
-// the COMMIT fails, that cannot be known. Tx blocks until the transaction is
-// over, as long as ctx, the policy and pgx allow. It is safe for concurrent
-// use if db is.
-func Tx(ctx context.Context, db Beginner, policy *backoff.Policy, opts pgx.TxOptions, fn func(context.Context, pgx.Tx) error) error {
+// The zero opts mean the defaults of the server. Tx returns an error before the
+// first attempt if db or fn is nil, if db is a pgx.Tx, or if opts.CommitQuery
+// has several statements: if one after the COMMIT fails, that cannot be known.
+// Tx blocks until the transaction is over, as long as ctx, the policy and pgx
+// allow. It is safe for concurrent use if db is.
+func Tx(ctx context.Context, db Beginner, policy backoff.Policy, opts pgx.TxOptions, fn func(context.Context, pgx.Tx) error) error {
 	if fn == nil {
 		return backoff.Permanent(errInput)
 	}

@@ -24,8 +24,8 @@ const (
 )
 
 // swift returns a policy that does not wait.
-func swift(i backoff.Idempotency) *backoff.Policy {
-	return &backoff.Policy{
+func swift(i backoff.Idempotency) backoff.Policy {
+	return backoff.Policy{
 		Name:        "transfer",
 		Idempotency: i,
 		Jitter:      func(time.Duration, time.Duration, float64) time.Duration { return 0 },
@@ -55,7 +55,7 @@ func TestTxCommitsOnce(t *testing.T) {
 	var want []string
 	for name, db := range map[string]backoffpgx.Beginner{"pool": pool, "conn": f.connect(t), "conn of a pool": acquired} {
 		want = append(want, attempted)
-		require.NoError(t, backoffpgx.Tx(t.Context(), db, nil, pgx.TxOptions{}, work), name)
+		require.NoError(t, backoffpgx.Tx(t.Context(), db, backoff.Policy{}, pgx.TxOptions{}, work), name)
 		require.Equal(t, strings.Join(want, ", "), f.heard(), name)
 	}
 }
@@ -86,10 +86,10 @@ func TestACommitWithoutAnAnswerIsRepeatedOnlyIfDeclaredIdempotent(t *testing.T) 
 			f := start(t, once("commit", fault))
 			err := backoffpgx.Tx(t.Context(), f.pool(t, 1), p, pgx.TxOptions{}, work)
 			require.ErrorIs(t, err, backoffsql.ErrCommitUnknown, fault)
-			require.False(t, (&backoff.Policy{}).Retryable(err), "an outer policy would apply it twice")
+			require.False(t, backoff.Policy{}.Retryable(err), "an outer policy would apply it twice")
 			require.Equal(t, attempted, f.heard(), fault)
 		}
-		for _, p.Idempotency = range []backoff.Idempotency{backoff.Idempotent, backoff.Keyed, backoff.AlwaysRetry} {
+		for _, p.Idempotency = range []backoff.Idempotency{backoff.Idempotent, backoff.Keyed} {
 			if fault == "40003" { // not retryable
 				continue
 			}
@@ -188,7 +188,7 @@ func TestTxKnowsThatFnEndedTheTransaction(t *testing.T) {
 	} {
 		f := start(t, nil)
 		pool := f.pool(t, 1)
-		err := backoffpgx.Tx(t.Context(), pool, swift(backoff.AlwaysRetry), pgx.TxOptions{}, end)
+		err := backoffpgx.Tx(t.Context(), pool, swift(backoff.Idempotent), pgx.TxOptions{}, end)
 		require.ErrorIs(t, err, backoffsql.ErrEnded, name)
 		require.ErrorIs(t, err, pgx.ErrTxClosed, name)
 		require.Equal(t, 1, f.begun(), name)
@@ -205,7 +205,7 @@ func TestWhatFnEndedByACommitWithoutAnAnswerIsUnknown(t *testing.T) {
 	f = start(t, once("work", hangUp))
 	err = backoffpgx.Tx(t.Context(), f.pool(t, 1), swift(nil), pgx.TxOptions{}, func(ctx context.Context, tx pgx.Tx) error {
 		tx.Commit(ctx)
-		return errors.Join(tx.Commit(ctx), backoff.WithClass(errors.New("later"), backoff.ClassRetryable))
+		return errors.Join(tx.Commit(ctx), backoff.OfClass(errors.New("later"), backoff.ClassRetryable))
 	})
 	require.ErrorIs(t, err, backoffsql.ErrCommitUnknown, "it was committed, and an error followed")
 	require.Equal(t, "begin, commit", f.heard())
@@ -214,7 +214,7 @@ func TestWhatFnEndedByACommitWithoutAnAnswerIsUnknown(t *testing.T) {
 func TestResultsThatFnLeavesOpenAreFinal(t *testing.T) {
 	f := start(t, nil)
 	pool := f.pool(t, 1)
-	err := backoffpgx.Tx(t.Context(), pool, swift(backoff.AlwaysRetry), pgx.TxOptions{}, func(ctx context.Context, tx pgx.Tx) error {
+	err := backoffpgx.Tx(t.Context(), pool, swift(backoff.Idempotent), pgx.TxOptions{}, func(ctx context.Context, tx pgx.Tx) error {
 		_, err := tx.Query(ctx, "work", pgx.QueryExecModeSimpleProtocol)
 		return err
 	})
@@ -228,15 +228,15 @@ func TestALostConnectionIsFinalWhereThereIsNoOther(t *testing.T) {
 	for _, at := range []string{"begin", "work", "commit"} {
 		f := start(t, once(at, hangUp))
 		conn := f.connect(t)
-		err := backoffpgx.Tx(t.Context(), conn, swift(backoff.AlwaysRetry), pgx.TxOptions{}, work)
+		err := backoffpgx.Tx(t.Context(), conn, swift(backoff.Idempotent), pgx.TxOptions{}, work)
 		require.Error(t, err)
 		require.NotContains(t, err.Error(), "backoffpgx:", "this is the error of the attempt")
 		require.Equal(t, at == "commit", errors.Is(err, backoffsql.ErrCommitUnknown), at)
 		require.Equal(t, 1, f.begun(), at)
-		err = backoffpgx.Tx(t.Context(), conn, swift(backoff.AlwaysRetry), pgx.TxOptions{}, work)
+		err = backoffpgx.Tx(t.Context(), conn, swift(backoff.Idempotent), pgx.TxOptions{}, work)
 		require.EqualError(t, err, "backoffpgx: conn closed")
 		require.ErrorIs(t, err, pgconn.ErrConnClosed)
-		require.False(t, (&backoff.Policy{}).Retryable(err))
+		require.False(t, backoff.Policy{}.Retryable(err))
 	}
 	f := start(t, once("work", "40001"))
 	require.NoError(t, backoffpgx.Tx(t.Context(), f.connect(t), swift(nil), pgx.TxOptions{}, work), "it is there still")
@@ -284,12 +284,12 @@ func TestTxRollsBackForAPanicAndAGoexit(t *testing.T) {
 	f := start(t, nil)
 	pool := f.pool(t, 1)
 	require.PanicsWithValue(t, "boom", func() {
-		backoffpgx.Tx(t.Context(), pool, nil, pgx.TxOptions{}, func(context.Context, pgx.Tx) error { panic("boom") })
+		backoffpgx.Tx(t.Context(), pool, backoff.Policy{}, pgx.TxOptions{}, func(context.Context, pgx.Tx) error { panic("boom") })
 	})
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		backoffpgx.Tx(t.Context(), pool, nil, pgx.TxOptions{}, func(context.Context, pgx.Tx) error { runtime.Goexit(); return nil })
+		backoffpgx.Tx(t.Context(), pool, backoff.Policy{}, pgx.TxOptions{}, func(context.Context, pgx.Tx) error { runtime.Goexit(); return nil })
 	}()
 	<-done
 	require.Equal(t, "begin, rollback, begin, rollback", f.heard())
@@ -338,7 +338,7 @@ func TestTxDoesNotCommitForACallerWhoIsGone(t *testing.T) {
 	f := start(t, nil)
 	pool := f.pool(t, 1)
 	ctx, cancel := context.WithCancel(t.Context())
-	err := backoffpgx.Tx(ctx, pool, swift(backoff.AlwaysRetry), pgx.TxOptions{}, func(context.Context, pgx.Tx) error { cancel(); return nil })
+	err := backoffpgx.Tx(ctx, pool, swift(backoff.Idempotent), pgx.TxOptions{}, func(context.Context, pgx.Tx) error { cancel(); return nil })
 	require.ErrorIs(t, err, context.Canceled)
 	require.NotErrorIs(t, err, backoffsql.ErrCommitUnknown)
 	require.NotContains(t, f.heard(), "commit")
@@ -360,8 +360,8 @@ func TestTxGivesAllAttemptsOneKey(t *testing.T) {
 func TestTxPassesItsOptionsOn(t *testing.T) {
 	f := start(t, nil)
 	pool := f.pool(t, 1)
-	require.NoError(t, backoffpgx.Tx(t.Context(), pool, nil, pgx.TxOptions{IsoLevel: pgx.Serializable, AccessMode: pgx.ReadOnly}, work))
-	require.NoError(t, backoffpgx.Tx(t.Context(), pool, nil, pgx.TxOptions{BeginQuery: "begin priority high", CommitQuery: "commit and no chain;"}, work))
+	require.NoError(t, backoffpgx.Tx(t.Context(), pool, backoff.Policy{}, pgx.TxOptions{IsoLevel: pgx.Serializable, AccessMode: pgx.ReadOnly}, work))
+	require.NoError(t, backoffpgx.Tx(t.Context(), pool, backoff.Policy{}, pgx.TxOptions{BeginQuery: "begin priority high", CommitQuery: "commit and no chain;"}, work))
 	require.Equal(t, "begin isolation level serializable read only, work, commit, begin priority high, work, commit and no chain;", f.heard())
 }
 
@@ -372,14 +372,14 @@ func TestTxRefusesBadInput(t *testing.T) {
 	var noConn *pgx.Conn
 	var noneOfPool *pgxpool.Conn
 	for _, db := range []backoffpgx.Beginner{nil, noPool, noConn, noneOfPool} {
-		err := backoffpgx.Tx(t.Context(), db, nil, pgx.TxOptions{}, work)
+		err := backoffpgx.Tx(t.Context(), db, backoff.Policy{}, pgx.TxOptions{}, work)
 		require.EqualError(t, err, "backoffpgx: Tx wants a database and a function")
-		require.False(t, (&backoff.Policy{}).Retryable(err))
+		require.False(t, backoff.Policy{}.Retryable(err))
 	}
-	require.EqualError(t, backoffpgx.Tx(t.Context(), pool, nil, pgx.TxOptions{}, nil), "backoffpgx: Tx wants a database and a function")
-	err := backoffpgx.Tx(t.Context(), pool, nil, pgx.TxOptions{CommitQuery: "commit; notify done"}, work)
+	require.EqualError(t, backoffpgx.Tx(t.Context(), pool, backoff.Policy{}, pgx.TxOptions{}, nil), "backoffpgx: Tx wants a database and a function")
+	err := backoffpgx.Tx(t.Context(), pool, backoff.Policy{}, pgx.TxOptions{CommitQuery: "commit; notify done"}, work)
 	require.EqualError(t, err, `backoffpgx: TxOptions.CommitQuery is "commit; notify done", want one statement`)
-	require.ErrorContains(t, backoffpgx.Tx(t.Context(), pool, &backoff.Policy{Schedule: backoff.Constant(-1)}, pgx.TxOptions{}, work), "Policy.Schedule")
+	require.ErrorContains(t, backoffpgx.Tx(t.Context(), pool, backoff.Policy{Schedule: backoff.Constant(-1)}, pgx.TxOptions{}, work), "Policy.Schedule")
 	require.Empty(t, f.heard())
 }
 
@@ -399,7 +399,7 @@ func (mockTx) Rollback(context.Context) error { return nil }
 func (mockTx) Conn() *pgx.Conn                { panic("there is none") }
 
 func TestTxAsksOnlyPgxForItsConnections(t *testing.T) {
-	require.NoError(t, backoffpgx.Tx(t.Context(), mock{}, nil, pgx.TxOptions{}, func(context.Context, pgx.Tx) error { return nil }))
-	err := backoffpgx.Tx(t.Context(), mock{}, nil, pgx.TxOptions{}, func(context.Context, pgx.Tx) error { return pgx.ErrNoRows })
+	require.NoError(t, backoffpgx.Tx(t.Context(), mock{}, backoff.Policy{}, pgx.TxOptions{}, func(context.Context, pgx.Tx) error { return nil }))
+	err := backoffpgx.Tx(t.Context(), mock{}, backoff.Policy{}, pgx.TxOptions{}, func(context.Context, pgx.Tx) error { return pgx.ErrNoRows })
 	require.ErrorIs(t, err, pgx.ErrNoRows)
 }

@@ -106,9 +106,12 @@ const (
 	remembered = 1024 // how many of the last tickets have a bit in outstanding
 )
 
+// GrantsFirst implements [backoff.Budget]. It is true if the budget is valid.
+func (b *Budget) GrantsFirst() bool { return b.Validate() == nil }
+
 // Reserve implements [backoff.Budget].
 func (b *Budget) Reserve(a backoff.Attempt) (t backoff.Ticket, wait time.Duration, ok bool) {
-	if a.Kind == backoff.AttemptFirst || b.Allowance < 0 {
+	if a.First() || b.Allowance < 0 {
 		return t, 0, true
 	}
 	b.mu.Lock()
@@ -127,10 +130,10 @@ func (b *Budget) Reserve(a backoff.Attempt) (t backoff.Ticket, wait time.Duratio
 	return b.newTicket(onCredit), 0, true
 }
 
-// Pace is the optional method of a [backoff.Budget]. A retry after a long wait
-// needs its token soon. If there is none, Pace asks the store.
-func (b *Budget) Pace(t backoff.Ticket) (own backoff.Ticket, wait time.Duration, ok bool) {
-	if t.Word()&waitsLong == 0 {
+// Pace implements [backoff.Budget]. A retry after a long wait needs its token
+// soon. If there is none, Pace asks the store.
+func (b *Budget) Pace(t backoff.Ticket) (next backoff.Ticket, wait time.Duration, ok bool) {
+	if t.Word&waitsLong == 0 {
 		return t, 0, true
 	}
 	b.mu.Lock()
@@ -139,7 +142,7 @@ func (b *Budget) Pace(t backoff.Ticket) (own backoff.Ticket, wait time.Duration,
 	if b.requestBlock(now); b.asking && !b.hasToken(now) {
 		wait = max(0, b.Client.maxTokenWait()-now.Sub(b.askedAt))
 	}
-	t = backoff.NewTicket(t.Word() &^ waitsLong)
+	t.Word &^= waitsLong
 	return t, wait, true
 }
 
@@ -189,7 +192,7 @@ func (b *Budget) newTicket(flags uint64) backoff.Ticket {
 	b.lastTicket++
 	word, bit := b.ticketBit(uint64(b.lastTicket))
 	*word |= bit
-	return backoff.NewTicket(ofRetry | flags | uint64(b.lastTicket))
+	return backoff.Ticket{Word: ofRetry | flags | uint64(b.lastTicket)}
 }
 
 // ticketBit returns the word and the bit that say whether a ticket is
@@ -209,10 +212,10 @@ func (b *Budget) closeTicket(ticket uint64) bool {
 	return true
 }
 
-// Confirm is the optional method of a [backoff.Budget]. A retry that was
-// granted on credit needs its token now.
+// Confirm implements [backoff.Budget]. A retry that was granted on credit needs
+// its token now.
 func (b *Budget) Confirm(t backoff.Ticket) bool {
-	if t.Word()&onCredit == 0 {
+	if t.Word&onCredit == 0 {
 		return true
 	}
 	b.mu.Lock()
@@ -221,26 +224,26 @@ func (b *Budget) Confirm(t backoff.Ticket) bool {
 	if !b.takeToken(now) && !b.borrow(now) {
 		return false
 	}
-	b.closeTicket(t.Word())
+	b.closeTicket(t.Word)
 	return true
 }
 
 // Done implements [backoff.Budget]. The token of a retry that was not sent is
 // available again. A retry that was sent without Confirm is paid for now.
 func (b *Budget) Done(t backoff.Ticket, r backoff.Result) {
-	if t.Word()&ofRetry == 0 {
+	if t.Word&ofRetry == 0 {
 		return
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if !b.closeTicket(t.Word()) {
+	if !b.closeTicket(t.Word) {
 		return
 	}
-	block, now := t.Word()>>32%(1<<blockBits), time.Now()
+	block, now := t.Word>>32%(1<<blockBits), time.Now()
 	switch sent := r.Outcome != backoff.OutcomeNotSent; {
-	case t.Word()&onCredit == 0 && !sent && block == uint64(b.block)%(1<<blockBits):
+	case t.Word&onCredit == 0 && !sent && block == uint64(b.block)%(1<<blockBits):
 		b.tokens++
-	case t.Word()&onCredit != 0 && sent && !b.takeToken(now):
+	case t.Word&onCredit != 0 && sent && !b.takeToken(now):
 		b.borrowed, b.borrowedAt = b.borrowed+1, now
 	}
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/gobackoff/backoff/contrib/fleet/fleettest"
 )
 
-var retry = backoff.Attempt{Number: 2, Kind: backoff.AttemptRetry}
+var retry = backoff.Attempt{Number: 2}
 
 // budget returns one of 20 per 10 s, in blocks of 5.
 func budget(s fleet.Store) *fleet.Budget {
@@ -443,7 +443,7 @@ func TestRetriesThatWaitForTheSameTimeStayWithinTheAllowance(t *testing.T) {
 									return nil
 								}
 								first = false
-								return backoff.Pushback(errDown, time.Until(back))
+								return backoff.RetryExactlyAfter(errDown, time.Until(back))
 							})
 						})
 						time.Sleep(50 * time.Millisecond)

@@ -48,7 +48,7 @@ type requests struct {
 }
 
 // look answers a closed breaker.
-func (e *circuit) look(q query, now time.Time) (backoff.Transition, <-chan struct{}) {
+func (e *circuit) look(q query, now time.Time) (backoff.BreakerTransition, <-chan struct{}) {
 	e.markUsed()
 	e.wakes = append(e.wakes, q.wake)
 	if !now.Before(e.nextLoad) {
@@ -59,9 +59,9 @@ func (e *circuit) look(q query, now time.Time) (backoff.Transition, <-chan struc
 		return e.advice(now), nil
 	}
 	if e.storeIsAway(now) {
-		return backoff.Transition{}, nil
+		return backoff.BreakerTransition{}, nil
 	}
-	return backoff.Transition{}, e.answered
+	return backoff.BreakerTransition{}, e.answered
 }
 
 // knows reports whether the last answer is recent enough.
@@ -77,23 +77,23 @@ func (e *circuit) openLeft(now time.Time) time.Duration { return e.seen.Open - n
 func (e *circuit) tripped() bool { return e.seen.Tripped && e.seen.Generation != e.overruled }
 
 // advice says what the state of the fleet's circuit means for a closed breaker.
-func (e *circuit) advice(now time.Time) backoff.Transition {
+func (e *circuit) advice(now time.Time) backoff.BreakerTransition {
 	if !e.tripped() {
 		e.obeyingSince = time.Time{}
-		return backoff.Transition{}
+		return backoff.BreakerTransition{}
 	}
 	if left := min(e.openLeft(now), e.obeyFor(now)); left > 0 {
 		return e.open(left)
 	}
-	return backoff.Transition{To: backoff.StateHalfOpen, Openings: e.seen.Openings, Err: ErrTripped}
+	return backoff.BreakerTransition{To: backoff.BreakerHalfOpen, Openings: e.seen.Openings, Err: ErrTripped}
 }
 
 // open tells the breaker to stay open for the given time. It adds a little at
 // random, so that the processes do not all ask for the lease at the same
 // moment.
-func (e *circuit) open(left time.Duration) backoff.Transition {
+func (e *circuit) open(left time.Duration) backoff.BreakerTransition {
 	left += time.Duration(rand.Float64() * float64(min(left, e.client.every())))
-	return backoff.Transition{To: backoff.StateOpen, RetryAfter: left, Openings: e.seen.Openings, Err: ErrTripped}
+	return backoff.BreakerTransition{To: backoff.BreakerOpen, RetryAfter: left, Openings: e.seen.Openings, Err: ErrTripped}
 }
 
 // obeyFor notes that the process follows the fleet, and returns for how long it
@@ -106,7 +106,7 @@ func (e *circuit) obeyFor(now time.Time) time.Duration {
 }
 
 // probe answers a half-open breaker.
-func (e *circuit) probe(q query, now time.Time) (advice backoff.Transition, coming <-chan struct{}, asks bool) {
+func (e *circuit) probe(q query, now time.Time) (advice backoff.BreakerTransition, coming <-chan struct{}, asks bool) {
 	e.markUsed()
 	switch {
 	case e.independent || e.storeIsAway(now):
@@ -119,7 +119,7 @@ func (e *circuit) probe(q query, now time.Time) (advice backoff.Transition, comi
 		return advice, nil, false
 	}
 	fresh := e.fresh(now)
-	hold := backoff.Transition{To: backoff.StateHalfOpen}
+	hold := backoff.BreakerTransition{To: backoff.BreakerHalfOpen}
 	switch left := min(e.openLeft(now), e.obeyFor(now)); {
 	case e.tripped() && left > 0: // it cannot be closed earlier
 		return e.open(left), nil, false
@@ -156,9 +156,9 @@ func (e *circuit) leaseMargin() time.Duration {
 }
 
 // late answers a call that has waited long enough.
-func (e *circuit) late(q query, advice backoff.Transition) backoff.Transition {
+func (e *circuit) late(q query, advice backoff.BreakerTransition) backoff.BreakerTransition {
 	if e.answered != nil && q.probes {
-		return backoff.Transition{}
+		return backoff.BreakerTransition{}
 	}
 	return advice
 }
@@ -168,7 +168,7 @@ func (e *circuit) late(q query, advice backoff.Transition) backoff.Transition {
 func (e *circuit) storeIsAway(now time.Time) bool {
 	c := e.client
 	overdue := e.answered != nil && c.timeout() > 0 && now.Sub(e.sentAt) >= c.timeout()
-	return overdue || !e.failedAt.IsZero() && now.Sub(e.failedAt) < c.every() || c.guard.State() == backoff.StateOpen
+	return overdue || !e.failedAt.IsZero() && now.Sub(e.failedAt) < c.every() || c.guard.State() == backoff.BreakerOpen
 }
 
 // reportOpened handles that this process found the service down.
@@ -379,7 +379,7 @@ func (e *circuit) failed(now time.Time) {
 
 // updateLease notes whether this process holds the lease.
 func (e *circuit) updateLease(seen Circuit) {
-	halfOpen := seen.State() == backoff.StateHalfOpen
+	halfOpen := seen.State() == backoff.BreakerHalfOpen
 	if seen.Generation != e.seen.Generation || !halfOpen {
 		e.leasedUntil = time.Time{}
 	}

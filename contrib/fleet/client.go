@@ -114,12 +114,12 @@ func (c *Client) Validate() error {
 }
 
 // Consult implements [backoff.Shared].
-func (c *Client) Consult(ctx context.Context, name string, wake func()) backoff.Transition {
+func (c *Client) Consult(ctx context.Context, name string, wake func()) backoff.BreakerTransition {
 	return c.await(ctx, query{name: name, wake: wake})
 }
 
 // Probe implements [backoff.Shared].
-func (c *Client) Probe(ctx context.Context, name string, timeout time.Duration) backoff.Transition {
+func (c *Client) Probe(ctx context.Context, name string, timeout time.Duration) backoff.BreakerTransition {
 	return c.await(ctx, query{name: name, probes: true, timeout: timeout})
 }
 
@@ -132,7 +132,7 @@ type query struct {
 }
 
 // await answers a query. It waits for the store as long as the call may wait.
-func (c *Client) await(ctx context.Context, q query) backoff.Transition {
+func (c *Client) await(ctx context.Context, q query) backoff.BreakerTransition {
 	state, coming, asks := c.answer(q, false)
 	wait := c.maxWait(asks)
 	if coming == nil || wait <= 0 {
@@ -179,11 +179,11 @@ func (c *Client) maxTokenWait() time.Duration {
 // answer answers from what is known. coming is closed when more is known; it is
 // nil if there is nothing to wait for. asks says that this call has asked for
 // the lease. late says that the call has waited long enough.
-func (c *Client) answer(q query, late bool) (state backoff.Transition, coming <-chan struct{}, asks bool) {
+func (c *Client) answer(q query, late bool) (state backoff.BreakerTransition, coming <-chan struct{}, asks bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.setUp(); c.closed {
-		return backoff.Transition{}, nil, false
+		return backoff.BreakerTransition{}, nil, false
 	}
 	e, now := c.circuit(q.name), time.Now()
 	if q.probes {

@@ -89,7 +89,7 @@ func TestAProcessHearsWithinAboutASecond(t *testing.T) {
 		steady(t, b, time.Second, nil)
 		trip(t, store, time.Minute)
 		require.LessOrEqual(t, steady(t, b, 5*time.Second, nil), 14)
-		require.Equal(t, backoff.StateOpen, b.State())
+		require.Equal(t, backoff.BreakerOpen, b.State())
 		open, ok := errors.AsType[*backoff.OpenError](b.Do(t.Context(), nil))
 		require.True(t, ok)
 		require.Equal(t, fleet.ErrTripped, open.Last)
@@ -243,7 +243,7 @@ func TestAProbeHasTimeThoughTheStoreIsBehind(t *testing.T) {
 			b := breaker(&fleet.Client{Store: &fleettest.Faulty{Store: store, Delay: delay}, Quorum: -1})
 			call(t, b, 3, errDown)
 			began := time.Now()
-			for b.State() != backoff.StateClosed && time.Since(began) < time.Minute {
+			for b.State() != backoff.BreakerClosed && time.Since(began) < time.Minute {
 				_ = b.Do(t.Context(), func(context.Context) error {
 					time.Sleep(time.Second)
 					return nil
@@ -323,7 +323,7 @@ func TestALeaseIsThereWhenTheNextCallComes(t *testing.T) {
 		b.OpenFor = backoff.Constant(time.Millisecond)
 		call(t, b, 3, errDown)
 		steady(t, b, 5*time.Second, nil)
-		require.Equal(t, backoff.StateClosed, b.State())
+		require.Equal(t, backoff.BreakerClosed, b.State())
 	})
 }
 
@@ -436,7 +436,7 @@ func TestAStoreThatPanicsHasFailed(t *testing.T) {
 		guard := &backoff.Breaker{ConsecutiveFailures: 3, ConsecutiveSpan: -1}
 		b := breaker(&fleet.Client{Store: crasher{}, Guard: guard})
 		require.Equal(t, 100, steady(t, b, 10*time.Second, nil))
-		require.NotEqual(t, backoff.StateClosed, guard.State())
+		require.NotEqual(t, backoff.BreakerClosed, guard.State())
 	})
 }
 
@@ -525,7 +525,7 @@ func TestProcessesOfOneCallProbeOneAtATime(t *testing.T) {
 		time.Sleep(time.Second)
 		live := func(err error) (attempts int) {
 			hub := fleet.Serverless(store)
-			p := backoff.Stack(&backoff.Policy{}, fleet.ServerlessBreaker("db", hub))
+			p := backoff.Stack(backoff.Policy{}, fleet.ServerlessBreaker("db", hub))
 			_ = p.Do(t.Context(), func(context.Context) error { attempts++; return err })
 			require.NoError(t, hub.Flush(t.Context()))
 			return attempts

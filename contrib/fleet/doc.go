@@ -8,7 +8,7 @@
 //	var hub = &fleet.Client{Store: store}
 //	var service = backoff.Stack(
 //		&backoff.Breaker{Name: "search", Shared: hub},
-//		&backoff.Policy{Name: "search"},
+//		backoff.Policy{Name: "search"},
 //	)
 //
 // The local breaker decides; the store only advises it. Calls never wait for

@@ -60,7 +60,7 @@ func ExampleBudget() {
 
 func ExampleServerless() {
 	hub := fleet.Serverless(new(fleet.Memory))
-	service := backoff.Stack(&backoff.Policy{Name: "search"}, fleet.ServerlessBreaker("search", hub))
+	service := backoff.Stack(backoff.Policy{Name: "search"}, fleet.ServerlessBreaker("search", hub))
 
 	// The whole life of a process:
 	ctx := context.Background()

@@ -58,7 +58,7 @@ func (m *member) run(t *testing.T, up time.Time) time.Duration {
 			}
 			return nil
 		})
-		if since := time.Since(up); since >= 0 && m.breaker.State() == backoff.StateClosed || since > time.Hour {
+		if since := time.Since(up); since >= 0 && m.breaker.State() == backoff.BreakerClosed || since > time.Hour {
 			return since
 		}
 		time.Sleep(m.every)

@@ -22,7 +22,7 @@ func TestARecordLingersForAMinute(t *testing.T) {
 		time.Sleep(10*time.Second + fleet.Linger - time.Nanosecond)
 		c, err := m.Load(t.Context(), "db")
 		require.NoError(t, err)
-		require.Equal(t, backoff.StateHalfOpen, c.State())
+		require.Equal(t, backoff.BreakerHalfOpen, c.State())
 		time.Sleep(time.Nanosecond)
 		c, err = m.Load(t.Context(), "db")
 		require.NoError(t, err)
@@ -67,7 +67,7 @@ func TestMemoryForgetsNothingElse(t *testing.T) {
 		}
 		c, err := m.Load(t.Context(), "db")
 		require.NoError(t, err)
-		require.Equal(t, backoff.StateOpen, c.State())
+		require.Equal(t, backoff.BreakerOpen, c.State())
 		granted, err = m.Take(t.Context(), "db", claim)
 		require.NoError(t, err)
 		require.Zero(t, granted)
@@ -85,11 +85,11 @@ func TestALeaseThatIsOverGivesNoRights(t *testing.T) {
 		time.Sleep(time.Second)
 		c, err := m.Reset(t.Context(), "db", "x", was.Generation)
 		require.NoError(t, err)
-		require.Equal(t, backoff.StateHalfOpen, c.State())
+		require.Equal(t, backoff.BreakerHalfOpen, c.State())
 		require.False(t, c.Mine)
 		c, err = m.Trip(t.Context(), "db", fleet.Trip{By: "x", Voter: "x", Seen: was.Generation, Open: time.Second, Quorum: 2})
 		require.NoError(t, err)
-		require.Equal(t, backoff.StateHalfOpen, c.State(), "it is one vote of two")
+		require.Equal(t, backoff.BreakerHalfOpen, c.State(), "it is one vote of two")
 	})
 }
 
@@ -105,9 +105,9 @@ func TestMemoryHeedsItsContext(t *testing.T) {
 }
 
 func TestStates(t *testing.T) {
-	require.Equal(t, backoff.StateClosed, fleet.Circuit{Open: 1}.State())
-	require.Equal(t, backoff.StateOpen, fleet.Circuit{Tripped: true, Open: 1}.State())
-	require.Equal(t, backoff.StateHalfOpen, fleet.Circuit{Tripped: true}.State())
+	require.Equal(t, backoff.BreakerClosed, fleet.Circuit{Open: 1}.State())
+	require.Equal(t, backoff.BreakerOpen, fleet.Circuit{Tripped: true, Open: 1}.State())
+	require.Equal(t, backoff.BreakerHalfOpen, fleet.Circuit{Tripped: true}.State())
 }
 
 func TestAProbeWaitsNoLongerThanWait(t *testing.T) {

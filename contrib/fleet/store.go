@@ -69,14 +69,14 @@ type Circuit struct {
 }
 
 // State returns the state of the circuit.
-func (c Circuit) State() backoff.State {
+func (c Circuit) State() backoff.BreakerState {
 	switch {
 	case !c.Tripped:
-		return backoff.StateClosed
+		return backoff.BreakerClosed
 	case c.Open > 0:
-		return backoff.StateOpen
+		return backoff.BreakerOpen
 	}
-	return backoff.StateHalfOpen
+	return backoff.BreakerHalfOpen
 }
 
 // A Trip reports that a process found a service down.

@@ -60,7 +60,7 @@ func run(ctx context.Context, out io.Writer, n int) error {
 		keyed  bool
 	}{
 		{"not sent again (the default)", backoff.NonIdempotent, false},
-		{"sent again", backoff.AlwaysRetry, false},
+		{"sent again", backoff.Idempotent, false},
 		{"sent again under a key", backoff.Keyed, true},
 	} {
 		result, err := charge(ctx, transport(way.repeat), way.keyed, n)

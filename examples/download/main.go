@@ -3,7 +3,8 @@
 // io.Copy gets one whole body. A file that changes in the meantime ends the
 // download.
 //
-// It takes one field of the transport. Command progress does the same by hand.
+// It takes one field of the transport. [backoff.Run.Progress] is for a program
+// that does the same by hand.
 //
 //	go run -C examples ./download
 package main

@@ -107,7 +107,7 @@ func TestTheBreakerRefusesUntilTheServiceIsBack(t *testing.T) {
 		for range 5 {
 			_ = breaker.Do(t.Context(), save)
 		}
-		if *calls != 3 || breaker.State() != backoff.StateOpen {
+		if *calls != 3 || breaker.State() != backoff.BreakerOpen {
 			t.Errorf("%d calls, the circuit is %v", *calls, breaker.State())
 		}
 		time.Sleep(5 * time.Second) // OpenFor
@@ -116,7 +116,7 @@ func TestTheBreakerRefusesUntilTheServiceIsBack(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		if breaker.State() != backoff.StateClosed {
+		if breaker.State() != backoff.BreakerClosed {
 			t.Errorf("the circuit is %v", breaker.State())
 		}
 	})

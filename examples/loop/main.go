@@ -54,8 +54,8 @@ func run(ctx context.Context, out io.Writer) error {
 // ask returns the server's reply.
 func ask(ctx context.Context, policy backoff.Policy, addr string) (string, error) {
 	r := policy.Start(ctx)
-	for range r.Attempts() {
-		reply, err := askOnce(r.Context(), addr) // the context ends with the attempt's timeout
+	for ctx := range r.Attempts() {
+		reply, err := askOnce(ctx, addr) // the context ends with the attempt's timeout
 		if err == nil {
 			return reply, nil // leaving the loop means success
 		}

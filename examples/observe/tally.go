@@ -38,14 +38,16 @@ func (t *tally) observe(_ context.Context, e backoff.Event) {
 			f.retried++
 		}
 	case backoff.EventGiveUp:
-		f.failed++
 		if e.Attempt > 0 && !e.Waiting {
 			f.attempts++
 		}
-	case backoff.EventRefused:
-		f.refused++
+		if e.Attempt == 0 && e.Reason == backoff.ReasonOpen {
+			f.refused++
+		} else {
+			f.failed++
+		}
 	case backoff.EventTransition:
-		if e.Transition.To == backoff.StateOpen {
+		if e.Transition.To == backoff.BreakerOpen {
 			f.openings++
 		}
 	}

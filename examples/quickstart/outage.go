@@ -40,7 +40,7 @@ func byHand(ctx context.Context, op func(context.Context) error) error {
 func guarded() backoff.Doer {
 	return backoff.Stack(
 		&backoff.Breaker{Name: "server"},
-		&backoff.Policy{Name: "get", Budget: new(backoff.RetryBudget)},
+		backoff.Policy{Name: "get", Budget: new(backoff.RetryBudget)},
 	)
 }
 

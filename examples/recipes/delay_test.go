@@ -46,9 +46,11 @@ func Example_delayByClass() {
 	}
 
 	policy.Jitter = backoff.NoJitter
-	fmt.Println(policy.Decide(1, io.ErrUnexpectedEOF))
-	fmt.Println(policy.Decide(1, backoff.WithClass(errBusy, backoff.ClassThrottled)))
+	for _, err := range []error{io.ErrUnexpectedEOF, backoff.OfClass(errBusy, backoff.ClassThrottled)} {
+		next := policy.Decide(1, err)
+		fmt.Printf("%v: again in %v\n", next.Class, next.Wait)
+	}
 	// Output:
-	// 100ms true
-	// 5s true
+	// retryable: again in 100ms
+	// throttled: again in 5s
 }

@@ -49,7 +49,7 @@ func Example_reconnect() {
 		return read(conn)
 	}
 
-	err = policy.Supervise(ctx, connect)
+	err = backoff.Supervisor{Policy: policy}.Run(ctx, connect)
 
 	if gave, ok := errors.AsType[*backoff.Error](err); ok {
 		fmt.Println("ended:", gave.Reason)

@@ -24,10 +24,11 @@ var deadlocks = backoff.Policy{
 // number of an error in a field, which cannot be read without importing it, and
 // in the text.
 func isDeadlock(err error) bool {
-	if e, ok := errors.AsType[interface {
+	var e interface {
 		error
 		SQLState() string
-	}](err); ok {
+	}
+	if errors.As(err, &e) {
 		return e.SQLState() == "40P01" || e.SQLState() == "40001"
 	}
 	text := err.Error()

@@ -1,11 +1,15 @@
 // Package badfield is how the module's own packages tell one another which
-// field has a value that it must not have. To everybody else the error is a
+// field has a value that it must not have. The type is internal; users see a
 // line of text.
 package badfield
 
 import (
+	"errors"
 	"strconv"
+	"strings"
 	"time"
+
+	"github.com/gobackoff/backoff/internal/errtree"
 )
 
 // An Error names a field, such as "Policy.Schedule: Exponential.Multiplier",
@@ -38,4 +42,32 @@ func Int(field string, n int, want string) error {
 // Float returns the error of a number that is not what is wanted.
 func Float(field string, f float64, want string) error {
 	return New(field, "is "+strconv.FormatFloat(f, 'g', -1, 64)+", want "+want)
+}
+
+// Rename returns err with from replaced by to in the name of the field. It is
+// for the owner of a field that somebody else checks. An err that has no *Error
+// in its tree is returned as it is.
+func Rename(err error, from, to string) error {
+	var renamed []error
+	for _, bad := range All(err) {
+		renamed = append(renamed, New(strings.Replace(bad.Field, from, to, 1), bad.Problem))
+	}
+	switch len(renamed) {
+	case 0:
+		return err
+	case 1:
+		return renamed[0]
+	}
+	return errors.Join(renamed...)
+}
+
+// All returns the errors of this package in the tree of err.
+func All(err error) (all []*Error) {
+	errtree.Find(err, func(err error) bool {
+		if bad, ok := err.(*Error); ok {
+			all = append(all, bad)
+		}
+		return false
+	})
+	return all
 }

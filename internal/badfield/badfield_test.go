@@ -22,7 +22,8 @@ func TestErrorsNameTheFieldAndWhatIsWrong(t *testing.T) {
 		"backoff: limit.Throttle.Pad is +Inf, want less than that": badfield.Float("limit.Throttle.Pad", math.Inf(1), "less than that"),
 	} {
 		require.EqualError(t, err, want)
-		bad, ok := errors.AsType[*badfield.Error](err)
+		var bad *badfield.Error
+		ok := errors.As(err, &bad)
 		require.True(t, ok)
 		require.NotEmpty(t, bad.Field)
 		require.NotEmpty(t, bad.Problem)

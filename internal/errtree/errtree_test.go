@@ -53,7 +53,8 @@ func TestATreeIsSearchedAsPackageErrorsDoes(t *testing.T) {
 		for _, target := range []error{context.Canceled, fs.ErrNotExist, errors.New("other")} {
 			require.Equal(t, errors.Is(err, target), errtree.Is(err, target), "%v in %v", target, err)
 		}
-		want, found := errors.AsType[*fs.PathError](err)
+		var want *fs.PathError
+		found := errors.As(err, &want)
 		got, ok := errtree.As[*fs.PathError](err)
 		require.Equal(t, found, ok, "%v", err)
 		require.Equal(t, want, got, "%v", err)

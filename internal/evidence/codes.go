@@ -1,24 +1,34 @@
 package evidence
 
+import "strings"
+
+// A list of codes, each between spaces. A program needs less memory for one than
+// for a switch.
+type codes string
+
+// has reports whether code is in the list.
+func (c codes) has(code string) bool {
+	return code != "" && strings.Contains(string(c), " "+code+" ")
+}
+
 // ofSQLState returns the class of a SQLSTATE. A failure of class 08 may have
 // come after the statement reached the server, so it is Retryable and not
 // NotSent.
 //
 // Source: PostgreSQL, appendix A.
 func ofSQLState(state string) Class {
-	switch state {
-	case "40001", "40P01", "55P03", "57P01", "57P02", "57P03", "57P05":
-		return Retryable
-	}
-	if len(state) != 5 {
+	const (
+		retryable codes = " 40001 40P01 55P03 57P01 57P02 57P03 57P05 "
+		permanent codes = " 0A 21 22 23 25 26 28 2D 3D 3F 42 44 "
+	)
+	switch {
+	case len(state) != 5:
 		return Unknown
-	}
-	switch state[:2] {
-	case "08":
+	case retryable.has(state) || state[:2] == "08":
 		return Retryable
-	case "53":
+	case state[:2] == "53":
 		return Throttled
-	case "0A", "21", "22", "23", "25", "26", "28", "2D", "3D", "3F", "42", "44":
+	case permanent.has(state[:2]):
 		return Permanent
 	}
 	return Unknown
@@ -29,14 +39,18 @@ func ofSQLState(state string) Class {
 //
 // Source: AWS SDKs and Tools Reference Guide, "Retry behavior".
 func ofAWSCode(code string) Class {
-	switch code {
-	case "RequestTimeout", "RequestTimeoutException":
+	const (
+		retryable codes = " RequestTimeout RequestTimeoutException "
+		throttled codes = " Throttling ThrottlingException ThrottledException RequestThrottledException " +
+			"TooManyRequestsException ProvisionedThroughputExceededException " +
+			"TransactionInProgressException RequestLimitExceeded BandwidthLimitExceeded " +
+			"LimitExceededException RequestThrottled SlowDown PriorRequestNotComplete " +
+			"EC2ThrottledException "
+	)
+	switch {
+	case retryable.has(code):
 		return Retryable
-	case "Throttling", "ThrottlingException", "ThrottledException", "RequestThrottledException",
-		"TooManyRequestsException", "ProvisionedThroughputExceededException",
-		"TransactionInProgressException", "RequestLimitExceeded", "BandwidthLimitExceeded",
-		"LimitExceededException", "RequestThrottled", "SlowDown", "PriorRequestNotComplete",
-		"EC2ThrottledException":
+	case throttled.has(code):
 		return Throttled
 	}
 	return Unknown

@@ -12,12 +12,12 @@ type errno = syscall.Errno
 func ofErrno(e errno) finding {
 	switch e {
 	case syscall.ECONNREFUSED, syscall.EHOSTUNREACH, syscall.ENETUNREACH:
-		return circumstantial.says(NotSent)
+		return weak.says(NotSent)
 	case syscall.ECONNRESET, syscall.ECONNABORTED, syscall.EPIPE, syscall.ETIMEDOUT, syscall.ENETDOWN, syscall.ENETRESET:
-		return circumstantial.says(Retryable)
+		return weak.says(Retryable)
 	}
 	if e.Temporary() || e.Timeout() {
-		return circumstantial.says(Retryable)
+		return weak.says(Retryable)
 	}
 	return 0
 }

@@ -10,9 +10,9 @@ type errno = syscall.ErrorString
 func ofErrno(e errno) finding {
 	switch {
 	case refused(e):
-		return circumstantial.says(NotSent)
+		return weak.says(NotSent)
 	case e == "i/o on hungup channel", e.Temporary():
-		return circumstantial.says(Retryable)
+		return weak.says(Retryable)
 	}
 	return 0
 }

@@ -22,14 +22,14 @@ const (
 func ofErrno(e errno) finding {
 	switch e {
 	case wsaECONNREFUSED, wsaEHOSTUNREACH, wsaENETUNREACH, syscall.ECONNREFUSED, syscall.EHOSTUNREACH, syscall.ENETUNREACH:
-		return circumstantial.says(NotSent)
+		return weak.says(NotSent)
 	case wsaECONNRESET, wsaECONNABORTED, wsaETIMEDOUT, wsaENETDOWN, wsaENETRESET,
 		syscall.ECONNRESET, syscall.ECONNABORTED, syscall.EPIPE, syscall.ETIMEDOUT,
 		syscall.ERROR_BROKEN_PIPE, syscall.ERROR_NETNAME_DELETED:
-		return circumstantial.says(Retryable)
+		return weak.says(Retryable)
 	}
 	if e.Temporary() || e.Timeout() {
-		return circumstantial.says(Retryable)
+		return weak.says(Retryable)
 	}
 	return 0
 }

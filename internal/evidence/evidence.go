@@ -20,9 +20,9 @@ func (f finding) class() Class { return Class(f & 7) }
 type strength uint8
 
 const (
-	circumstantial strength = 1 + iota // a timeout, a reset, a status
-	specific                           // a code that names the very failure
-	conclusive                         // the error says so itself
+	weak       strength = 1 + iota // a timeout, a reset, a status
+	specific                       // a code that names the very failure
+	conclusive                     // the error says so itself
 )
 
 // says returns the finding of a class, and none if c is Unknown.
@@ -72,10 +72,10 @@ func (w *walker) find(err error) finding {
 		}
 	}
 	if inner == io.EOF && isType(err, "net/url", "Error") {
-		found = max(found, circumstantial.says(Retryable))
+		found = max(found, weak.says(Retryable))
 	}
 	if found.class() == NotSent && len(branches) > 0 && !notSent {
-		return circumstantial.says(Retryable)
+		return weak.says(Retryable)
 	}
 	return found
 }
@@ -86,7 +86,7 @@ func ofOne(err error) finding {
 	case context.Canceled:
 		return conclusive.says(Permanent)
 	case context.DeadlineExceeded, io.ErrUnexpectedEOF:
-		return circumstantial.says(Retryable)
+		return weak.says(Retryable)
 	}
 	if said, ok := err.(errno); ok {
 		return ofErrno(said)

@@ -66,10 +66,10 @@ func ofCodes(err error) finding {
 		found = max(found, specific.says(ofAWSCode(e.ErrorCode())))
 	}
 	if e, ok := err.(awsStatus); ok { // 0 where no answer came
-		found = max(found, circumstantial.says(Status(e.HTTPStatusCode())))
+		found = max(found, weak.says(Status(e.HTTPStatusCode())))
 	}
 	if e, ok := err.(googleStatus); ok { // -1 where the answer was not HTTP
-		found = max(found, circumstantial.says(Status(e.HTTPCode())))
+		found = max(found, weak.says(Status(e.HTTPCode())))
 	}
 	if e, ok := err.(mongoLabelled); ok && isRetryableLabelled(e) {
 		found = max(found, specific.says(Retryable))

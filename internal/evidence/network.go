@@ -10,13 +10,13 @@ func ofNetwork(err error) finding {
 	temporary, hasTemporary := err.(temporary)
 	switch {
 	case hasTimeout && timeout.Timeout(), hasTemporary && temporary.Temporary():
-		return circumstantial.says(Retryable)
+		return weak.says(Retryable)
 	case isType(err, "net", "DNSError"):
 		if missing := field(err, "IsNotFound"); missing.Kind() == reflect.Bool && missing.Bool() {
 			return specific.says(Permanent)
 		}
 	case isType(err, "internal/poll", "errNetClosing"): // net.ErrClosed
-		return circumstantial.says(Retryable)
+		return weak.says(Retryable)
 	}
 	return 0
 }

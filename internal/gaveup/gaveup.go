@@ -47,22 +47,12 @@ func Unmark(ctx context.Context, resp *http.Response) {
 	}
 }
 
-// Err returns the Mark as an error, whose tree holds Why.
+// Err returns the Mark as an error: Why, with the remark.
 func (m *Mark) Err() error {
 	if m.Remark == "" {
 		return m.Why
 	}
-	return &remarked{m.Why, m.Remark}
+	noted := *m.Why
+	noted.Note = m.Remark
+	return &noted
 }
-
-// remarked is an error with a remark.
-type remarked struct {
-	error
-	remark string
-}
-
-// Error returns the text of the error with the remark.
-func (e *remarked) Error() string { return e.error.Error() + "; " + e.remark }
-
-// Unwrap returns the error without the remark.
-func (e *remarked) Unwrap() error { return e.error }

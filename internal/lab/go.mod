@@ -4,6 +4,8 @@ go 1.26.0
 
 replace github.com/gobackoff/backoff => ../..
 
+replace github.com/gobackoff/backoff/cmd/backoffsim => ../../cmd/backoffsim
+
 replace github.com/gobackoff/backoff/contrib/backoffpgx => ../../contrib/backoffpgx
 
 replace github.com/gobackoff/backoff/contrib/fleet => ../../contrib/fleet
@@ -37,6 +39,7 @@ require (
 	github.com/go-sql-driver/mysql v1.10.1
 	github.com/go-viper/mapstructure/v2 v2.5.0
 	github.com/gobackoff/backoff v0.0.0
+	github.com/gobackoff/backoff/cmd/backoffsim v0.0.0
 	github.com/gobackoff/backoff/contrib/backoffpgx v0.0.0-00010101000000-000000000000
 	github.com/gobackoff/backoff/contrib/fleet v0.0.0-00010101000000-000000000000
 	github.com/goccy/go-yaml v1.19.2
@@ -150,7 +153,6 @@ require (
 	github.com/go-openapi/swag/typeutils v0.28.0 // indirect
 	github.com/go-openapi/swag/yamlutils v0.28.0 // indirect
 	github.com/go-openapi/validate v0.26.1 // indirect
-	github.com/gobackoff/backoff/cmd/backoffsim v0.0.0
 	github.com/gogo/protobuf v1.3.2 // indirect
 	github.com/golang-jwt/jwt/v5 v5.3.1 // indirect
 	github.com/golang/snappy v1.0.0 // indirect
@@ -243,7 +245,3 @@ require (
 	sigs.k8s.io/randfill v1.0.0 // indirect
 	sigs.k8s.io/structured-merge-diff/v6 v6.4.2 // indirect
 )
-
-replace github.com/gobackoff/backoff/cmd/backoffsim => ../../cmd/backoffsim
-
-replace github.com/gobackoff/backoff/contrib/backoffgrpc => ../../contrib/backoffgrpc

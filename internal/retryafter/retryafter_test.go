@@ -15,7 +15,7 @@ var noon = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
 
 const forever = time.Duration(math.MaxInt64)
 
-// Contract row 42: RFC 9110, 10.2.3, and decisions 33 and 34.
+// RFC 9110, 10.2.3, and decisions 33 and 34.
 func TestParseReadsWholeSeconds(t *testing.T) {
 	for value, want := range map[string]time.Duration{
 		"0": 0, "1": time.Second, "120": 2 * time.Minute, "00120": 2 * time.Minute, "86400": 24 * time.Hour,
@@ -37,7 +37,7 @@ func TestParseReadsWholeSeconds(t *testing.T) {
 	}
 }
 
-// Contract row 44: what is malformed is ignored.
+// What is malformed is ignored.
 func TestParseIgnoresWhatIsMalformed(t *testing.T) {
 	for _, value := range []string{
 		"", " ", "\t", "/", ":", "1/", "1:", "+5", "-0", "-1", "1.5", "1.", ".5", "1e3", "0x10", "1_000", "1 2", "120s", "120,240", "120;", "\n120", "\u00a0120",
@@ -53,7 +53,7 @@ func TestParseIgnoresWhatIsMalformed(t *testing.T) {
 	}
 }
 
-// Contract row 43: RFC 9110, 5.6.7, and decisions 35 to 37.
+// RFC 9110, 5.6.7, and decisions 35 to 37.
 func TestParseReadsThreeFormsOfDate(t *testing.T) {
 	for value, want := range map[string]time.Duration{
 		"Sun, 01 Mar 2026 12:00:10 GMT":   10 * time.Second,
@@ -150,7 +150,7 @@ func TestParseMSReadsWholeMilliseconds(t *testing.T) {
 	}
 }
 
-// Decisions 40 and 41: nonsense means "do not retry", the opposite of
+// Nonsense means "do not retry", the opposite of
 // Retry-After.
 func TestParsePushback(t *testing.T) {
 	for _, row := range []struct {

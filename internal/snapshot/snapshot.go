@@ -34,11 +34,13 @@ type Snapshot struct {
 }
 
 const (
-	States   = int(backoff.StateHalfOpen) + 1
-	Triggers = int(backoff.TriggerShared) + 1
-	Reasons  = int(backoff.ReasonInvalid) + 1
-	Classes  = int(backoff.ClassPermanent) + 1
+	States  = int(backoff.BreakerHalfOpen) + 1
+	Reasons = int(backoff.ReasonInvalid) + 1
+	Classes = int(backoff.ClassPermanent) + 1
 )
+
+// Triggers are those of a transition, in the order in which they are counted.
+var Triggers = [...]string{"rate", "consecutive", "slow", "rule", "time", "probe", "manual", "shared"}
 
 // Labels name an operation. The Endpoint is "" if it is not known.
 type Labels struct{ Name, Endpoint string }
@@ -90,11 +92,11 @@ const MaxBuckets = 18
 // of the watched one whose State is the worst.
 type Breaker struct {
 	Name        string
-	State       backoff.State
-	Mode        backoff.Mode        // ModeEnforce if it is not watched
-	Last        *backoff.Transition // without its error; nil if there was none
-	Refused     uint64              // calls
-	Transitions [States][States][Triggers]uint64
+	State       backoff.BreakerState
+	Mode        backoff.BreakerMode        // ModeEnforce if it is not watched
+	Last        *backoff.BreakerTransition // without its error; nil if there was none
+	Refused     uint64                     // calls
+	Transitions [States][States][len(Triggers)]uint64
 }
 
 // A Budget is the sum of all watched budgets of one name.

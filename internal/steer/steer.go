@@ -3,7 +3,11 @@
 // library decides what happens and when; the simulator makes it happen.
 package steer
 
-import "time"
+import (
+	"context"
+	"sync/atomic"
+	"time"
+)
 
 // A Driver makes happen what a hedged call wants. Its methods are called on the
 // goroutine of the simulation. Send and Arm must do no more than take note, as
@@ -14,7 +18,30 @@ type Driver interface {
 	Send(done func(error))
 	// Arm calls ring once d has passed, on the simulation's clock.
 	Arm(d time.Duration, ring func())
-	// Over is told the error of the call, nil for success. Attempts may still
-	// be under way.
+	// Over gets the error of the call, nil for success. Attempts may still be
+	// under way.
 	Over(err error)
+}
+
+// used is true once With was called. Looking a value up in a deep context takes
+// time.
+var used atomic.Bool
+
+// driverKey is the key of the Driver in a context.
+type driverKey struct{}
+
+// With returns a context whose hedged call d drives. HedgeValue then returns at
+// once, and d.Over gets the result.
+func With(ctx context.Context, d Driver) context.Context {
+	used.Store(true)
+	return context.WithValue(ctx, driverKey{}, d)
+}
+
+// Of returns the Driver of a context, or nil.
+func Of(ctx context.Context) Driver {
+	if !used.Load() {
+		return nil
+	}
+	d, _ := ctx.Value(driverKey{}).(Driver)
+	return d
 }

@@ -53,6 +53,18 @@ func TestABlipIsRescued(t *testing.T) {
 	require.Greater(t, total.Asked, 90)
 }
 
+// What an outage took away does not keep a caller from its retries afterwards.
+func TestRetriesAreGrantedAgainAfterAnOutage(t *testing.T) {
+	failing := func(at time.Duration) float64 {
+		if at < time.Minute {
+			return 1
+		}
+		return 0.05
+	}
+	after := Total(Fleet{Budget: retryBudget, Rate: 10}.Run(1, &Faulty{Failing: failing, Latency: 5 * time.Millisecond}, 90*time.Second)[60:])
+	require.Greater(t, float64(after.Good)/float64(after.Calls), 0.98)
+}
+
 // (d) Retries hide random errors of 10 %, and cost no more than they must.
 func TestTenPercentRandomErrorsAreCarried(t *testing.T) {
 	for _, rate := range []float64{1, 3, 10, 100, 1000} {

@@ -15,6 +15,8 @@ import (
 // A TokenBucket is a budget of tokens. It is full at first. Each call adds
 // Ratio of a token, and each retry takes one.
 type TokenBucket struct {
+	backoff.BudgetDefaults
+
 	Ratio, Capacity float64
 	// PaidBySuccess adds tokens for attempts that succeed, instead of for calls
 	// that begin.
@@ -28,7 +30,7 @@ type TokenBucket struct {
 
 // Reserve implements [backoff.Budget].
 func (b *TokenBucket) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
-	if a.Kind == backoff.AttemptFirst {
+	if a.First() {
 		if !b.PaidBySuccess {
 			b.add(b.Ratio)
 		}
@@ -62,6 +64,8 @@ func (b *TokenBucket) Done(_ backoff.Ticket, r backoff.Result) {
 // A ClassicThrottle is the adaptive throttling of the Google SRE book,
 // unchanged: it counts two minutes in buckets of a second.
 type ClassicThrottle struct {
+	backoff.BudgetDefaults
+
 	// K is how many requests may be sent for each one that is accepted.
 	K float64
 	// MaxReject is the highest probability of a refusal. The book has 1.

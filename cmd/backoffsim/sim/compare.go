@@ -24,7 +24,7 @@ func Compare(s Scenario, clients []Client, o Options) ([]Result, error) {
 	}
 	results := make([]Result, len(clients))
 	for i, c := range clients {
-		g := aggregate{scenario: &s}
+		g := newAggregate(&s, c.Name, seeds)
 		for n := range seeds {
 			t, err := simulate(&s, c, newServerState(s.Server, s.Fault), o.First+uint64(n))
 			if err != nil {
@@ -32,26 +32,17 @@ func Compare(s Scenario, clients []Client, o Options) ([]Result, error) {
 			}
 			g.add(t)
 		}
-		results[i] = g.result(c.Name)
+		results[i] = g.result()
 	}
 	return results, nil
 }
 
 // An aggregate collects the runs of one client.
 type aggregate struct {
+	Result
 	scenario *Scenario
-	seeds    int
-	never    int // seeds without recovery
-	attempts int
-	calls    int // that count in the figures
-
-	success, lost, peakArrivals, recovery, wasted sample
-	throttled                                     sample
-	addedP50, addedP99, mean, p99, drain, onset   sample
-	amplification, peak                           []sample // by hop
-
+	figures  map[*Figure]sample // of the Result
 	seconds  []secondSample
-	arrivals []float64 // per 100 ms
 }
 
 // A secondSample is one second of all runs.
@@ -81,14 +72,6 @@ func (s sample) figure() Figure {
 	return f
 }
 
-// max returns the largest number, and 0 if there is none.
-func (s sample) max() float64 {
-	if len(s) == 0 {
-		return 0
-	}
-	return slices.Max(s)
-}
-
 // band returns the mean with the 5 % and 95 % quantiles.
 func (s sample) band() Band {
 	sorted := slices.Sorted(slices.Values(s))
@@ -96,31 +79,42 @@ func (s sample) band() Band {
 	return Band{Mean: s.figure().Mean, P5: at(0.05), P95: at(0.95)}
 }
 
+func newAggregate(s *Scenario, client string, seeds int) *aggregate {
+	seconds := s.Horizon / time.Second
+	return &aggregate{
+		Result: Result{Client: client, Seeds: seeds, Amplification: make([]Figure, s.layers()),
+			Peak: make([]Figure, s.layers()), Arrivals: make([]float64, 10*seconds)},
+		scenario: s, figures: make(map[*Figure]sample), seconds: make([]secondSample, seconds),
+	}
+}
+
+// note adds the number of one seed to a figure.
+func (g *aggregate) note(f *Figure, x float64) { g.figures[f] = append(g.figures[f], x) }
+
 // add adds a run.
 func (g *aggregate) add(t *tally) {
-	s := g.scenario
-	g.seeds++
-	g.attempts += t.arrivals
+	g.Attempts += t.arrivals
 	if calls := t.good + t.lost; calls > 0 {
-		g.calls += calls
-		g.success.add(float64(t.good) / float64(calls))
+		g.Calls += calls
+		g.note(&g.Success, float64(t.good)/float64(calls))
 	}
-	g.lost.add(float64(t.lost))
-	g.peakArrivals.add(float64(t.peak.most))
-	g.wasted.add(float64(t.arrivals - t.succeeded))
+	g.note(&g.Lost, float64(t.lost))
+	g.note(&g.PeakArrivals, float64(t.peak.most))
+	g.note(&g.Wasted, float64(t.arrivals-t.succeeded))
 	if t.arrivals > 0 {
-		g.throttled.add(float64(t.throttled) / float64(t.arrivals))
+		g.note(&g.Throttled, float64(t.throttled)/float64(t.arrivals))
 	}
-	if r := t.recovery(s); r >= 0 {
-		g.recovery.add(r.Seconds())
+	if r := t.recovery(g.scenario); r >= 0 {
+		g.note(&g.Recovery, r.Seconds())
+		g.Slowest = max(g.Slowest, r.Seconds())
 	} else {
-		g.never++
+		g.Never++
+	}
+	if t.onsetCalls > 0 {
+		g.note(&g.Onset, float64(t.onset)/float64(t.onsetCalls))
 	}
 	g.addLatencies(t)
 	g.addHops(t)
-	if t.onsetCalls > 0 {
-		g.onset.add(float64(t.onset) / float64(t.onsetCalls))
-	}
 	g.addSeries(t)
 }
 
@@ -128,44 +122,37 @@ func (g *aggregate) add(t *tally) {
 // end.
 func (g *aggregate) addLatencies(t *tally) {
 	if t.latencies.total > 0 {
-		unloaded := func(q float64) float64 {
-			return (g.scenario.Server.Service.Quantile(q) + 2*g.scenario.Delay).Seconds()
+		added := func(q float64) float64 {
+			unloaded := g.scenario.Server.Service.Quantile(q) + 2*g.scenario.Delay
+			return t.latencies.quantile(q).Seconds() - unloaded.Seconds()
 		}
-		g.addedP50.add(t.latencies.quantile(0.5).Seconds() - unloaded(0.5))
-		g.addedP99.add(t.latencies.quantile(0.99).Seconds() - unloaded(0.99))
+		g.note(&g.AddedP50, added(0.5))
+		g.note(&g.AddedP99, added(0.99))
 	}
 	if n := t.succeeded + t.unanswered; n > 0 {
-		g.mean.add(t.totalLatency.Seconds() / float64(n))
-		g.p99.add(t.allLatencies.quantile(0.99).Seconds())
-		g.drain.add(max(0, t.lastSuccess-g.scenario.drainFrom()).Seconds())
+		g.note(&g.Mean, t.totalLatency.Seconds()/float64(n))
+		g.note(&g.P99, t.allLatencies.quantile(0.99).Seconds())
+		g.note(&g.Drain, max(0, t.lastSuccess-g.scenario.drainFrom()).Seconds())
 	}
 }
 
 // addHops adds the amplification of each hop.
 func (g *aggregate) addHops(t *tally) {
-	if g.amplification == nil {
-		g.amplification = make([]sample, len(t.attempts))
-		g.peak = make([]sample, len(t.attempts))
-	}
 	if t.calls == 0 {
 		return
 	}
 	length := min(t.to, g.scenario.until()) - t.from
 	mean := float64(t.calls) / max(1, length.Seconds())
 	for hop, n := range t.attempts {
-		g.amplification[hop].add(float64(n) / float64(t.calls))
+		g.note(&g.Amplification[hop], float64(n)/float64(t.calls))
 		if !g.scenario.Failed { // all calls of a herd come in one second
-			g.peak[hop].add(t.peakAmplification(hop, mean))
+			g.note(&g.Peak[hop], t.peakAmplification(hop, mean))
 		}
 	}
 }
 
 // addSeries adds the counts of each second and each 100 ms.
 func (g *aggregate) addSeries(t *tally) {
-	if g.seconds == nil {
-		g.seconds = make([]secondSample, g.scenario.Horizon/time.Second)
-		g.arrivals = make([]float64, 10*len(g.seconds))
-	}
 	for i := range g.seconds {
 		s := &g.seconds[i]
 		s.calls.add(float64(t.seconds[i].calls))
@@ -173,29 +160,21 @@ func (g *aggregate) addSeries(t *tally) {
 		s.lost.add(float64(t.seconds[i].lost))
 		s.attempts.add(float64(t.hops[len(t.hops)-1][i]))
 	}
-	for i := range g.arrivals {
-		g.arrivals[i] += float64(t.tenths[i])
+	for i := range g.Arrivals {
+		g.Arrivals[i] += float64(t.tenths[i])
 	}
 }
 
-func (g *aggregate) result(name string) Result {
-	r := Result{
-		Client: name, Seeds: g.seeds, Never: g.never, Attempts: g.attempts, Calls: g.calls,
-		Success: g.success.figure(), Lost: g.lost.figure(), PeakArrivals: g.peakArrivals.figure(),
-		Recovery: g.recovery.figure(), Slowest: g.recovery.max(), Wasted: g.wasted.figure(), Throttled: g.throttled.figure(),
-		AddedP50: g.addedP50.figure(), AddedP99: g.addedP99.figure(), Mean: g.mean.figure(), P99: g.p99.figure(),
-		Drain: g.drain.figure(), Onset: g.onset.figure(), Arrivals: g.arrivals,
+func (g *aggregate) result() Result {
+	for f, s := range g.figures {
+		*f = s.figure()
 	}
-	for hop := range g.amplification {
-		r.Amplification = append(r.Amplification, g.amplification[hop].figure())
-		r.Peak = append(r.Peak, g.peak[hop].figure())
-	}
-	for i := range r.Arrivals {
-		r.Arrivals[i] /= float64(g.seeds)
+	for i := range g.Arrivals {
+		g.Arrivals[i] /= float64(g.Seeds)
 	}
 	for _, s := range g.seconds {
-		r.Series = append(r.Series, Point{Calls: s.calls.figure().Mean, Good: s.good.band(),
+		g.Series = append(g.Series, Point{Calls: s.calls.figure().Mean, Good: s.good.band(),
 			Lost: s.lost.figure().Mean, Attempts: s.attempts.band()})
 	}
-	return r
+	return g.Result
 }

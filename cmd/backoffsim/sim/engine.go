@@ -25,7 +25,7 @@ type engine struct {
 	now       time.Duration
 	immediate queue // events of this instant
 	ordered   queue // events that were scheduled in the order of their times
-	heap      eventHeap
+	heap      heap
 	sequence  uint64 // of the event scheduled last
 	stalled   int    // events in a row at the same instant
 
@@ -167,42 +167,36 @@ func (q *queue) pop() event {
 	return e
 }
 
-// An eventHeap is a heap of events, the earliest first. The heap of
-// container/heap would box every event. A node has four children: the heap is
-// half as deep as a binary one, and siblings are adjacent in memory.
-type eventHeap []event
+// A heap holds events, the earliest first. That of container/heap would box
+// every event. A node has four children: the heap is half as deep as a binary
+// one, and siblings are adjacent in memory.
+type heap []event
 
-func (s *eventHeap) push(e event) {
+func (s *heap) push(e event) {
 	h := append(*s, e)
 	i := len(h) - 1
-	for i > 0 {
-		parent := (i - 1) / 4
-		if !e.before(&h[parent]) {
-			break
-		}
-		h[i] = h[parent]
-		i = parent
+	for ; i > 0 && e.before(&h[(i-1)/4]); i = (i - 1) / 4 {
+		h[i] = h[(i-1)/4]
 	}
 	h[i] = e
 	*s = h
 }
 
-func (s *eventHeap) pop() event {
+func (s *heap) pop() event {
 	h := *s
 	first, last := h[0], h[len(h)-1]
-	h = h[:len(h)-1]
-	*s = h
-	if len(h) > 0 {
-		h.siftDown(last)
+	*s = h[:len(h)-1]
+	if len(*s) > 0 {
+		s.replace(last)
 	}
 	return first
 }
 
-// siftDown moves e down from the top to where it belongs.
-func (s eventHeap) siftDown(e event) {
+// replace removes the earliest event and adds e.
+func (s heap) replace(e event) {
 	i := 0
 	for {
-		child := s.firstOfSiblings(4*i + 1)
+		child := s.earliest(4*i + 1)
 		if child >= len(s) || !s[child].before(&e) {
 			break
 		}
@@ -212,9 +206,9 @@ func (s eventHeap) siftDown(e event) {
 	s[i] = e
 }
 
-// firstOfSiblings returns the index of the earliest of the four siblings that
-// begin at child.
-func (s eventHeap) firstOfSiblings(child int) int {
+// earliest returns the index of the earliest of the four siblings that begin at
+// child.
+func (s heap) earliest(child int) int {
 	end := min(child+4, len(s))
 	for other := child + 1; other < end; other++ {
 		if s[other].before(&s[child]) {

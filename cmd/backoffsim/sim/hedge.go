@@ -5,25 +5,28 @@ import (
 	"time"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/internal/steer"
 )
 
 // A hedgedCall is a call under a Hedge. The Hedge decides what to send and
-// when, and the simulation does it. It implements steer.Driver.
+// when, and the simulation does it. It implements [steer.Driver].
 type hedgedCall struct{ *call }
 
 // startHedge makes the call under the Hedge of its process.
-func (c *call) startHedge() { c.process.hedge.Steer(c.context(), hedgedCall{c}) }
+func (c *call) startHedge() {
+	_, _ = backoff.HedgeValue[struct{}](steer.With(c.context(), hedgedCall{c}), c.process.hedge, nil, nil)
+}
 
-// Send implements steer.Driver.
+// Send implements [steer.Driver].
 func (h hedgedCall) Send(done func(error)) {
 	h.after(0, &hedgedAttempt{simulation: h.simulation, process: h.process, needs: h.needs, end: h.ctx.end,
 		done: done}, sending)
 }
 
-// Arm implements steer.Driver.
+// Arm implements [steer.Driver].
 func (h hedgedCall) Arm(d time.Duration, expired func()) { h.after(d, timer(expired), 0) }
 
-// Over implements steer.Driver.
+// Over implements [steer.Driver].
 func (h hedgedCall) Over(err error) { h.call.finish(err) }
 
 // A timer calls a function when it expires.

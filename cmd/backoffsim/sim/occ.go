@@ -45,9 +45,6 @@ func RunOCC(clients []Client, counts []int, o Options) ([]OCC, error) {
 // 2 s, and no limit on attempts. The first wait is 10 ms, because the original
 // program increments its count before it uses the count.
 func OCCReferences() []Client {
-	strategy := func(name string, s backoff.Schedule, j backoff.Jitter) Client {
-		return NewClient(name, backoff.Policy{MaxAttempts: -1, Schedule: s, Jitter: j}, nil, nil)
-	}
 	growing := backoff.Exponential{Initial: 10 * time.Millisecond, Max: 2 * time.Second}
 	return []Client{
 		strategy("none", backoff.Constant(0), backoff.NoJitter),

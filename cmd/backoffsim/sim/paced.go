@@ -6,18 +6,12 @@ import (
 	"github.com/gobackoff/backoff"
 )
 
-// pacer is a budget with the optional method Pace.
-type pacer interface {
-	backoff.Budget
-	Pace(backoff.Ticket) (backoff.Ticket, time.Duration, bool)
-}
-
 // A pacedBudget is a budget that is asked for the pace when a wait is over. The
 // loop of a policy does so itself, but the calls of a simulation wait outside of
 // it. So the run of a call gets the number of its reservation as its ticket, and
 // the budget's own ticket may change.
 type pacedBudget struct {
-	pacer
+	backoff.Budget
 	newest uint64
 	held   map[uint64]*reservation
 }
@@ -28,22 +22,16 @@ type reservation struct {
 	refused bool           // by Pace
 }
 
-// GrantsFirst is the optional method of a [backoff.Budget].
-func (b *pacedBudget) GrantsFirst() bool {
-	g, ok := b.pacer.(interface{ GrantsFirst() bool })
-	return ok && g.GrantsFirst()
-}
-
 // Reserve implements [backoff.Budget].
 func (b *pacedBudget) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
 	a.Paced = true // as pace and Confirm are called for it
-	t, wait, ok := b.pacer.Reserve(a)
+	t, wait, ok := b.Budget.Reserve(a)
 	if !ok {
 		return t, wait, false
 	}
 	b.newest++
 	b.held[b.newest] = &reservation{ticket: t}
-	return backoff.NewTicket(b.newest), wait, true
+	return backoff.Ticket{Word: b.newest}, wait, true
 }
 
 // pace asks for the pace of a reservation, and returns how much longer its call
@@ -59,28 +47,24 @@ func (b *pacedBudget) pace(number uint64) (wait time.Duration) {
 	return wait
 }
 
-// Confirm is the optional method of a [backoff.Budget]. Nothing is held for a
-// first attempt that the budget was not asked for.
+// Confirm implements [backoff.Budget]. Nothing is held for a first attempt that
+// the budget was not asked for.
 func (b *pacedBudget) Confirm(t backoff.Ticket) bool {
-	r := b.held[t.Word()]
+	r := b.held[t.Word]
 	if r == nil {
 		r = new(reservation)
 	}
-	if r.refused {
-		return false
-	}
-	c, ok := b.pacer.(interface{ Confirm(backoff.Ticket) bool })
-	return !ok || c.Confirm(r.ticket)
+	return !r.refused && b.Budget.Confirm(r.ticket)
 }
 
 // Done implements [backoff.Budget].
 func (b *pacedBudget) Done(t backoff.Ticket, result backoff.Result) {
 	var own backoff.Ticket
-	if r := b.held[t.Word()]; r != nil {
+	if r := b.held[t.Word]; r != nil {
 		own = r.ticket
-		delete(b.held, t.Word())
+		delete(b.held, t.Word)
 	}
-	b.pacer.Done(own, result)
+	b.Budget.Done(own, result)
 }
 
 // wake makes an attempt whose wait is over, unless the budget asks for a longer

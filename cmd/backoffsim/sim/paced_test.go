@@ -53,16 +53,10 @@ func TestACallThatThePaceWouldKeepTooLongEnds(t *testing.T) {
 	require.Equal(t, 20+3, r.Attempts, "at 2, 2.1 and 2.2 s")
 }
 
-// An askedBudget is a Pacer without its method GrantsFirst.
-type askedBudget struct{ pacer *pace.Pacer }
+// An askedBudget is asked for every first attempt.
+type askedBudget struct{ backoff.Budget }
 
-func (b askedBudget) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
-	return b.pacer.Reserve(a)
-}
-func (b askedBudget) Pace(t backoff.Ticket) (backoff.Ticket, time.Duration, bool) {
-	return b.pacer.Pace(t)
-}
-func (b askedBudget) Done(t backoff.Ticket, r backoff.Result) { b.pacer.Done(t, r) }
+func (askedBudget) GrantsFirst() bool { return false }
 
 // Calls that a budget grants unasked take a shorter way, here as in the loop of
 // a policy, and to the same end.
@@ -72,7 +66,7 @@ func TestFirstAttemptsThatAreGrantedUnaskedCountAsOthers(t *testing.T) {
 		r := run(t, s, 1, paced(), asked)
 		require.Equal(t, r[1], r[0], s.Name)
 	}
-	b := &pacedBudget{pacer: new(pace.Pacer)}
+	b := &pacedBudget{Budget: new(pace.Pacer)}
 	for range 10_000 {
 		b.Done(backoff.Ticket{}, backoff.Result{Took: time.Millisecond})
 	}
@@ -81,7 +75,7 @@ func TestFirstAttemptsThatAreGrantedUnaskedCountAsOthers(t *testing.T) {
 		b.Done(backoff.Ticket{}, backoff.Result{Outcome: backoff.OutcomeThrottled})
 	}
 	require.False(t, grantsSome(b), "calls are paced")
-	b.pacer = &limit.Rate{Limiter: rate.NewLimiter(1, 1)}
+	b.Budget = &limit.Rate{Limiter: rate.NewLimiter(1, 1)}
 	require.False(t, grantsSome(b), "it must be asked")
 }
 
@@ -97,7 +91,11 @@ func grantsSome(b *pacedBudget) bool {
 }
 
 // A shutBudget grants every retry, and refuses its pace.
-type shutBudget struct{ under int }
+type shutBudget struct {
+	backoff.BudgetDefaults
+
+	under int
+}
 
 func (b *shutBudget) Reserve(backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
 	b.under++

@@ -14,6 +14,8 @@ import (
 // 760, 875, 899 and 1032), which also say the constants below. Semian learns
 // the usual rate of errors, from 5 % on and up to 10 %; here it stays at 5 %.
 type Proportional struct {
+	backoff.BudgetDefaults
+
 	// Rand returns numbers from [0,1).
 	Rand func() float64
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/limit"
+	"github.com/gobackoff/backoff/pace"
 	"github.com/gobackoff/backoff/presets"
 )
 
@@ -39,6 +40,8 @@ func Default() Client {
 }
 
 func retryBudget() backoff.Budget  { return new(backoff.RetryBudget) }
+func newPacer() backoff.Budget     { return new(pace.Pacer) }
+func awsAdaptive() backoff.Budget  { return presets.NewAWSAdaptive() }
 func newBreaker() *backoff.Breaker { return new(backoff.Breaker) }
 
 // withGuard returns c with its breakers guarding what g says.
@@ -237,3 +240,50 @@ func (c Client) retryingIf(retries func(Environment) bool) Client {
 		}
 	})
 }
+
+// strategy returns a client without a limit on attempts.
+func strategy(name string, s backoff.Schedule, j backoff.Jitter) Client {
+	return NewClient(name, backoff.Policy{MaxAttempts: -1, Schedule: s, Jitter: j}, nil, nil)
+}
+
+// HerdReferences returns the strategies of the reference for a variant, without
+// a limit on attempts. The base is 100 ms, or 1 s for A4, and the cap is 10 s.
+func HerdReferences(variant string) []Client {
+	base := 100 * time.Millisecond
+	if variant == "A4" {
+		base = time.Second
+	}
+	growing := backoff.Exponential{Initial: base, Max: 10 * time.Second}
+	return []Client{
+		strategy("immediate", backoff.Constant(0), backoff.NoJitter),
+		strategy("constant 1 s", backoff.Constant(time.Second), backoff.NoJitter),
+		strategy("exponential", growing, backoff.NoJitter),
+		strategy("exponential ±50 %", growing, backoff.UniformJitter(0.5, 1.5)),
+		strategy("equal jitter", growing, backoff.EqualJitter),
+		strategy("full jitter", growing, backoff.FullJitter),
+		strategy("decorrelated jitter", growing, backoff.DecorrelatedJitter(base, 10*time.Second)),
+	}
+}
+
+// rateLimitReferences returns what calls a rate-limited API in practice.
+func rateLimitReferences() []Client {
+	return []Client{
+		None(),
+		Naive(),
+		NewClient("full jitter", fullJitter(), nil, nil),
+		NewClient("go-retryablehttp", presets.RetryableHTTP(), nil, nil),
+		NewClient("AWS adaptive", fullJitter(), awsAdaptive, nil),
+		NewClient("Policy + RetryBudget", backoff.Policy{}, retryBudget, nil),
+		Default(),
+		paced(),
+		HTTPDefault(),
+	}
+}
+
+// paced returns a client with a zero Policy and a zero Pacer.
+func paced() Client { return NewClient("Policy + Pacer", backoff.Policy{}, newPacer, nil) }
+
+// HTTPDefault returns a client with the defaults of a Transport of package
+// backoffhttp for one host: a zero Policy with a zero Pacer, inside a zero
+// Breaker.
+func HTTPDefault() Client { return NewClient("HTTP default", backoff.Policy{}, newPacer, newBreaker) }

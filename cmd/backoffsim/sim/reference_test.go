@@ -51,7 +51,7 @@ func TestTheDipDoesToEveryPolicyWhatItDoesInTheReference(t *testing.T) {
 		if !nightly.On && !row.often {
 			continue
 		}
-		r := run(t, Dip(), seeds, named(t, References("dip"), row.name))[0]
+		r := run(t, Dip(), seeds, peer(t, row.name))[0]
 		lost := Figure{Mean: 100 * (1 - r.Success.Mean), SE: 100 * r.Success.SE}
 		agree(t, want{row.lost, .15 * row.se / .3, 20}, lost, seeds, 0.7, "lost by %s", row.name)
 		if row.recovery == gone {
@@ -63,31 +63,42 @@ func TestTheDipDoesToEveryPolicyWhatItDoesInTheReference(t *testing.T) {
 	}
 }
 
-// The following tests check recovery times in seconds, by load, length of the
-// dip, size of the fleet, and server.
-func TestWhereThePoliciesOfTheReferenceStopToRecover(t *testing.T) {
-	loads := []float64{.2, .3, .4, .5, .6, .7, .8, .85, .9, .95}
-	for _, row := range []struct {
-		name     string
-		recovery []float64
-	}{
-		{"no retries", []float64{2, 0, 2, 4, 6, 11, 21, 33, 51, 108}},
-		{"naive 3 retries", []float64{1, 0, gone, gone, gone, gone, gone, gone, gone, gone}},
-		{"full jitter", []float64{1, 0, gone, gone, gone, gone, gone, gone, gone, gone}},
-		{"budget 10 %", []float64{1, 1, 2, 5, 9, 18, 42, 84, gone, gone}},
-		{"budget 20 %", []float64{0, 0, 3, 6, 12, 27, 150, gone, gone, gone}},
-		{"success-funded 10 %", []float64{2, 0, 1, 3, 7, 12, 23, 33, 54, 121}},
-		{"500-5-1", []float64{2, 0, 6, 7, 11, 18, 32, 44, 72, 158}},
-	} {
-		for i, load := range loads {
-			if !nightly.On && (load != .3 && load != .6 || len(row.name) > 15) {
-				continue
+// A row is the recovery times of a client, in seconds.
+type row struct {
+	client   Client
+	recovery []float64
+}
+
+// recoverAs requires the recovery times of the rows, for each of the values that
+// set changes the dip to. A normal run checks those that often names.
+func recoverAs(t *testing.T, values []float64, set func(*Scenario, float64), rows []row, often func(client string, value float64) bool) {
+	t.Helper()
+	for _, row := range rows {
+		for i, value := range values {
+			if nightly.On || often(row.client.Name, value) {
+				s := Dip()
+				set(&s, value)
+				recovers(t, s, row.client, row.recovery[i], "%s at %v", row.client.Name, value)
 			}
-			s := Dip()
-			s.Rate = 1000 * load
-			recovers(t, s, named(t, References("dip"), row.name), row.recovery[i], "%s at a load of %v", row.name, load)
 		}
 	}
+}
+
+func setLoad(s *Scenario, load float64)     { s.Rate = 1000 * load }
+func setProcesses(s *Scenario, n float64)   { s.Processes = int(n) }
+func setDip(s *Scenario, length float64)    { *s, _ = s.at(CliffDip, length) }
+func peer(t *testing.T, name string) Client { return named(t, References("dip"), name) }
+
+func TestWhereThePoliciesOfTheReferenceStopToRecover(t *testing.T) {
+	recoverAs(t, []float64{.2, .3, .4, .5, .6, .7, .8, .85, .9, .95}, setLoad, []row{
+		{peer(t, "no retries"), []float64{2, 0, 2, 4, 6, 11, 21, 33, 51, 108}},
+		{peer(t, "naive 3 retries"), []float64{1, 0, gone, gone, gone, gone, gone, gone, gone, gone}},
+		{peer(t, "full jitter"), []float64{1, 0, gone, gone, gone, gone, gone, gone, gone, gone}},
+		{peer(t, "budget 10 %"), []float64{1, 1, 2, 5, 9, 18, 42, 84, gone, gone}},
+		{peer(t, "budget 20 %"), []float64{0, 0, 3, 6, 12, 27, 150, gone, gone, gone}},
+		{peer(t, "success-funded 10 %"), []float64{2, 0, 1, 3, 7, 12, 23, 33, 54, 121}},
+		{peer(t, "500-5-1"), []float64{2, 0, 6, 7, 11, 18, 32, 44, 72, 158}},
+	}, func(client string, load float64) bool { return (load == .3 || load == .6) && len(client) <= 15 })
 }
 
 // recovers requires a recovery time that the reference gives to the second,
@@ -108,111 +119,78 @@ func recovers(t *testing.T, s Scenario, c Client, seconds float64, format string
 }
 
 func TestDipLengthsOfTheReference(t *testing.T) {
-	for _, row := range []struct {
-		name     string
-		dip      float64
-		recovery float64
-	}{
-		{"naive 3 retries", 1, 1}, {"naive 3 retries", 2, gone},
-		{"full jitter", 1, 1}, {"full jitter", 2, gone},
-		{"budget 10 %", 2, 3}, {"budget 10 %", 5, 17}, {"budget 10 %", 20, 90},
-	} {
-		s, err := Dip().at(CliffDip, row.dip)
-		require.NoError(t, err)
-		recovers(t, s, named(t, References("dip"), row.name), row.recovery, "%s after a dip of %v s", row.name, row.dip)
-	}
+	all := func(string, float64) bool { return true }
+	recoverAs(t, []float64{1, 2}, setDip, []row{
+		{peer(t, "naive 3 retries"), []float64{1, gone}},
+		{peer(t, "full jitter"), []float64{1, gone}},
+	}, all)
+	recoverAs(t, []float64{2, 5, 20}, setDip, []row{{peer(t, "budget 10 %"), []float64{3, 17, 90}}}, all)
 }
 
 // The reference's breaker opens again only if five of ten probes fail, and the
 // library's if one fails. So the library's is sometimes open for another 5 s.
-func TestABreakerRecoversAtAnyLoadInSeconds(t *testing.T) {
-	for i, reference := range []float64{8, 7, 7, 6, 6, 6, 7} {
-		load := []float64{.5, .6, .7, .8, .85, .9, .95}[i]
-		if !nightly.On && load != .9 {
-			continue
-		}
-		s := Dip()
-		s.Rate = 1000 * load
-		r := run(t, s, nightly.Size(2, 10), named(t, References("dip"), "breaker 50 %/5 s"))[0]
+func TestABreakerRecoversAtAnyLoadAndFromAnyDipInSeconds(t *testing.T) {
+	recovery := func(s Scenario) float64 {
+		r := run(t, s, nightly.Size(2, 10), peer(t, "breaker 50 %/5 s"))[0]
 		require.Zero(t, r.Never)
-		require.InDelta(t, reference, r.Recovery.Mean, 7, "at a load of %v", load)
+		return r.Recovery.Mean
 	}
-}
-
-func TestABreakerRecoversFromADipOfAnyLengthInSeconds(t *testing.T) {
+	for load, reference := range map[float64]float64{.5: 8, .6: 7, .7: 7, .8: 6, .85: 6, .9: 6, .95: 7} {
+		if s := Dip(); nightly.On || load == .9 {
+			setLoad(&s, load)
+			require.InDelta(t, reference, recovery(s), 7, "at a load of %v", load)
+		}
+	}
 	for _, length := range []float64{1, 2, 5, 10, 20} {
-		s, err := Dip().at(CliffDip, length)
-		require.NoError(t, err)
-		r := run(t, s, nightly.Size(2, 10), named(t, References("dip"), "breaker 50 %/5 s"))[0]
-		require.Zero(t, r.Never)
-		require.LessOrEqual(t, r.Recovery.Mean, 13.0, "after a dip of %v s", length)
+		s := Dip()
+		setDip(&s, length)
+		require.LessOrEqual(t, recovery(s), 13.0, "after a dip of %v s", length)
 	}
 }
 
 func TestFleetSizesOfTheReference(t *testing.T) {
-	sizes := []int{1, 20, 200, 1000, 4000}
-	one := NewClient("success-funded, cap 1", fullJitter(), capped(&TokenBucket{Ratio: .1, Capacity: 1, PaidBySuccess: true}), nil)
-	for _, row := range []struct {
-		client   Client
-		recovery []float64
-	}{
-		{named(t, References("dip"), "budget 10 %"), []float64{40, 42, 55, 116, gone}},
-		{named(t, References("dip"), "success-funded 10 %"), []float64{21, 23, 31, 71, gone}},
-		{one, []float64{21, 22, 22, 26, 41}},
-		{named(t, References("dip"), "500-5-1"), []float64{21, 32, 121, gone, gone}},
-		{named(t, References("dip"), "gRPC 10/0.1"), []float64{22, 22, 26, 42, 91}},
-	} {
-		for i, size := range sizes {
-			if !nightly.On && (size != 200 || row.client.Name == "500-5-1") {
-				continue
-			}
-			s := Dip()
-			s.Processes = size
-			recovers(t, s, row.client, row.recovery[i], "%s in %d processes", row.client.Name, size)
-		}
-	}
+	recoverAs(t, []float64{1, 20, 200, 1000, 4000}, setProcesses, []row{
+		{peer(t, "budget 10 %"), []float64{40, 42, 55, 116, gone}},
+		{peer(t, "success-funded 10 %"), []float64{21, 23, 31, 71, gone}},
+		{funded(1, 0), []float64{21, 22, 22, 26, 41}},
+		{peer(t, "500-5-1"), []float64{21, 32, 121, gone, gone}},
+		{peer(t, "gRPC 10/0.1"), []float64{22, 22, 26, 42, 91}},
+	}, func(client string, size float64) bool { return size == 200 && client != "500-5-1" })
+}
+
+// funded returns a client with a success-funded budget.
+func funded(capacity, floor float64) Client {
+	bucket := &TokenBucket{Ratio: .1, Capacity: capacity, PaidBySuccess: true, Floor: floor}
+	return NewClient(fmt.Sprintf("success-funded, cap %v, floor %v", capacity, floor), fullJitter(), capped(bucket), nil)
 }
 
 func TestFloorsOfTheReference(t *testing.T) {
-	sizes := []int{1, 20, 100, 200, 1000}
-	for _, row := range []struct {
-		floor    float64
-		recovery []float64
-	}{
-		{0.1, []float64{21, 23, 28, 36, 141}},
-		{1, []float64{22, 26, 59, gone, gone}},
-		{10, []float64{23, gone, gone, gone, gone}},
-	} {
-		for i, size := range sizes {
-			if !nightly.On && (size != 20 || row.floor == .1) {
-				continue
-			}
-			s := Dip()
-			s.Processes = size
-			c := NewClient("floor", fullJitter(), capped(&TokenBucket{Ratio: .1, Capacity: 10, PaidBySuccess: true, Floor: row.floor}), nil)
-			recovers(t, s, c, row.recovery[i], "success-funded with a floor of %v/s in %d processes", row.floor, size)
-		}
-	}
+	low := funded(10, .1)
+	recoverAs(t, []float64{1, 20, 100, 200, 1000}, setProcesses, []row{
+		{low, []float64{21, 23, 28, 36, 141}},
+		{funded(10, 1), []float64{22, 26, 59, gone, gone}},
+		{funded(10, 10), []float64{23, gone, gone, gone, gone}},
+	}, func(client string, size float64) bool { return size == 20 && client != low.Name })
 }
 
 func TestServersOfTheReference(t *testing.T) {
-	short, long, dropping := Dip(), Dip(), Dip()
-	short.Server.Limit, long.Server.Limit, dropping.Server.DropExpired = 500, 5000, true
 	names := []string{"no retries", "naive 3 retries", "full jitter", "budget 10 %"}
 	for _, row := range []struct {
 		server   string
-		s        Scenario
+		often    bool
+		set      func(*Scenario)
 		recovery []float64
 	}{
-		{"queue limit 500", short, []float64{.6, .5, .6, .7}},
-		{"queue limit 5000", long, []float64{21, gone, gone, 35}},
-		{"dropping expired work", dropping, []float64{0, 20, gone, .2}},
+		{"queue limit 500", true, func(s *Scenario) { s.Server.Limit = 500 }, []float64{.6, .5, .6, .7}},
+		{"queue limit 5000", false, func(s *Scenario) { s.Server.Limit = 5000 }, []float64{21, gone, gone, 35}},
+		{"dropping expired work", true, func(s *Scenario) { s.Server.DropExpired = true }, []float64{0, 20, gone, .2}},
 	} {
 		for i, name := range names {
-			if !nightly.On && (i != 2 || row.server == "queue limit 5000") {
-				continue
+			if nightly.On || row.often && name == "full jitter" {
+				s := Dip()
+				row.set(&s)
+				recovers(t, s, peer(t, name), row.recovery[i], "%s, %s", row.server, name)
 			}
-			recovers(t, row.s, named(t, References("dip"), name), row.recovery[i], "%s, %s", row.server, name)
 		}
 	}
 }
@@ -233,7 +211,7 @@ func TestClosedLoopsOfTheReference(t *testing.T) {
 		if !nightly.On && row.think != time.Second {
 			continue
 		}
-		recovers(t, ClosedDip(row.think), named(t, References("dip"), row.name), row.recovery, "%s, users who think %v", row.name, row.think)
+		recovers(t, ClosedDip(row.think), peer(t, row.name), row.recovery, "%s, users who think %v", row.name, row.think)
 	}
 }
 
@@ -448,7 +426,7 @@ func TestRecoveriesAreWhatTheClosedFormSays(t *testing.T) {
 		if !nightly.On && c.ratio == .2 {
 			continue
 		}
-		r := run(t, Dip(), nightly.Size(3, 20), named(t, References("dip"), c.name))[0]
+		r := run(t, Dip(), nightly.Size(3, 20), peer(t, c.name))[0]
 		require.InDelta(t, formula, r.Recovery.Mean, 3*r.Recovery.SE+.05*formula+1.5, c.name)
 	}
 }

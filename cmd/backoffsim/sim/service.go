@@ -21,8 +21,8 @@ var (
 	ErrFault   = errors.New("simulated fault")
 	ErrFull    = errors.New("simulated rejection: queue full")
 	ErrDown    = errors.New("simulated rejection: down")
-	ErrTooMuch = backoff.WithClass(errors.New("simulated rejection: too much"), backoff.ClassThrottled)
-	ErrTimeout = backoff.WithClass(timeoutError{}, backoff.ClassRetryable)
+	ErrTooMuch = backoff.OfClass(errors.New("simulated rejection: too much"), backoff.ClassThrottled)
+	ErrTimeout = backoff.OfClass(timeoutError{}, backoff.ClassRetryable)
 )
 
 // A timeoutError is the error of an attempt that took too long.
@@ -41,8 +41,8 @@ func (timeoutError) Is(target error) bool { return target == backoff.ErrAttemptT
 type serverState struct {
 	Server
 	fault      Fault
-	freeAt     timeHeap      // when each server has finished the work it has accepted
-	departures timeHeap      // when attempts leave the system; only kept with a Limit
+	freeAt     heap          // when each server has finished the work it has accepted
+	departures heap          // when attempts leave the system; only kept with a Limit
 	tokens     float64       // with a Rate: what the server would accept at once
 	filled     time.Duration // when they were counted
 
@@ -50,7 +50,7 @@ type serverState struct {
 }
 
 func newServerState(s Server, f Fault) *serverState {
-	q := &serverState{Server: s, fault: f, freeAt: make(timeHeap, max(1, s.Servers))}
+	q := &serverState{Server: s, fault: f, freeAt: make(heap, max(1, s.Servers))}
 	q.tokens = q.burst()
 	q.full, q.down, q.tooMuch, q.failure = ErrFull, ErrDown, ErrTooMuch, ErrFault
 	if s.Throttles {
@@ -83,14 +83,14 @@ func (q *serverState) Serve(now, deadline time.Duration, r *rand.Rand) (time.Dur
 		q.reject(now)
 		return 0, q.full
 	}
-	start := max(now, q.freeAt[0])
+	start := max(now, q.freeAt[0].at)
 	if q.DropExpired && start >= deadline {
 		return forever, nil // the client does not wait for an answer any more
 	}
-	end := start + min(q.serviceTime(start, r), forever-start)
-	q.freeAt.replace(end)
+	end := start + min(q.slowed(start, q.Service.Draw(r)), forever-start)
+	q.freeAt.replace(event{at: end})
 	if q.Limit > 0 {
-		q.departures.push(end)
+		q.departures.push(event{at: end})
 	}
 	if p := q.errorRate(now); p > 0 && r.Float64() < p {
 		return end - now, q.failure
@@ -135,11 +135,6 @@ func (w *simulation) serviceFor() Service {
 	return w.service
 }
 
-// serviceTime draws how long the server works on an attempt from start on.
-func (q *serverState) serviceTime(start time.Duration, r *rand.Rand) time.Duration {
-	return q.slowed(start, q.Service.Draw(r))
-}
-
 // slowed returns how long work of length d takes with the capacity left at a
 // time.
 func (q *serverState) slowed(at, d time.Duration) time.Duration {
@@ -162,54 +157,14 @@ func (q *serverState) errorRate(at time.Duration) float64 {
 func (q *serverState) reject(now time.Duration) {
 	if q.RejectCost > 0 {
 		cost := time.Duration(q.RejectCost * float64(q.Service.Mean()))
-		q.freeAt.replace(max(now, q.freeAt[0]) + q.slowed(now, cost))
+		q.freeAt.replace(event{at: max(now, q.freeAt[0].at) + q.slowed(now, cost)})
 	}
 }
 
 // inSystem returns how many attempts wait or are being served.
 func (q *serverState) inSystem(now time.Duration) int {
-	for len(q.departures) > 0 && q.departures[0] <= now {
+	for len(q.departures) > 0 && q.departures[0].at <= now {
 		q.departures.pop()
 	}
 	return len(q.departures)
-}
-
-// A timeHeap is a heap of times, the earliest first.
-type timeHeap []time.Duration
-
-func (s *timeHeap) push(t time.Duration) {
-	h := append(*s, t)
-	i := len(h) - 1
-	for ; i > 0 && t < h[(i-1)/2]; i = (i - 1) / 2 {
-		h[i] = h[(i-1)/2]
-	}
-	h[i] = t
-	*s = h
-}
-
-func (s *timeHeap) pop() {
-	h := *s
-	last := h[len(h)-1]
-	*s = h[:len(h)-1]
-	if len(*s) > 0 {
-		s.replace(last)
-	}
-}
-
-// replace removes the earliest time and adds t.
-func (s *timeHeap) replace(t time.Duration) {
-	h := *s
-	i := 0
-	for {
-		child := 2*i + 1
-		if child+1 < len(h) && h[child+1] < h[child] {
-			child++
-		}
-		if child >= len(h) || h[child] >= t {
-			break
-		}
-		h[i] = h[child]
-		i = child
-	}
-	h[i] = t
 }

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -13,26 +14,19 @@ import (
 	"github.com/gobackoff/backoff/internal/nightly"
 )
 
-func TestTimeHeapReturnsTheEarliestFirst(t *testing.T) {
+func TestAHeapReturnsTheEarliestFirst(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
-	var heap timeHeap
-	var plain []time.Duration
-	for range 5000 {
-		d := time.Duration(r.IntN(1000))
-		switch {
-		case len(plain) > 0 && r.IntN(3) == 0:
-			heap.pop()
-			plain = plain[1:]
-		case len(plain) > 0 && r.IntN(3) == 0:
-			heap.replace(d)
-			plain[0] = d
-		default:
-			heap.push(d)
-			plain = append(plain, d)
+	for n := range 200 {
+		var h heap
+		for sequence := range uint64(5 * n) {
+			h.push(event{at: time.Duration(r.ExpFloat64() * 1e9), sequence: sequence})
 		}
-		slices.Sort(plain)
-		if len(plain) > 0 {
-			require.Equal(t, plain[0], heap[0])
+		for range n {
+			h.replace(event{at: h[0].at + time.Duration(r.ExpFloat64()*1e9)})
+		}
+		sorted := slices.SortedFunc(slices.Values(h), func(a, b event) int { return cmp.Compare(a.at, b.at) })
+		for _, e := range sorted {
+			require.Equal(t, e.at, h.pop().at)
 		}
 	}
 }
@@ -93,39 +87,39 @@ func TestImpossibleServiceTimesAreRefused(t *testing.T) {
 	}
 }
 
-func TestAServerServesInOrderAndRejectsWhatExceedsItsLimit(t *testing.T) {
-	q := newServerState(Server{Service: Exact(10 * time.Millisecond), Limit: 2}, Fault{From: time.Second, For: time.Second, Capacity: .5})
-	serve := func(now time.Duration) (time.Duration, error) { return q.Serve(now, forever, nil) }
-	latency, err := serve(0)
-	require.NoError(t, err)
-	require.Equal(t, 10*time.Millisecond, latency)
-	latency, err = serve(0)
-	require.NoError(t, err)
-	require.Equal(t, 20*time.Millisecond, latency)
-	latency, err = serve(0)
-	require.ErrorIs(t, err, ErrFull)
-	require.Zero(t, latency)
-	_, err = serve(10 * time.Millisecond)
-	require.NoError(t, err, "the first has left")
-	latency, err = serve(1500 * time.Millisecond)
-	require.NoError(t, err)
-	require.Equal(t, 20*time.Millisecond, latency, "in the dip")
-}
-
-func TestARejectionCostsWhatItIsSaidTo(t *testing.T) {
-	cheap := newServerState(Server{Service: Exact(10 * time.Millisecond), Limit: 1}, Fault{})
-	costly := newServerState(Server{Service: Exact(10 * time.Millisecond), Limit: 1, RejectCost: .5}, Fault{})
-	for _, q := range []*serverState{cheap, costly} {
-		for range 5 { // one is served, four are rejected
-			_, _ = q.Serve(0, forever, nil)
+func TestAServerAnswersEachAttemptInItsTime(t *testing.T) {
+	type attempt struct {
+		at, deadline, latency time.Duration
+		err                   error
+	}
+	for name, c := range map[string]struct {
+		server   Server
+		attempts []attempt
+	}{
+		"in order, up to a limit, and slower in a dip": {Server{Limit: 2}, []attempt{
+			{0, forever, 10 * ms, nil}, {0, forever, 20 * ms, nil}, {0, forever, 0, ErrFull},
+			{10 * ms, forever, 20 * ms, nil}, // the first has left
+			{1500 * ms, forever, 20 * ms, nil},
+		}},
+		"a rejection is free": {Server{Limit: 1}, []attempt{
+			{0, forever, 10 * ms, nil}, {0, forever, 0, ErrFull}, {0, forever, 0, ErrFull}, {10 * ms, forever, 10 * ms, nil},
+		}},
+		"a rejection costs half": {Server{Limit: 1, RejectCost: .5}, []attempt{
+			{0, forever, 10 * ms, nil}, {0, forever, 0, ErrFull}, {0, forever, 0, ErrFull}, {10 * ms, forever, 20 * ms, nil},
+		}},
+		"expired work is dropped for nothing": {Server{DropExpired: true}, []attempt{
+			{0, forever, 10 * ms, nil}, {0, forever, 20 * ms, nil}, {0, forever, 30 * ms, nil},
+			{0, 30 * ms, forever, nil}, {0, 31 * ms, 40 * ms, nil},
+		}},
+	} {
+		c.server.Service = Exact(10 * ms)
+		q := newServerState(c.server, Fault{From: time.Second, For: time.Second, Capacity: .5})
+		for i, want := range c.attempts {
+			latency, err := q.Serve(want.at, want.deadline, nil)
+			require.ErrorIs(t, err, want.err, "%s: attempt %d", name, i)
+			require.Equal(t, want.latency, latency, "%s: attempt %d", name, i)
 		}
 	}
-	latency, err := cheap.Serve(10*time.Millisecond, forever, nil)
-	require.NoError(t, err)
-	require.Equal(t, 10*time.Millisecond, latency)
-	latency, err = costly.Serve(10*time.Millisecond, forever, nil)
-	require.NoError(t, err)
-	require.Equal(t, 30*time.Millisecond, latency, "after four rejections of 5 ms")
 }
 
 // If rejections cost something, a short queue does not protect the server from
@@ -137,18 +131,6 @@ func TestAShortQueueHelpsOnlyWhereRejectingIsCheap(t *testing.T) {
 	require.Less(t, run(t, s, 1, naive)[0].Recovery.Mean, 3.0)
 	s.Server.RejectCost = .5
 	require.Equal(t, 1, run(t, s, 1, naive)[0].Never)
-}
-
-func TestExpiredWorkIsDroppedForNothing(t *testing.T) {
-	q := newServerState(Server{Service: Exact(10 * time.Millisecond), DropExpired: true}, Fault{})
-	for range 3 {
-		_, _ = q.Serve(0, forever, nil)
-	}
-	latency, err := q.Serve(0, 30*time.Millisecond, nil)
-	require.NoError(t, err)
-	require.Equal(t, forever, latency, "given up when it would be its turn")
-	latency, _ = q.Serve(0, 31*time.Millisecond, nil)
-	require.Equal(t, 40*time.Millisecond, latency)
 }
 
 func TestAServerThatIsDownRefusesAndAsksForTime(t *testing.T) {

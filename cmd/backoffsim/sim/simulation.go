@@ -28,7 +28,7 @@ type simulation struct {
 // A process holds the objects that its calls share.
 type process struct {
 	policy   *backoff.Policy
-	paced    *pacedBudget // the policy's budget, if it spaces attempts
+	paced    *pacedBudget // the policy's budget, if it has one
 	breaker  *backoff.Breaker
 	hedge    *backoff.Hedge
 	timeout  backoff.Schedule // of each attempt
@@ -96,8 +96,8 @@ func (w *simulation) prepare(p *process, made Process, env Environment) error {
 	case *ClassicThrottle:
 		t.Rand = w.rand.Float64
 	}
-	if b, ok := policy.Budget.(pacer); ok {
-		p.paced = &pacedBudget{pacer: b, held: make(map[uint64]*reservation)}
+	if b := policy.Budget; b != nil {
+		p.paced = &pacedBudget{Budget: b, held: make(map[uint64]*reservation)}
 		policy.Budget = p.paced
 	}
 	if b := made.Breaker; b != nil && b.Rand == nil {

@@ -203,28 +203,14 @@ func (t *tally) peakAmplification(hop int, mean float64) (most float64) {
 
 // A peakCounter finds the most arrivals in any 100 ms.
 type peakCounter struct {
-	recent []time.Duration // a ring of the last 100 ms
-	head   int
-	size   int
+	recent queue // of the last 100 ms
 	most   int
 }
 
 func (c *peakCounter) add(now time.Duration) {
-	for c.size > 0 && now-c.recent[c.head] >= 100*time.Millisecond {
-		c.head = (c.head + 1) & (len(c.recent) - 1)
-		c.size--
+	for c.recent.size > 0 && now-c.recent.first().at >= 100*time.Millisecond {
+		c.recent.pop()
 	}
-	if c.size == len(c.recent) {
-		c.grow()
-	}
-	c.recent[(c.head+c.size)&(len(c.recent)-1)] = now
-	c.size++
-	c.most = max(c.most, c.size)
-}
-
-func (c *peakCounter) grow() {
-	larger := make([]time.Duration, max(64, 2*c.size))
-	n := copy(larger, c.recent[c.head:])
-	copy(larger[n:], c.recent[:c.head])
-	c.recent, c.head = larger, 0
+	c.recent.push(event{at: now})
+	c.most = max(c.most, c.recent.size)
 }

@@ -13,18 +13,17 @@ var background = context.Background()
 // next one.
 func (w *simulation) startTraffic() {
 	s := w.scenario
+	for range s.Users {
+		w.think()
+	}
 	switch {
 	case s.Users > 0:
-		for range s.Users {
-			w.think()
-		}
 	case s.Trace != nil:
-		(&traceTraffic{simulation: w, rest: s.Trace}).scheduleNext()
+		w.startArrivals(w.traced(s.Trace))
 	case s.Every > 0:
-		w.after(0, &regularTraffic{simulation: w}, 0)
+		w.startArrivals(w.regular(s.Every))
 	default:
-		p := &poissonTraffic{simulation: w, meanGap: float64(time.Second) / s.Rate}
-		p.scheduleNext()
+		w.startArrivals(w.poisson(s.Rate))
 	}
 }
 
@@ -36,64 +35,63 @@ func (s *Scenario) until() time.Duration {
 	return s.Horizon
 }
 
-// A poissonTraffic makes calls that are independent of each other.
-type poissonTraffic struct {
+// An arrivals makes calls that do not depend on each other.
+type arrivals struct {
 	*simulation
-	meanGap float64
+	next func() time.Duration // when the next call begins
 }
 
-func (p *poissonTraffic) scheduleNext() {
-	gap := max(1, time.Duration(p.traffic.ExpFloat64()*p.meanGap))
-	if p.now+gap < p.scenario.until() {
-		p.after(gap, p, 0)
+func (w *simulation) startArrivals(next func() time.Duration) {
+	(&arrivals{w, next}).schedule()
+}
+
+func (a *arrivals) schedule() {
+	if at := a.next(); at < a.scenario.until() {
+		a.after(at-a.now, a, 0)
 	}
 }
 
-func (p *poissonTraffic) handle(int) {
-	p.scheduleNext()
-	p.startUserCall()
+func (a *arrivals) handle(int) {
+	a.schedule()
+	a.startUserCall()
 }
 
-// A regularTraffic makes calls at exactly equal intervals. The times are
-// multiplied, not added, and so stay exact.
-type regularTraffic struct {
-	*simulation
-	calls int
-}
-
-func (r *regularTraffic) handle(int) {
-	r.calls++
-	if at := time.Duration(r.calls) * r.scenario.Every; at < r.scenario.until() {
-		r.after(at-r.now, r, 0)
+// poisson returns the times of calls at random.
+func (w *simulation) poisson(rate float64) func() time.Duration {
+	meanGap := float64(time.Second) / rate
+	return func() time.Duration {
+		return w.now + min(max(1, time.Duration(w.traffic.ExpFloat64()*meanGap)), forever-w.now)
 	}
-	r.startUserCall()
 }
 
-// A traceTraffic makes the calls of a trace.
-type traceTraffic struct {
-	*simulation
-	rest  Trace
-	times []time.Duration // of the calls of the current element
+// regular returns times at exactly equal intervals. They are multiplied, not
+// added, and so stay exact.
+func (w *simulation) regular(every time.Duration) func() time.Duration {
+	calls := -1
+	return func() time.Duration {
+		calls++
+		return time.Duration(calls) * every
+	}
 }
 
-func (r *traceTraffic) scheduleNext() {
-	for len(r.times) == 0 && len(r.rest) > 0 {
-		a := r.rest[0]
-		r.rest = r.rest[1:]
-		for range a.Count {
-			r.times = append(r.times, a.At+time.Duration(r.traffic.Float64()*float64(a.For)))
+// traced returns the times of a trace.
+func (w *simulation) traced(rest Trace) func() time.Duration {
+	var times []time.Duration // of the calls of the current element
+	return func() time.Duration {
+		for len(times) == 0 && len(rest) > 0 {
+			for range rest[0].Count {
+				times = append(times, rest[0].At+time.Duration(w.traffic.Float64()*float64(rest[0].For)))
+			}
+			slices.Sort(times)
+			rest = rest[1:]
 		}
-		slices.Sort(r.times)
+		if len(times) == 0 {
+			return forever
+		}
+		at := times[0]
+		times = times[1:]
+		return at
 	}
-	if len(r.times) > 0 && r.times[0] < r.scenario.until() {
-		r.after(r.times[0]-r.now, r, 0)
-	}
-}
-
-func (r *traceTraffic) handle(int) {
-	r.times = r.times[1:]
-	r.scheduleNext()
-	r.startUserCall()
 }
 
 // A user of a closed loop calls, waits for the call to end, and thinks.

@@ -34,15 +34,11 @@ func (g Gates) Check(r Result) []string {
 
 // Validate returns an error that names a gate that is out of its range, or nil.
 func (g Gates) Validate() error {
-	switch {
-	case !(g.MaxAmplification >= 0):
-		return outOfRange("-max-amplification", g.MaxAmplification, "0 (for no limit) or more")
-	case g.MustRecover < 0:
-		return outOfRange("-must-recover", g.MustRecover, "0 (for no limit) or more")
-	case !(g.MinSuccess >= 0 && g.MinSuccess <= 1):
-		return outOfRange("-min-success", g.MinSuccess, "0 (for no limit) to 1")
-	}
-	return nil
+	return checkAll([]check{
+		{g.MaxAmplification >= 0, "-max-amplification", g.MaxAmplification, "0 (for no limit) or more"},
+		{g.MustRecover >= 0, "-must-recover", g.MustRecover, "0 (for no limit) or more"},
+		{within(g.MinSuccess, 1), "-min-success", g.MinSuccess, "0 (for no limit) to 1"},
+	})
 }
 
 // lastMean returns the mean of the last hop, and 0 if there are no hops.
@@ -96,6 +92,16 @@ func herdOutcome(s *Scenario, r *Result) string {
 		return fmt.Sprintf("does not answer %.0f of %s", r.Lost.Mean, calls)
 	}
 	return fmt.Sprintf("answers all %s, the last after %.1f s", calls, r.Drain.Mean)
+}
+
+// jobOutcome says how a job went.
+func jobOutcome(s *Scenario, r *Result) string {
+	least := s.LeastTime().Seconds()
+	if r.Lost.Mean > 0 {
+		return fmt.Sprintf("fails %.0f of the %d calls of a job that takes %.1f s at the least", r.Lost.Mean,
+			s.Calls, least)
+	}
+	return fmt.Sprintf("does all %d calls in %.1f s, %.2f times the least", s.Calls, r.Drain.Mean, r.Drain.Mean/least)
 }
 
 // describeFault describes the fault and the load.

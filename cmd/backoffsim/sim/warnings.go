@@ -123,7 +123,7 @@ func (w *warner) checkLayers(c Client, env Environment) {
 	product, hidden := 1.0, true
 	for env.Layer = env.Layers; env.Layer > 0; env.Layer-- {
 		made := c.New(env)
-		n := float64(attempts(&made.Policy))
+		n := float64(attempts(made.Policy))
 		if hidden {
 			product *= n
 		}
@@ -203,7 +203,7 @@ func (w *warner) checkDeadline() {
 		schedule = policy.Schedule
 	}
 	var sum time.Duration
-	for retry := 1; retry < attempts(policy) && sum <= end; retry++ {
+	for retry := 1; retry < attempts(*policy) && sum <= end; retry++ {
 		sum += min(max(0, schedule.Delay(retry)), forever-sum)
 	}
 	if sum > end {
@@ -214,14 +214,11 @@ func (w *warner) checkDeadline() {
 
 // attempts returns how many attempts a policy makes at most, and a million if
 // there is no limit.
-func attempts(p *backoff.Policy) int {
-	switch {
-	case p.MaxAttempts < 0:
-		return 1_000_000
-	case p.MaxAttempts == 0:
-		return 4
+func attempts(p backoff.Policy) int {
+	if n := preview.MaxAttempts(p); n > 0 {
+		return n
 	}
-	return p.MaxAttempts
+	return 1_000_000
 }
 
 // An allowance is how many retries a budget allows.
@@ -235,10 +232,9 @@ type allowance struct {
 func allowanceOf(p *Process) allowance {
 	switch b := p.Policy.Budget.(type) {
 	case nil:
-		most := attempts(&p.Policy)
+		most := attempts(p.Policy)
 		for class := range p.Policy.ByClass {
-			one := preview.ForClass(p.Policy, class)
-			most = max(most, attempts(&one))
+			most = max(most, attempts(preview.ForClass(p.Policy, class)))
 		}
 		return allowance{ratio: float64(min(most, 1000) - 1), known: true}
 	case *backoff.RetryBudget:

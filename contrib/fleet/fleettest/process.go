@@ -78,7 +78,7 @@ func (m *process) callMany(n int) {
 }
 
 // until calls again and again until the breaker is in a state.
-func (m *process) until(s backoff.State) {
+func (m *process) until(s backoff.BreakerState) {
 	m.Helper()
 	for began := time.Now(); m.breaker.State() != s; time.Sleep(tick) {
 		m.want(time.Since(began) < limit, "the breaker is %v after %v, want %v", m.breaker.State(), limit, s)
@@ -91,14 +91,14 @@ func (m *process) until(s backoff.State) {
 func (m *process) cycle() {
 	m.Helper()
 	m.down.Store(true)
-	m.until(backoff.StateOpen)
+	m.until(backoff.BreakerOpen)
 	before := m.calls.Load()
 	for began := time.Now(); m.calls.Load() == before; time.Sleep(tick) {
 		m.want(time.Since(began) < limit, "no probe after %v", limit)
 		_, _ = m.call()
 	}
 	m.down.Store(false)
-	m.until(backoff.StateClosed)
+	m.until(backoff.BreakerClosed)
 }
 
 // aFleetHears checks that the opening of one process reaches another.
@@ -109,15 +109,15 @@ func aFleetHears(t testing.TB, s fleet.Store) {
 	b.breaker.MinCalls = 1_000_000                    // with fewer it would soon go by its own calls
 	b.callMany(1)
 	a.down.Store(true)
-	a.until(backoff.StateOpen)
-	for began := time.Now(); b.breaker.State() == backoff.StateClosed; time.Sleep(tick) {
+	a.until(backoff.BreakerOpen)
+	for began := time.Now(); b.breaker.State() == backoff.BreakerClosed; time.Sleep(tick) {
 		a.want(time.Since(began) < limit, "the other process did not hear")
 		_, _ = a.call() // opens it again, in case the other heard too late
 		_ = b.breaker.Do(t.Context(), func(context.Context) error { return nil })
 	}
 	a.down.Store(false)
-	a.until(backoff.StateClosed)
-	b.until(backoff.StateClosed)
+	a.until(backoff.BreakerClosed)
+	b.until(backoff.BreakerClosed)
 	a.close()
 	b.close()
 }
@@ -141,7 +141,7 @@ func aFlappingStore(t testing.TB, s fleet.Store) {
 	b := a.peer(flaps)
 	for range 2 {
 		a.cycle()
-		b.until(backoff.StateClosed)
+		b.until(backoff.BreakerClosed)
 	}
 	a.close()
 	b.close()
@@ -154,7 +154,7 @@ func aSkewedStore(t testing.TB, s fleet.Store) {
 		a := newProcess(newProbe(t, s), skewed)
 		b := a.peer(skewed)
 		a.cycle()
-		b.until(backoff.StateClosed)
+		b.until(backoff.BreakerClosed)
 		a.close()
 		b.close()
 	}
@@ -174,7 +174,7 @@ func aPartition(t testing.TB, s fleet.Store) {
 	b.cycle()
 	cut.Restore()
 	a.cycle()
-	b.until(backoff.StateClosed)
+	b.until(backoff.BreakerClosed)
 	a.close()
 	b.close()
 }

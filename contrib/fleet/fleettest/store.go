@@ -139,7 +139,7 @@ func (p probe) opened(d time.Duration) fleet.Circuit {
 func (p probe) halfOpened() fleet.Circuit {
 	p.Helper()
 	p.opened(short)
-	return p.until("half-open", func(c fleet.Circuit) bool { return c.State() == backoff.StateHalfOpen })
+	return p.until("half-open", func(c fleet.Circuit) bool { return c.State() == backoff.BreakerHalfOpen })
 }
 
 // until loads the circuit until it is as wanted.
@@ -169,7 +169,7 @@ func aQuorumOpens(t testing.TB, s fleet.Store) {
 	p.want(!c.Tripped && c.Generation == 0, "one vote of two opened the circuit: %+v", c)
 	c = p.ok(s.Trip(p.Context(), p.key, fleet.Trip{By: "b", Voter: "b", Open: long, Openings: 7, Quorum: 2}))
 	for _, c := range []fleet.Circuit{c, p.load()} {
-		p.want(c.State() == backoff.StateOpen && near(c.Open, long), "want it open for nearly %v, got %+v", long, c)
+		p.want(c.State() == backoff.BreakerOpen && near(c.Open, long), "want it open for nearly %v, got %+v", long, c)
 		p.want(c.Generation == 1 && c.Openings == 7, "want generation 1 and 7 openings, got %+v", c)
 		p.want(c.Leased == 0 && !c.Mine, "an open circuit has no lease: %+v", c)
 	}
@@ -202,7 +202,7 @@ func outdatedTripsChangeNothing(t testing.TB, s fleet.Store) {
 	open := p.opened(short)
 	c := p.trip("c", open.Generation, long)
 	p.want(c.Generation == open.Generation && near(c.Open, short) || c.Open == 0, "an open circuit was opened: %+v", c)
-	p.until("half-open", func(c fleet.Circuit) bool { return c.State() == backoff.StateHalfOpen })
+	p.until("half-open", func(c fleet.Circuit) bool { return c.State() == backoff.BreakerHalfOpen })
 	for _, by := range []string{"c", "d", "e"} {
 		c = p.trip(by, open.Generation-1, long)
 		p.want(c.Generation == open.Generation && c.Open == 0, "a process that has not seen the generation opened the circuit: %+v", c)
@@ -216,7 +216,7 @@ func openBecomesHalfOpen(t testing.TB, s fleet.Store) {
 	p := newProbe(t, s)
 	began := time.Now()
 	p.opened(short)
-	c := p.until("half-open", func(c fleet.Circuit) bool { return c.State() == backoff.StateHalfOpen })
+	c := p.until("half-open", func(c fleet.Circuit) bool { return c.State() == backoff.BreakerHalfOpen })
 	p.want(time.Since(began) >= short-time.Millisecond, "half-open too early, after %v", time.Since(began))
 	p.want(c.Generation == 1 && c.Leased == 0, "want it as it was, got %+v", c)
 }
@@ -298,7 +298,7 @@ func theHolderOpensAgain(t testing.TB, s fleet.Store) {
 	p.halfOpened()
 	p.lease("a", long)
 	c := p.trip("b", 1, long)
-	p.want(c.Generation == 1 && c.State() == backoff.StateHalfOpen, "one vote of two opened the circuit: %+v", c)
+	p.want(c.Generation == 1 && c.State() == backoff.BreakerHalfOpen, "one vote of two opened the circuit: %+v", c)
 	c = p.ok(s.Trip(p.Context(), p.key, fleet.Trip{By: "a", Voter: "host", Seen: 1, Open: long, Openings: 2, Quorum: 100}))
 	p.want(c.Generation == 2 && near(c.Open, long) && c.Openings == 2, "the holder of the lease needs no quorum: %+v", c)
 	p.want(c.Leased == 0 && !c.Mine, "the lease was not ended: %+v", c)

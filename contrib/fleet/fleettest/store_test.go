@@ -109,7 +109,7 @@ func (m *mutant) Lease(ctx context.Context, key, by string, d time.Duration) (fl
 	switch m.fault {
 	case "lease for all":
 		c, err := m.Memory.Lease(ctx, key, by, d)
-		c.Mine = c.State() == backoff.StateHalfOpen && c.Tripped
+		c.Mine = c.State() == backoff.BreakerHalfOpen && c.Tripped
 		return c, err
 	case "lease for ever":
 		d *= 1000

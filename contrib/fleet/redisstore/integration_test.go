@@ -63,7 +63,7 @@ func TestWhatTheFirstReleaseStoredIsRead(t *testing.T) {
 	require.NoError(t, client.HSet(ctx, circuit, "v:old", later, "e", later).Err())
 	c, err = store.Trip(ctx, name, fleet.Trip{By: "new", Voter: "new", Open: time.Minute, Quorum: 2})
 	require.NoError(t, err)
-	require.Equal(t, backoff.StateOpen, c.State(), "the old vote counts")
+	require.Equal(t, backoff.BreakerOpen, c.State(), "the old vote counts")
 
 	require.NoError(t, client.ZAdd(ctx, blocks, redis.Z{Score: float64(later), Member: "b:old"}).Err())
 	require.NoError(t, client.HSet(ctx, tokens, "b:old", 4, "t", 4).Err())

@@ -191,7 +191,7 @@ func (t *task) retry(hub *fleet.Client, ended chan struct{}, r *report) {
 	counted := &counting{Budget: &fleet.Budget{
 		Client: hub, Name: "service", Allowance: t.Allowance, Window: t.Window, Block: t.Block,
 	}}
-	p := &backoff.Policy{Schedule: backoff.Constant(20 * time.Millisecond), Budget: counted}
+	p := backoff.Policy{Schedule: backoff.Constant(20 * time.Millisecond), Budget: counted}
 	var group sync.WaitGroup
 	for range 3 {
 		group.Go(func() {
@@ -225,12 +225,12 @@ func (t *task) retry(hub *fleet.Client, ended chan struct{}, r *report) {
 
 // counting counts the retries that were asked for.
 type counting struct {
-	*fleet.Budget
+	backoff.Budget
 	asked atomic.Int64
 }
 
 func (c *counting) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
-	if a.Kind != backoff.AttemptFirst {
+	if !a.First() {
 		c.asked.Add(1)
 	}
 	return c.Budget.Reserve(a)

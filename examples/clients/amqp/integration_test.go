@@ -17,14 +17,14 @@ import (
 func TestMessagesFlowAgainAfterCutsAndARestart(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
 	defer cancel()
-	policy := policy
-	policy.Rand = drilltest.Longest
-	report, err := run(ctx, t.Output(), policy)
+	supervisor := supervisor
+	supervisor.Policy.Rand = drilltest.Longest
+	report, err := run(ctx, t.Output(), supervisor)
 	if err != nil {
 		t.Fatal(err)
 	}
 	drilltest.Connections(t, report)
-	drilltest.Waits(t, report, policy)
+	drilltest.Waits(t, report, supervisor.Policy)
 }
 
 func TestWrongCredentialsEndTheLoop(t *testing.T) {
@@ -36,7 +36,7 @@ func TestWrongCredentialsEndTheLoop(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
 	defer cancel()
 	service := service{drill: d, login: "guest:wrong"}
-	if err := policy.Supervise(ctx, service.connect); !errors.Is(err, amqp.ErrCredentials) {
+	if err := supervisor.Run(ctx, service.connect); !errors.Is(err, amqp.ErrCredentials) {
 		t.Errorf("got %v, want %v", err, amqp.ErrCredentials)
 	}
 	if n := d.Report().Connections; n != 1 {

@@ -5,10 +5,10 @@
 // The messages are published with confirms and consumed with acknowledgements.
 // A proxy in between makes the failures.
 //
-// [backoff.Policy.Supervise] is the reconnect loop. After a connection that has
-// lasted as long as ResetAfter the schedule starts again. So the waits grow if
-// the broker accepts connections and drops them, and are short if a connection
-// was lost after hours.
+// A [backoff.Supervisor] is the reconnect loop. After a connection that lasted
+// ResetAfter the schedule starts again. So the waits grow if the broker accepts
+// connections and drops them, and are short if a connection was lost after
+// hours.
 //
 // It needs RabbitMQ on 127.0.0.1:5672. In the root of the repository:
 //
@@ -34,22 +34,24 @@ import (
 
 const broker = "127.0.0.1:5672"
 
-var policy = backoff.Policy{
-	Name:       "amqp",
-	Schedule:   backoff.Exponential{Initial: 50 * time.Millisecond, Max: 30 * time.Second},
+var supervisor = backoff.Supervisor{
+	Policy: backoff.Policy{
+		Name:     "amqp",
+		Schedule: backoff.Exponential{Initial: 50 * time.Millisecond, Max: 30 * time.Second},
+	},
 	ResetAfter: 300 * time.Millisecond, // short for this demonstration; the default is 2 min
 }
 
 func main() {
 	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Second)
 	defer cancel()
-	if _, err := run(ctx, os.Stdout, policy); err != nil {
+	if _, err := run(ctx, os.Stdout, supervisor); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, out io.Writer, policy backoff.Policy) (drill.Report, error) {
+func run(ctx context.Context, out io.Writer, supervisor backoff.Supervisor) (drill.Report, error) {
 	d, err := drill.Start(out, broker)
 	if err != nil {
 		return drill.Report{}, err
@@ -58,9 +60,9 @@ func run(ctx context.Context, out io.Writer, policy backoff.Policy) (drill.Repor
 	ctx, cancel := d.Context(ctx)
 	defer cancel()
 
-	policy.Observer = d.Observe
+	supervisor.Policy.Observer = d.Observe
 	service := service{drill: d, login: "guest:guest", queue: "backoff-" + rand.Text()[:8]}
-	err = policy.Supervise(ctx, service.connect)
+	err = supervisor.Run(ctx, service.connect)
 	if report := d.Report(); report.Received == drill.Messages {
 		return report, nil
 	}

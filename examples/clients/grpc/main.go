@@ -66,7 +66,7 @@ func (s *service) serve(ctx context.Context) error {
 
 // config returns a configuration that retries UnaryCall and hedges EmptyCall.
 func config(log *journal.Journal) *backoffgrpc.Config {
-	policy := &backoff.Policy{Name: "UnaryCall", Schedule: backoff.Exponential{Initial: 50 * time.Millisecond}, MaxAttempts: 8}
+	policy := backoff.Policy{Name: "UnaryCall", Schedule: backoff.Exponential{Initial: 50 * time.Millisecond}, MaxAttempts: 8}
 	policy.Observer = log.Observe
 	return &backoffgrpc.Config{Methods: map[string]backoffgrpc.Method{
 		"/grpc.testing.TestService/UnaryCall": {Policy: policy},

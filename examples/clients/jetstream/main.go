@@ -54,14 +54,14 @@ func receive(log *journal.Journal, m jetstream.Msg) (finished bool, err error) {
 	}
 	delivery := int(meta.NumDelivered)
 	failed := handle(string(m.Data()), delivery)
-	wait, again := redelivery.Decide(delivery, failed)
+	next := redelivery.Decide(delivery, failed)
 	switch {
 	case failed == nil:
 		log.Say("delivery %d of %s: done", delivery, m.Data())
 		return true, m.Ack()
-	case again:
-		log.Say("delivery %d of %s: %v; again in %v", delivery, m.Data(), failed, journal.Round(wait))
-		return false, m.NakWithDelay(wait)
+	case next.Again:
+		log.Say("delivery %d of %s: %v; again in %v", delivery, m.Data(), failed, journal.Round(next.Wait))
+		return false, m.NakWithDelay(next.Wait)
 	}
 	log.Say("delivery %d of %s: %v; not again", delivery, m.Data(), failed)
 	return true, m.TermWithReason(failed.Error())

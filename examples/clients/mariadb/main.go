@@ -94,7 +94,7 @@ func run(ctx context.Context, out io.Writer) (r report, err error) {
 // happens before its COMMIT.
 func (b *bank) transfer(ctx context.Context, happens func(context.Context)) error {
 	attempt := 0
-	return backoffsql.Tx(ctx, b.db, &b.policy, nil, func(ctx context.Context, tx *sql.Tx) error {
+	return backoffsql.Tx(ctx, b.db, b.policy, nil, func(ctx context.Context, tx *sql.Tx) error {
 		attempt++
 		fresh, err := b.insert(ctx, tx)
 		if err != nil || !fresh {

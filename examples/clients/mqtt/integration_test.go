@@ -13,12 +13,12 @@ import (
 func TestMessagesFlowAgainAfterCutsAndARestart(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
 	defer cancel()
-	policy := policy
-	policy.Rand = drilltest.Longest
-	report, err := run(ctx, t.Output(), policy)
+	supervisor := supervisor
+	supervisor.Policy.Rand = drilltest.Longest
+	report, err := run(ctx, t.Output(), supervisor)
 	if err != nil {
 		t.Fatal(err)
 	}
 	drilltest.Connections(t, report)
-	drilltest.Waits(t, report, policy)
+	drilltest.Waits(t, report, supervisor.Policy)
 }

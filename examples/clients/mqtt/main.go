@@ -5,7 +5,7 @@
 // The device receives what it publishes by its own subscription. A proxy in
 // between makes the failures.
 //
-// paho's client ends with its connection, so [backoff.Policy.Supervise] is the
+// paho's client ends with its connection, so a [backoff.Supervisor] is the
 // reconnect loop. It dials, logs in and subscribes again after a wait. The
 // first wait is jittered too, so that the devices of a fleet do not reconnect
 // all at once. (autopaho has its own loop. Its ReconnectBackoff takes
@@ -36,22 +36,24 @@ import (
 
 const broker = "127.0.0.1:1883"
 
-var policy = backoff.Policy{
-	Name:       "mqtt",
-	Schedule:   backoff.Exponential{Initial: 50 * time.Millisecond, Max: 30 * time.Second},
+var supervisor = backoff.Supervisor{
+	Policy: backoff.Policy{
+		Name:     "mqtt",
+		Schedule: backoff.Exponential{Initial: 50 * time.Millisecond, Max: 30 * time.Second},
+	},
 	ResetAfter: 300 * time.Millisecond, // short for this demonstration; the default is 2 min
 }
 
 func main() {
 	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Second)
 	defer cancel()
-	if _, err := run(ctx, os.Stdout, policy); err != nil {
+	if _, err := run(ctx, os.Stdout, supervisor); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, out io.Writer, policy backoff.Policy) (drill.Report, error) {
+func run(ctx context.Context, out io.Writer, supervisor backoff.Supervisor) (drill.Report, error) {
 	d, err := drill.Start(out, broker)
 	if err != nil {
 		return drill.Report{}, err
@@ -60,9 +62,9 @@ func run(ctx context.Context, out io.Writer, policy backoff.Policy) (drill.Repor
 	ctx, cancel := d.Context(ctx)
 	defer cancel()
 
-	policy.Observer = d.Observe
+	supervisor.Policy.Observer = d.Observe
 	device := device{drill: d, id: "backoff-" + rand.Text()[:8]}
-	err = policy.Supervise(ctx, device.connect)
+	err = supervisor.Run(ctx, device.connect)
 	if report := d.Report(); report.Received == drill.Messages {
 		return report, nil
 	}

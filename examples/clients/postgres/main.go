@@ -91,7 +91,7 @@ func run(ctx context.Context, out io.Writer) (r report, err error) {
 // happens before its COMMIT.
 func (b *bank) transfer(ctx context.Context, happens func(context.Context)) error {
 	attempt := 0
-	return backoffpgx.Tx(ctx, b.db, &b.policy, pgx.TxOptions{IsoLevel: pgx.Serializable}, func(ctx context.Context, tx pgx.Tx) error {
+	return backoffpgx.Tx(ctx, b.db, b.policy, pgx.TxOptions{IsoLevel: pgx.Serializable}, func(ctx context.Context, tx pgx.Tx) error {
 		attempt++
 		fresh, err := b.insert(ctx, tx)
 		if err != nil || !fresh {

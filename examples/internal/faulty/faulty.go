@@ -108,19 +108,12 @@ func Busy(code int, retryAfter string) Step {
 	}
 }
 
-// Cut sends half of body, then resets the connection.
-func Cut(body string) Step {
-	return func(_ *Server, w http.ResponseWriter, _ *http.Request) {
-		sendHalf(w, body)
-		Reset(w)
-	}
-}
-
 // Crash sends half of body and resets the connection. Then the server refuses
 // connections for the time down.
 func Crash(body string, down time.Duration) Step {
 	return func(s *Server, w http.ResponseWriter, _ *http.Request) {
-		sendHalf(w, body)
+		w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+		io.WriteString(w, body[:len(body)/2])
 		conn := hijack(w)
 		s.stop()
 		reset(conn)
@@ -128,9 +121,6 @@ func Crash(body string, down time.Duration) Step {
 		time.AfterFunc(down, func() { s.listen() })
 	}
 }
-
-// Reset sends what was written to w, and resets the connection (RST, not FIN).
-func Reset(w http.ResponseWriter) { reset(hijack(w)) }
 
 // ResetAfter returns a writer that resets the connection of w after n bytes.
 func ResetAfter(w http.ResponseWriter, n int) http.ResponseWriter { return &limited{w, n} }
@@ -146,17 +136,13 @@ func (l *limited) Write(p []byte) (int, error) {
 	n, err := l.ResponseWriter.Write(p[:min(len(p), l.left)])
 	l.left -= n
 	if err == nil && l.left == 0 {
-		Reset(l.ResponseWriter)
+		reset(hijack(l.ResponseWriter))
 		err = io.ErrClosedPipe
 	}
 	return n, err
 }
 
-func sendHalf(w http.ResponseWriter, body string) {
-	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
-	io.WriteString(w, body[:len(body)/2])
-}
-
+// hijack sends what was written to w, and returns its connection.
 func hijack(w http.ResponseWriter) net.Conn {
 	control := http.NewResponseController(w)
 	control.Flush()
@@ -168,6 +154,7 @@ func hijack(w http.ResponseWriter) net.Conn {
 	return conn
 }
 
+// reset resets a connection (RST, not FIN).
 func reset(conn net.Conn) {
 	conn.(*net.TCPConn).SetLinger(0)
 	conn.Close()

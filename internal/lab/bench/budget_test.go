@@ -22,7 +22,7 @@ const tokens = 500
 var (
 	moment    = time.Now()
 	firstTry  = backoff.Attempt{Number: 1, Now: moment}
-	secondTry = backoff.Attempt{Number: 2, Kind: backoff.AttemptRetry, Now: moment}
+	secondTry = backoff.Attempt{Number: 2, Now: moment}
 )
 
 // A side is one of the two that a budget has.

@@ -187,7 +187,7 @@ func writtenOut(ctx context.Context, m *minimal, n *int) error {
 //go:noinline
 func ranged(ctx context.Context, p *backoff.Policy, n *int) error {
 	r := p.Start(ctx)
-	for range r.Attempts() {
+	for ctx := range r.Attempts() {
 		err := count(ctx, n)
 		if err == nil {
 			return nil

@@ -31,161 +31,134 @@ func BenchmarkDelay(b *testing.B) { benchmarkDelay(b, serial) }
 // goroutines share one policy; what has a state is one per goroutine.
 func BenchmarkDelayParallel(b *testing.B) { benchmarkDelay(b, parallel) }
 
-func benchmarkDelay(b *testing.B, run func(*testing.B, func() round, time.Duration)) {
+func benchmarkDelay(b *testing.B, run func(*testing.B, func() delay, time.Duration)) {
 	const full = 12750 * time.Millisecond // half of 25.5 s
+	ours := func(p backoff.Policy) func() delay { return func() delay { return p.Delay } }
 	for _, c := range []struct {
 		name    string
-		prepare func() round
+		prepare func() delay
 		mean    time.Duration // of the sum of all eight
 	}{
-		{"minimal", minimalDelays, full},
-		{"backoff", ownDelays(backoff.Policy{}), full},
-		{"backoff-explicit", ownDelays(backoff.Policy{Schedule: backoff.Exponential{Initial: initial, Max: limit}, Jitter: backoff.FullJitter, MaxDelay: limit}), full},
-		{"backoff-pow", ownDelays(backoff.Policy{Schedule: backoff.Exponential{Multiplier: 1.9}}), 9380 * time.Millisecond},
-		{"cenkalti", cenkaltiDelays, 2 * full},
-		{"avast", avastDelays, full},
-		{"sethvargo", sethvargoDelays, full},
-		{"gax", gaxDelays, full},
-		{"k8s", k8sDelays, 3 * full},
-		{"aws", awsDelays, 105500 * time.Millisecond},
-		{"lestrrat", lestrratDelays, 2 * full},
-		{"jpillora", jpilloraDelays, 13150 * time.Millisecond},
+		{"minimal", func() delay { return standard.delay }, full},
+		{"backoff", ours(backoff.Policy{}), full},
+		{"backoff-explicit", ours(backoff.Policy{Schedule: backoff.Exponential{Initial: initial, Max: limit}, Jitter: backoff.FullJitter, MaxDelay: limit}), full},
+		{"backoff-pow", ours(backoff.Policy{Schedule: backoff.Exponential{Multiplier: 1.9}}), 9380 * time.Millisecond},
+		{"cenkalti", cenkaltiDelay, 2 * full},
+		{"avast", avastDelay, full},
+		{"sethvargo", sethvargoDelay, full},
+		{"gax", gaxDelay, full},
+		{"k8s", k8sDelay, 3 * full},
+		{"aws", awsDelay, 105500 * time.Millisecond},
+		{"lestrrat", lestrratDelay, 2 * full},
+		{"jpillora", jpilloraDelay, 13150 * time.Millisecond},
 	} {
 		b.Run(c.name, func(b *testing.B) { run(b, c.prepare, c.mean) })
 	}
 }
 
-func minimalDelays() round {
-	return func() (sum time.Duration) {
-		for i := 1; i <= waits; i++ {
-			sum += standard.delay(i)
-		}
-		return sum
-	}
-}
+// A delay computes the wait before a retry, from 1.
+type delay = func(retry int) time.Duration
 
-func ownDelays(policy backoff.Policy) func() round {
-	return func() round {
-		return func() (sum time.Duration) {
-			for i := 1; i <= waits; i++ {
-				sum += policy.Delay(i)
-			}
-			return sum
-		}
-	}
-}
-
-func cenkaltiDelays() round {
+func cenkaltiDelay() delay {
 	e := &cenkalti.ExponentialBackOff{InitialInterval: initial, MaxInterval: limit, Multiplier: 2, RandomizationFactor: 0.5}
-	return func() (sum time.Duration) {
-		e.Reset()
-		for range waits {
-			sum += e.NextBackOff()
+	return func(retry int) time.Duration {
+		if retry == 1 {
+			e.Reset()
 		}
-		return sum
+		return e.NextBackOff()
 	}
 }
 
-var avastRetrier = avast.New(avastOptions(context.Background(), usual)...)
+func avastDelay() delay {
+	r := avast.New(avastOptions(context.Background(), usual)...)
+	return func(retry int) time.Duration { return avast.FullJitterBackoffDelay(uint(retry-1), errDown, r) }
+}
 
-func avastDelays() round {
-	return func() (sum time.Duration) {
-		for i := range uint(waits) {
-			sum += avast.FullJitterBackoffDelay(i, errDown, avastRetrier)
+func sethvargoDelay() delay {
+	var s sethvargo.Backoff
+	return func(retry int) time.Duration {
+		if retry == 1 {
+			s = sethvargo.WithFullJitter(sethvargo.WithCappedDuration(limit, sethvargo.NewExponential(initial)))
 		}
-		return sum
+		d, _ := s.Next()
+		return d
 	}
 }
 
-func sethvargoDelays() round {
-	return func() (sum time.Duration) {
-		s := sethvargo.WithFullJitter(sethvargo.WithCappedDuration(limit, sethvargo.NewExponential(initial)))
-		for range waits {
-			d, _ := s.Next()
-			sum += d
+func gaxDelay() delay {
+	var g gax.Backoff
+	return func(retry int) time.Duration {
+		if retry == 1 {
+			g = gax.Backoff{Initial: initial, Max: limit}
 		}
-		return sum
+		return g.Pause()
 	}
 }
 
-func gaxDelays() round {
-	return func() (sum time.Duration) {
-		g := gax.Backoff{Initial: initial, Max: limit}
-		for range waits {
-			sum += g.Pause()
+func k8sDelay() delay {
+	k := k8sBackoff
+	return func(retry int) time.Duration {
+		if retry == 1 {
+			k = k8sBackoff
+			k.Steps = waits
 		}
-		return sum
+		return k.Step()
 	}
 }
 
-func k8sDelays() round {
-	return func() (sum time.Duration) {
-		k := k8sBackoff
-		k.Steps = waits
-		for range waits {
-			sum += k.Step()
-		}
-		return sum
+func awsDelay() delay {
+	jitter := awsretry.NewExponentialJitterBackoff(limit)
+	return func(retry int) time.Duration {
+		d, _ := jitter.BackoffDelay(retry-1, errDown)
+		return d
 	}
 }
 
-var awsJitter = awsretry.NewExponentialJitterBackoff(limit)
-
-func awsDelays() round {
-	return func() (sum time.Duration) {
-		for i := range waits {
-			d, _ := awsJitter.BackoffDelay(i, errDown)
-			sum += d
-		}
-		return sum
-	}
-}
-
-func lestrratDelays() round {
+func lestrratDelay() delay {
 	options := []lestrrat.ExponentialOption{lestrrat.WithMinInterval(initial), lestrrat.WithMaxInterval(limit),
 		lestrrat.WithMultiplier(2), lestrrat.WithJitterFactor(0.5), lestrrat.WithRNG(rand.New(rand.NewPCG(1, 2)))}
-	return func() (sum time.Duration) {
-		interval := lestrrat.NewExponentialInterval(options...)
-		for range waits {
-			sum += interval.Next()
+	interval := lestrrat.NewExponentialInterval(options...)
+	return func(retry int) time.Duration {
+		if retry == 1 {
+			interval = lestrrat.NewExponentialInterval(options...)
 		}
-		return sum
+		return interval.Next()
 	}
 }
 
-func jpilloraDelays() round {
+func jpilloraDelay() delay {
 	j := &jpillora.Backoff{Min: initial, Max: limit, Jitter: true}
-	return func() (sum time.Duration) {
-		for i := range waits {
-			sum += j.ForAttempt(float64(i))
-		}
-		return sum
-	}
+	return func(retry int) time.Duration { return j.ForAttempt(float64(retry - 1)) }
 }
 
 const waits = 8
 
-// A round computes the waits and returns their sum.
-type round func() time.Duration
+// round adds the eight waits.
+func round(next delay) (sum time.Duration) {
+	for retry := 1; retry <= waits; retry++ {
+		sum += next(retry)
+	}
+	return sum
+}
 
-func serial(b *testing.B, prepare func() round, mean time.Duration) {
+func serial(b *testing.B, prepare func() delay, mean time.Duration) {
 	b.ReportAllocs()
 	next := prepare()
 	var sum time.Duration
 	for b.Loop() {
-		sum += next()
+		sum += round(next)
 	}
 	plausible(b, sum, mean)
 }
 
-func parallel(b *testing.B, prepare func() round, mean time.Duration) {
+func parallel(b *testing.B, prepare func() delay, mean time.Duration) {
 	b.ReportAllocs()
 	var sum atomic.Int64
 	b.RunParallel(func(pb *testing.PB) {
 		next := prepare()
 		var own time.Duration
 		for pb.Next() {
-			own += next()
+			own += round(next)
 		}
 		sum.Add(int64(own))
 	})

@@ -36,7 +36,7 @@ func BenchmarkObserved(b *testing.B) {
 		{"backoff-silent", func(context.Context, backoff.Event) {}},
 		{"backoff-unobserved", nil},
 	} {
-		p := &backoff.Policy{Name: "fetch", Observer: c.observer}
+		p := backoff.Policy{Name: "fetch", Observer: c.observer}
 		b.Run(c.name, func(b *testing.B) {
 			ctx := start(b)
 			for b.Loop() {

@@ -99,7 +99,7 @@ func minimalStack(b *testing.B) {
 }
 
 func ownStack() backoff.Doer {
-	return backoff.Stack(&backoff.Breaker{}, &backoff.Policy{Budget: &backoff.RetryBudget{}})
+	return backoff.Stack(&backoff.Breaker{}, backoff.Policy{Budget: &backoff.RetryBudget{}})
 }
 
 func backoffStack(b *testing.B) {

@@ -133,7 +133,7 @@ func waiting(ctx context.Context, name string, op operation) func() error {
 	case "backoff-range":
 		return func() error {
 			r := policy.Start(ctx)
-			for range r.Attempts() {
+			for ctx := range r.Attempts() {
 				err := op(ctx)
 				if err == nil {
 					break

@@ -406,7 +406,7 @@ func errorOfAnOpenCircuit(t *testing.T, make func() aCircuit) string {
 func oursOpenInALoop(t *testing.T) string {
 	b := new(backoff.Breaker)
 	b.Trip()
-	p := &backoff.Policy{MaxAttempts: 9, Schedule: backoff.Constant(time.Second), Jitter: backoff.NoJitter}
+	p := backoff.Policy{MaxAttempts: 9, Schedule: backoff.Constant(time.Second), Jitter: backoff.NoJitter}
 	began := time.Now()
 	_ = backoff.Stack(p, b).Do(t.Context(), failing(new(int)))
 	return time.Since(began).String()
@@ -477,10 +477,10 @@ func hystrixAtOnce(name string, calls int) (began int, open bool) {
 
 func oursOwnRefusals(*testing.T) string {
 	b := new(backoff.Breaker)
-	full := backoff.Stack(b, &backoff.Policy{Budget: &limit.Concurrency{Max: 10}})
+	full := backoff.Stack(b, backoff.Policy{Budget: &limit.Concurrency{Max: 10}})
 	return inRounds(func() bool {
 		admitted(aCircuit{do: full.Do}, 60)
-		return b.State() == backoff.StateOpen
+		return b.State() == backoff.BreakerOpen
 	})
 }
 

@@ -26,7 +26,7 @@ var budgets = table{
 	partly:    []string{"aws-sdk-go-v2"},
 	rows: []row{
 		{"storm", "1000 calls, one every ms, all fail within 1 ms, 4 attempts are allowed, delays of 1 s: attempts per call",
-			said(each(budgeted, attemptsInAStorm), map[string]string{"failsafe-go": "documented: it limits the retries under way at the same time"}), "TestRow35And41RetryBudgetBoundsTheLoadOfAnOutage"},
+			said(each(budgeted, attemptsInAStorm), map[string]string{"failsafe-go": "documented: it limits the retries under way at the same time"}), "TestRetryBudgetBoundsTheLoadOfAnOutage"},
 		{"slow-storm", "the same, but each failure takes 5 s",
 			each(budgeted, attemptsInASlowStorm), "TestAnOutageCostsNoMoreThanTwoPercent"},
 		{"collapse", "a service can do 1000 calls a second, and each call that it refuses costs it 0.3 of a call; it gets 900 calls a second, and 1200 for 10 s: what it serves in the ten minutes that begin 30 s later",
@@ -252,7 +252,7 @@ func oursAdaptive(*testing.T) string {
 	b := presets.NewAWSAdaptive()
 	retries := func() (granted int) {
 		for granted < 1000 {
-			if _, _, ok := b.Reserve(backoff.Attempt{Number: 2, Kind: backoff.AttemptRetry}); !ok {
+			if _, _, ok := b.Reserve(backoff.Attempt{Number: 2}); !ok {
 				break
 			}
 			granted++

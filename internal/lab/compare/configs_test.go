@@ -215,19 +215,12 @@ func TestWhatTheCollectorRefusesIsRefused(t *testing.T) {
 
 // combined lists configurations of the Collector with all of the values.
 func combined(intervals []time.Duration, factors []float64) (all []configretry.BackOffConfig) {
-	for _, enabled := range []bool{false, true} {
-		for _, initial := range intervals {
-			for _, longest := range intervals {
-				for _, elapsed := range intervals {
-					for _, random := range factors {
-						for _, multiplier := range factors {
-							all = append(all, configretry.BackOffConfig{Enabled: enabled, InitialInterval: initial, MaxElapsedTime: elapsed,
-								MaxInterval: longest, Multiplier: multiplier, RandomizationFactor: random})
-						}
-					}
-				}
-			}
-		}
+	for i := range 2 * len(intervals) * len(intervals) * len(intervals) * len(factors) * len(factors) {
+		digit := func(base int) int { d := i % base; i /= base; return d }
+		interval := func() time.Duration { return intervals[digit(len(intervals))] }
+		factor := func() float64 { return factors[digit(len(factors))] }
+		all = append(all, configretry.BackOffConfig{Enabled: digit(2) == 1, InitialInterval: interval(), MaxElapsedTime: interval(),
+			MaxInterval: interval(), Multiplier: factor(), RandomizationFactor: factor()})
 	}
 	return all
 }

@@ -23,7 +23,6 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backoffhttp"
-	"github.com/gobackoff/backoff/internal/nightly"
 )
 
 // What a service takes per second, how many more at first, and how long all
@@ -198,27 +197,6 @@ func TestARateLimitFailsHardlyACall(t *testing.T) {
 	}
 }
 
-// The same on sockets of the kernel, in real time. A busy machine may spoil one
-// run, but not three.
-func TestARateLimitFailsHardlyACallOnRealSockets(t *testing.T) {
-	if !nightly.On {
-		t.Skip("10 s in real time, and sure on a quiet machine only: make nightly")
-	}
-	for _, c := range cells {
-		t.Run(fmt.Sprintf("%+v", c), func(t *testing.T) {
-			t.Parallel()
-			for try := 1; ; try++ {
-				mine, theirs := c.onSockets(getters[ours]), c.onSockets(getters["go-retryablehttp"])
-				t.Logf("%v, go-retryablehttp %v", mine, theirs)
-				if try == 3 || mine.succeeded >= enough && mine.took <= most {
-					c.requireAccepted(t, mine, theirs)
-					return
-				}
-			}
-		})
-	}
-}
-
 const (
 	enough = limitedCalls * 995 / 1000
 	most   = idealTime * 115 / 100
@@ -259,27 +237,13 @@ var rateLimits = table{
 // inMemory serves over pipes.
 func (c cell) inMemory(g getter) harvest {
 	pipes := make(pipes)
-	return c.harvest(g, pipes, &http.Transport{DialContext: pipes.dial})
-}
-
-// onSockets serves over TCP.
-func (c cell) onSockets(g getter) harvest {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		panic(err)
-	}
-	return c.harvest(g, listener, new(http.Transport))
-}
-
-// harvest serves on a listener, and makes all calls over base.
-func (c cell) harvest(g getter, listener net.Listener, base *http.Transport) harvest {
 	l := &limited{limiter: rate.NewLimiter(limitPerSecond, limitBurst), retryAfter: c.retryAfter}
 	server := &http.Server{Handler: l}
-	go server.Serve(listener)
+	go server.Serve(pipes)
 	defer server.Close()
-	base.MaxIdleConnsPerHost = c.workers
+	base := &http.Transport{DialContext: pipes.dial, MaxIdleConnsPerHost: c.workers}
 	defer base.CloseIdleConnections()
-	return l.harvest(g(base), "http://"+listener.Addr().String(), c.workers)
+	return l.harvest(g(base), "http://service.test", c.workers)
 }
 
 // pipes is a listener in memory.

@@ -370,7 +370,7 @@ func waitsOfTheFirst(run func(operation)) string {
 var retryAfters = map[string]observation{
 	ours: virtual(func(t *testing.T) string {
 		return untilTheSecond(func(op operation) {
-			new(backoff.Policy).Do(t.Context(), func(ctx context.Context) error {
+			backoff.Policy{}.Do(t.Context(), func(ctx context.Context) error {
 				return backoff.RetryAfter(op(ctx), 24*time.Hour)
 			})
 		})

@@ -205,7 +205,7 @@ func years(d time.Duration) string {
 
 var zeroValues = map[string]observation{
 	ours: virtual(func(t *testing.T) string {
-		return withinAMinute(t, func(ctx context.Context, op operation) { new(backoff.Policy).Do(ctx, op) })
+		return withinAMinute(t, func(ctx context.Context, op operation) { backoff.Policy{}.Do(ctx, op) })
 	}),
 	"cenkalti": virtual(func(t *testing.T) string {
 		return withinAMinute(t, func(ctx context.Context, op operation) {

@@ -33,7 +33,7 @@ func eventful(t *testing.T) *backoffmetrics.Metrics {
 	scraped := &backoff.RetryBudget{} // in real time, as it will be when it is read
 	m.WatchBudget("search", scraped)
 	for range 30 {
-		require.NoError(t, (&backoff.Policy{Budget: scraped}).Do(t.Context(), func(context.Context) error { return nil }))
+		require.NoError(t, backoff.Policy{Budget: scraped}.Do(t.Context(), func(context.Context) error { return nil }))
 	}
 	synctest.Test(t, func(t *testing.T) {
 		to := &endpoint.Endpoint{Name: "GET api.test"}
@@ -41,10 +41,10 @@ func eventful(t *testing.T) *backoffmetrics.Metrics {
 		defer cancel()
 		budget := &backoff.RetryBudget{}
 		down := func(ctx context.Context) error {
-			return to.Do(ctx, func(context.Context) error { return backoff.WithClass(errors.New("down"), backoff.ClassRetryable) })
+			return to.Do(ctx, func(context.Context) error { return backoff.OfClass(errors.New("down"), backoff.ClassRetryable) })
 		}
 		for _, name := range []string{"search", hostile, ""} {
-			p := &backoff.Policy{Name: name, Observer: m.Observe, Budget: budget}
+			p := backoff.Policy{Name: name, Observer: m.Observe, Budget: budget}
 			for range 30 {
 				require.NoError(t, p.Do(ctx, func(ctx context.Context) error { return to.Do(ctx, func(context.Context) error { return nil }) }))
 			}
@@ -58,7 +58,7 @@ func eventful(t *testing.T) *backoffmetrics.Metrics {
 			for range 20 { // until the budget is used up
 				require.Error(t, p.Do(ctx, down))
 			}
-			require.Error(t, (&backoff.Policy{Name: name, Observer: m.Observe, MaxAttempts: 2}).Supervise(ctx, down))
+			require.Error(t, backoff.Supervisor{Policy: backoff.Policy{Name: name, Observer: m.Observe}, MaxRuns: 2}.Run(ctx, down))
 			hedged(t, ctx, m, name)
 			broken(ctx, m, name)
 		}

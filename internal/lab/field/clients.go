@@ -79,7 +79,7 @@ var clients = []client{
 		name: "stack", caption: "Stack(Breaker, Policy)", about: "this library, around a plain http.Client: a breaker around a policy with a RetryBudget",
 		calls: func(base http.RoundTripper, s setup) call {
 			c := &http.Client{Transport: base}
-			policy := &backoff.Policy{MaxAttempts: s.MaxAttempts, AttemptTimeout: s.Timeout, Budget: new(backoff.RetryBudget)}
+			policy := backoff.Policy{MaxAttempts: s.MaxAttempts, AttemptTimeout: s.Timeout, Budget: new(backoff.RetryBudget)}
 			service := backoff.Stack(new(backoff.Breaker), policy)
 			return func(ctx context.Context) error {
 				return service.Do(ctx, func(ctx context.Context) error { return get(ctx, c) })
@@ -200,21 +200,23 @@ func model(s setup, p backoff.Policy, budget func() backoff.Budget) sim.Client {
 // all that is under way, a fifth. A call is under way until its end, also while
 // it waits. A retry is asked for when its wait is over.
 type failsafeBudget struct {
+	backoff.BudgetDefaults
+
 	attempts          int // of a call, at most
 	underWay, retries int
 }
 
 // Reserve implements [backoff.Budget].
 func (b *failsafeBudget) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
-	if a.Number == 1 {
+	if a.First() {
 		b.underWay++
 	}
-	return backoff.NewTicket(uint64(a.Number)), 0, true
+	return backoff.Ticket{Word: uint64(a.Number)}, 0, true
 }
 
-// Confirm is the optional method of a [backoff.Budget].
+// Confirm implements [backoff.Budget].
 func (b *failsafeBudget) Confirm(t backoff.Ticket) bool {
-	if t.Word() == 1 {
+	if t.Word == 1 {
 		return true
 	}
 	if b.retries >= 3 && float64(b.retries)/float64(b.underWay) > 0.2 {
@@ -231,11 +233,11 @@ func (b *failsafeBudget) Done(t backoff.Ticket, r backoff.Result) {
 	if r.Outcome == backoff.OutcomeNotSent {
 		return
 	}
-	if t.Word() > 1 {
+	if t.Word > 1 {
 		b.retries--
 		b.underWay--
 	}
-	if r.Outcome == backoff.OutcomeSuccess || t.Word() == uint64(b.attempts) {
+	if r.Outcome == backoff.OutcomeSuccess || t.Word == uint64(b.attempts) {
 		b.underWay-- // the call ends
 	}
 }

@@ -143,8 +143,8 @@ func TestTheModelOfFailsafesBudgetGrantsAsManyRetries(t *testing.T) {
 
 // locked is a budget of the simulator for many goroutines.
 type locked struct {
-	mu sync.Mutex
 	backoff.Budget
+	mu sync.Mutex
 }
 
 func (l *locked) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
@@ -156,7 +156,7 @@ func (l *locked) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool
 func (l *locked) Confirm(t backoff.Ticket) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.Budget.(*failsafeBudget).Confirm(t)
+	return l.Budget.Confirm(t)
 }
 
 func (l *locked) Done(t backoff.Ticket, r backoff.Result) {

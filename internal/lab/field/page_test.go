@@ -9,8 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/gobackoff/backoff/internal/nightly"
 	"github.com/gobackoff/backoff/cmd/backoffsim/sim"
+	"github.com/gobackoff/backoff/internal/nightly"
 )
 
 // The definitions are the simulator's: what the simulator counted in one run

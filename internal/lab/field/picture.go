@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/gobackoff/backoff/internal/lab/docpage"
 	"github.com/gobackoff/backoff/cmd/backoffsim/sim"
+	"github.com/gobackoff/backoff/internal/lab/docpage"
 )
 
 // A cell is a run beside its simulation.

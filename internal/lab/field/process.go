@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// An order is what a child process is told to do.
+// An order says what a child process does.
 type order struct {
 	Role  string // "service" or "fleet"
 	Setup setup

@@ -48,7 +48,7 @@ func relay(next send) http.Handler {
 	})
 }
 
-// chains are services that ask one another, of which the last one fails.
+// chains are services that ask one another. The last one fails.
 func chains() (worlds []world) {
 	for _, services := range []int{0, 1, 2} {
 		for _, percent := range []float64{10, 30, 100} {

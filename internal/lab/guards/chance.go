@@ -17,7 +17,7 @@ func failing(c client, l load, timeout time.Duration, to func(*service, *http.Re
 	return counted(all, s.arrived, 100)
 }
 
-// byChance are services of which some answers fail, each by itself.
+// byChance are services whose answers fail by chance, each by itself.
 func byChance() (worlds []world) {
 	for _, rate := range []float64{1, 10, 100, 1000} {
 		for _, percent := range []float64{10, 20, 30, 40, 50} {
@@ -53,7 +53,7 @@ func chanceBars(rate, percent float64) []bar {
 	return []bar{within(ours, 1, unguarded), within(patient, 1, unguarded)}
 }
 
-// hungReplica are services of which a part takes requests and never answers.
+// hungReplica are services with a replica that takes requests and never answers.
 func hungReplica() (worlds []world) {
 	for _, rate := range []float64{1, 10, 100, 1000} {
 		for _, percent := range []float64{10, 20, 30} {
@@ -111,7 +111,7 @@ var spreadings = []spreading{
 	{name: "timeout at p95, 20 %", percent: 20, success: logNormal(1), timeout: logNormal(1)(0.95)},
 }
 
-// spread are services of which some answers fail and whose latency varies.
+// spread are services whose latency varies, and whose answers fail by chance.
 func spread() (worlds []world) {
 	for _, rate := range []float64{10, 100, 1000} {
 		for _, sp := range spreadings {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// outages are services that serve nobody for a minute.
+// outages are services that serve no call for a minute.
 func outages() (worlds []world) {
 	for _, kind := range []struct {
 		name             string

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// restarts are servers on whose port nobody listens for the last seconds of each
+// restarts are servers on whose port nothing listens for the last seconds of each
 // half minute. They can do twice the work that comes.
 func restarts() (worlds []world) {
 	for _, rate := range []float64{10, 1000} {

@@ -105,7 +105,7 @@ func unavailable(after time.Duration) answer {
 }
 func tooMany() answer { return answer{after: usual, status: http.StatusTooManyRequests} }
 
-// refused is the error of a host on which nobody listens.
+// refused is the error of a host on which nothing listens.
 func refused() answer {
 	return answer{err: &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}}
 }

@@ -40,7 +40,7 @@ func (l load) run(do func(ctx context.Context, n int) bool) calls {
 	return all
 }
 
-// A job is a number of calls by workers, each of which makes one at a time.
+// A job is a number of calls by workers. Each makes one at a time.
 type job struct {
 	workers, calls int
 	length         time.Duration // in place of calls; 0 means no limit

@@ -37,7 +37,7 @@ const (
 	patient = 20 * time.Second // a loaded machine is no failure
 )
 
-var errDown = backoff.WithClass(errors.New("down"), backoff.ClassRetryable)
+var errDown = backoff.OfClass(errors.New("down"), backoff.ClassRetryable)
 
 // A site is a program with a page. Its policies, its breaker and its budget are
 // under traffic until the test ends.
@@ -63,10 +63,10 @@ func newSite(t *testing.T, prefix string) *site {
 		tenants.For(tenant)
 	}
 	s.metrics.WatchBudgets("tenants", tenants)
-	policy := &backoff.Policy{Name: "search", Observer: s.metrics.Observe, Budget: budget, Schedule: backoff.Constant(5 * time.Millisecond)}
+	policy := backoff.Policy{Name: "search", Observer: s.metrics.Observe, Budget: budget, Schedule: backoff.Constant(5 * time.Millisecond)}
 	to := &endpoint.Endpoint{Name: "GET search.example.com"}
 	s.call(t, backoff.Stack(toEndpoint{to}, policy, to), func(n int) error { return failing(n%20 == 0) }) // so that the budget lasts
-	s.call(t, &backoff.Policy{Name: hostile, Observer: s.metrics.Observe, Schedule: backoff.Constant(time.Millisecond)},
+	s.call(t, backoff.Policy{Name: hostile, Observer: s.metrics.Observe, Schedule: backoff.Constant(time.Millisecond)},
 		func(int) error { return errDown })
 	return s
 }

@@ -56,7 +56,7 @@ func TestAWSRetriesWithThePolicysWaits(t *testing.T) {
 	for name, failure := range map[string]http.HandlerFunc{"SlowDown": slowDown, "500": internal, "reset": reset} {
 		t.Run(name, func(t *testing.T) {
 			s := serve(t, failure, failure, ok)
-			require.NoError(t, head(t.Context(), s3Client(s.URL, plug.AWS(&steps), own())))
+			require.NoError(t, head(t.Context(), s3Client(s.URL, plug.AWS(steps), own())))
 			s.waited(t, 20*time.Millisecond, 40*time.Millisecond)
 		})
 	}
@@ -64,7 +64,7 @@ func TestAWSRetriesWithThePolicysWaits(t *testing.T) {
 
 func TestAWSGivesUpWithTheLastError(t *testing.T) {
 	s := serve(t, internal, internal, internal, slowDown)
-	err := head(t.Context(), s3Client(s.URL, plug.AWS(&steps), own()))
+	err := head(t.Context(), s3Client(s.URL, plug.AWS(steps), own()))
 	var api smithy.APIError
 	require.ErrorAs(t, err, &api)
 	require.Equal(t, "SlowDown", api.ErrorCode())
@@ -74,7 +74,7 @@ func TestAWSGivesUpWithTheLastError(t *testing.T) {
 	s.waited(t, 20*time.Millisecond, 40*time.Millisecond, 80*time.Millisecond)
 
 	s = serve(t, reset)
-	err = head(t.Context(), s3Client(s.URL, plug.AWS(&steps), own()))
+	err = head(t.Context(), s3Client(s.URL, plug.AWS(steps), own()))
 	require.ErrorIs(t, err, syscall.ECONNRESET)
 	require.Len(t, s.gaps(), 3)
 }
@@ -82,13 +82,13 @@ func TestAWSGivesUpWithTheLastError(t *testing.T) {
 func TestAWSObeysRetryAfterWhichTheSDKDoesNot(t *testing.T) {
 	busy := answer(429, "", "Retry-After", "1")
 	s := serve(t, busy, ok)
-	require.NoError(t, head(t.Context(), s3Client(s.URL, plug.AWS(&steps), own())))
+	require.NoError(t, head(t.Context(), s3Client(s.URL, plug.AWS(steps), own())))
 	s.waited(t, time.Second)
 
 	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 	defer cancel()
 	s = serve(t, busy)
-	err := head(ctx, s3Client(s.URL, plug.AWS(&steps), own()))
+	err := head(ctx, s3Client(s.URL, plug.AWS(steps), own()))
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	require.NoError(t, ctx.Err(), "the deadline is not waited for")
 	s.waited(t)
@@ -96,7 +96,7 @@ func TestAWSObeysRetryAfterWhichTheSDKDoesNot(t *testing.T) {
 
 func TestAWSDefinitiveAnswersAreNotRetried(t *testing.T) {
 	s := serve(t, answer(403, `<Error><Code>AccessDenied</Code></Error>`))
-	require.ErrorContains(t, head(t.Context(), s3Client(s.URL, plug.AWS(&steps), own())), "AccessDenied")
+	require.ErrorContains(t, head(t.Context(), s3Client(s.URL, plug.AWS(steps), own())), "AccessDenied")
 	s.waited(t)
 }
 
@@ -108,7 +108,7 @@ func TestAWSBudgetBoundsRetriesInBothModes(t *testing.T) {
 			p := steps
 			p.Schedule, p.Budget = backoff.Constant(time.Millisecond), budget
 			s := serve(t, ok, ok, ok, internal, ok, ok, ok, ok, internal)
-			client := s3Client(s.URL, plug.AWS(&p), own())
+			client := s3Client(s.URL, plug.AWS(p), own())
 			for range 7 {
 				require.NoError(t, head(t.Context(), client))
 			}
@@ -135,19 +135,19 @@ func TestAWSStopsWhereATransportOfOursGaveUp(t *testing.T) {
 	require.Equal(t, 4, calls, "the SDK's own retryer makes 1 attempt, not 3")
 
 	calls = 0
-	head(t.Context(), s3Client("http://127.0.0.1:1", plug.AWS(&steps), gaveUp(&calls)))
+	head(t.Context(), s3Client("http://127.0.0.1:1", plug.AWS(steps), gaveUp(&calls)))
 	require.Equal(t, 4, calls, "and so does ours")
 
 	s := serve(t, reset)
 	transport := &backoffhttp.Transport{Base: own().Transport, Policy: steps, Unguarded: true}
-	head(t.Context(), s3Client(s.URL, plug.AWS(&steps), &http.Client{Transport: transport}))
+	head(t.Context(), s3Client(s.URL, plug.AWS(steps), &http.Client{Transport: transport}))
 	require.Len(t, s.gaps(), 3)
 }
 
 func TestAWSRefusesAnUnlimitedPolicyWithoutADeadline(t *testing.T) {
 	s := serve(t, internal)
 	p := backoff.Policy{MaxAttempts: -1}
-	err := head(t.Context(), s3Client(s.URL, plug.AWS(&p), own()))
+	err := head(t.Context(), s3Client(s.URL, plug.AWS(p), own()))
 	require.ErrorContains(t, err, "the policy has no limit of attempts and the context no deadline")
 	require.Empty(t, s.came)
 }

@@ -50,7 +50,7 @@ func TestAPolicyAroundAnAWSClientDoesNotMultiply(t *testing.T) {
 		retryer  aws.Retryer
 		requests int
 	}{
-		"plug.AWS":                   {plug.AWS(&quick), 4},
+		"plug.AWS":                   {plug.AWS(quick), 4},
 		"its own retryer":            {ours(), 3},
 		"its own retryer, no tokens": {ours(empty), 1},
 	} {
@@ -70,7 +70,7 @@ func TestAPolicyAroundAnAWSClientKeepsTheRetryAfter(t *testing.T) {
 	s := serve(t, answer(503, "", "Retry-After", "3600"))
 	quick := steps
 	quick.Schedule = backoff.Constant(0)
-	err := around(t, func(ctx context.Context) error { return head(ctx, s3Client(s.URL, plug.AWS(&quick), own())) })
+	err := around(t, func(ctx context.Context) error { return head(ctx, s3Client(s.URL, plug.AWS(quick), own())) })
 	require.Len(t, s.came, 1, "%v", err)
 	gaveUp, ok := errors.AsType[*backoff.Error](err)
 	require.True(t, ok)

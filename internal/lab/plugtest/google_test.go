@@ -20,7 +20,7 @@ import (
 	"github.com/gobackoff/backoff/plug"
 )
 
-func invoke(t *testing.T, p *backoff.Policy, op func(n int) error) (attempts int, err error) {
+func invoke(t *testing.T, p backoff.Policy, op func(n int) error) (attempts int, err error) {
 	err = gax.Invoke(t.Context(), func(context.Context, gax.CallSettings) error {
 		attempts++
 		return op(attempts)
@@ -34,7 +34,7 @@ func TestGaxRetriesWithThePolicysWaits(t *testing.T) {
 	unavailable := status.Error(codes.Unavailable, "try later")
 
 	began := time.Now()
-	attempts, err := invoke(t, &p, func(n int) error {
+	attempts, err := invoke(t, p, func(n int) error {
 		if n < 3 {
 			return unavailable
 		}
@@ -44,18 +44,18 @@ func TestGaxRetriesWithThePolicysWaits(t *testing.T) {
 	require.Equal(t, 3, attempts)
 	require.GreaterOrEqual(t, time.Since(began), 60*time.Millisecond)
 
-	attempts, err = invoke(t, &p, func(int) error { return unavailable })
+	attempts, err = invoke(t, p, func(int) error { return unavailable })
 	require.Equal(t, codes.Unavailable, status.Code(err))
 	require.Equal(t, 4, attempts)
 
-	attempts, err = invoke(t, &p, func(int) error { return status.Error(codes.NotFound, "") })
+	attempts, err = invoke(t, p, func(int) error { return status.Error(codes.NotFound, "") })
 	require.Equal(t, codes.NotFound, status.Code(err))
 	require.Equal(t, 1, attempts)
 }
 
 func TestGaxObeysRetryAfterWhichItDoesNotByItself(t *testing.T) {
 	began := time.Now()
-	attempts, err := invoke(t, &steps, func(n int) error {
+	attempts, err := invoke(t, steps, func(n int) error {
 		if n == 1 {
 			return backoff.RetryAfter(errDown, 200*time.Millisecond)
 		}
@@ -68,7 +68,7 @@ func TestGaxObeysRetryAfterWhichItDoesNotByItself(t *testing.T) {
 
 func TestGaxStopsWhereAPolicyInsideGaveUp(t *testing.T) {
 	inner, calls := backoff.Policy{Schedule: backoff.Constant(0)}, 0
-	attempts, err := invoke(t, &steps, func(int) error {
+	attempts, err := invoke(t, steps, func(int) error {
 		return inner.Do(t.Context(), func(context.Context) error { calls++; return errDown })
 	})
 	require.ErrorIs(t, err, backoff.ErrExhausted)

@@ -34,7 +34,7 @@ func TestCenkaltiRetriesAsThePolicySays(t *testing.T) {
 	attempts := 0
 	op := func() error { attempts++; return errDown }
 	began := time.Now()
-	b := plug.Cenkalti(t.Context(), &steps)
+	b := plug.Cenkalti(t.Context(), steps)
 	require.ErrorIs(t, cenkalti4.Retry(op, b), errDown)
 	require.Equal(t, 4, attempts)
 	require.GreaterOrEqual(t, time.Since(began), 140*time.Millisecond)
@@ -48,7 +48,7 @@ func TestCenkaltiRetriesAsThePolicySays(t *testing.T) {
 }
 
 func TestWorkqueueDelaysItemsByTheirOwnFailures(t *testing.T) {
-	limiter := plug.Workqueue[string](&steps)
+	limiter := plug.Workqueue[string](steps)
 	queue := workqueue.NewTypedRateLimitingQueue(limiter)
 	defer queue.ShutDown()
 	began := time.Now()
@@ -70,7 +70,7 @@ func TestWorkqueueDelaysItemsByTheirOwnFailures(t *testing.T) {
 func TestDelayFuncDrivesAKubernetesLoop(t *testing.T) {
 	tries := 0
 	began := time.Now()
-	err := wait.DelayFunc(plug.DelayFunc(&steps)).Until(t.Context(), true, false, func(context.Context) (bool, error) {
+	err := wait.DelayFunc(plug.DelayFunc(steps)).Until(t.Context(), true, false, func(context.Context) (bool, error) {
 		tries++
 		return tries == 3, nil
 	})
@@ -83,7 +83,7 @@ func TestGRPCMiddlewareRetriesAsThePolicySays(t *testing.T) {
 	p := steps
 	p.Classify = plug.OnCode(status.Code, codes.Unavailable)
 	p.Observer = func(_ context.Context, e backoff.Event) { seen = append(seen, e) }
-	hooks := plug.GRPC(&p)
+	hooks := plug.GRPC(p)
 	intercept := grpcretry.UnaryClientInterceptor(
 		grpcretry.WithMax(hooks.Max()),
 		grpcretry.WithBackoff(hooks.Backoff),

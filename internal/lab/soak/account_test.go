@@ -48,7 +48,7 @@ func (r *rig) everyCallEndedAsItMay(t *testing.T) {
 	for _, end := range inOutages {
 		outages += r.tally.outcomes[end].Load()
 	}
-	if err := r.tally.stranger.Load(); err != nil {
+	if err := r.tally.surprise.Load(); err != nil {
 		require.NoError(t, *err)
 	}
 	require.Positive(t, outages)
@@ -56,8 +56,8 @@ func (r *rig) everyCallEndedAsItMay(t *testing.T) {
 	require.Greater(t, r.tally.outcomes[answered].Load(), int64(r.calls)/2)
 }
 
-// A call that the breaker of the host refuses does not reach the policy, and is
-// told of all the same.
+// A call that the breaker of the host refuses does not reach the policy. The
+// observer gets its end all the same.
 func (r *rig) theObserverWasToldOfAll(t *testing.T) {
 	e, ends := &r.tally.events, &r.tally.outcomes
 	require.Equal(t, r.client.base.attempts.Load(), r.tally.attempts.Load(), "attempts")

@@ -51,7 +51,11 @@ type adversity struct {
 }
 
 // books is a budget that counts what it granted and what it got back.
-type books struct{ granted, settled atomic.Int64 }
+type books struct {
+	backoff.BudgetDefaults
+
+	granted, settled atomic.Int64
+}
 
 func (b *books) Reserve(backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
 	b.granted.Add(1)
@@ -123,11 +127,11 @@ var adverse = [ways]struct {
 	{"hints", true, func(a *adversity, n int) {
 		hint := [...]time.Duration{math.MinInt64, -1, 0, 1, time.Microsecond, time.Millisecond, time.Hour, math.MaxInt64}[n/ways%8]
 		_ = a.do(n, func(context.Context) error {
-			return backoff.RetryAfter(backoff.Pushback(errAdverse, hint), hint/2)
+			return backoff.RetryAfter(backoff.RetryExactlyAfter(errAdverse, hint), hint/2)
 		})
 	}},
-	{"keys of strangers", true, func(a *adversity, n int) {
-		key := "stranger " + strconv.Itoa(n)
+	{"keys of others", true, func(a *adversity, n int) {
+		key := "other " + strconv.Itoa(n)
 		p := a.policy
 		p.Budget = backoff.JoinBudgets(&a.places, &a.books, a.budgets.For(key))
 		_ = a.breakers.For(key).Do(a.life, func(ctx context.Context) error {
@@ -142,7 +146,7 @@ var adverse = [ways]struct {
 	{"cancelled waits", false, func(a *adversity, n int) {
 		ctx, cancel := context.WithTimeout(a.life, time.Duration(n%200)*time.Microsecond)
 		defer cancel()
-		_ = a.policy.Do(ctx, func(context.Context) error { return backoff.Pushback(errAdverse, time.Millisecond) })
+		_ = a.policy.Do(ctx, func(context.Context) error { return backoff.RetryExactlyAfter(errAdverse, time.Millisecond) })
 	}},
 	{"cancelled bodies", false, (*adversity).cancelBody},
 	{"hedges", true, (*adversity).race},
@@ -174,7 +178,7 @@ func (a *adversity) make(n int) {
 // do makes a call through the breaker and the policy.
 func (a *adversity) do(n int, op func(context.Context) error) error {
 	if n%7 == 0 {
-		_, _ = a.breaker.Allow() // and nobody says how that ended
+		_, _ = a.breaker.Allow() // and Done never comes
 	}
 	return a.breaker.Do(a.life, func(ctx context.Context) error { return a.policy.Do(ctx, op) })
 }
@@ -185,7 +189,7 @@ func joined(n int) error {
 	for i := range 50 {
 		err = errors.Join(fmt.Errorf("layer %d: %w", i, err), &backoff.Error{Last: errAdverse, Reason: backoff.Reason(n % 12)})
 	}
-	return backoff.WithClass(err, backoff.Class(n%6))
+	return backoff.OfClass(err, backoff.Class(n%6))
 }
 
 // cycle is an error that wraps itself.

@@ -22,7 +22,7 @@ type kind uint8
 const (
 	idempotent kind = iota // PUT: as often as it takes
 	keyed                  // POST under a key: once
-	single                 // POST: once, or not, or nobody knows
+	single                 // POST: once, or not, or it is not known
 	hedged                 // GET, twice at the same time
 	kinds
 )

@@ -9,7 +9,7 @@
 // Idempotency-Key, and some are hedged. Time is real.
 //
 // Beside every fourth call there is one that goes wrong in another way: by
-// panics, hostile errors and hints, the keys of strangers, clients that go away
+// panics, hostile errors and hints, the keys of others, clients that go away
 // (adversity_test.go). After each phase no place, ticket, value or body of
 // theirs may be missing.
 //

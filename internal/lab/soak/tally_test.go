@@ -29,7 +29,7 @@ type tally struct {
 	unsent    ledger // calls that were refused before anything was sent
 
 	outcomes [unknown + 1]atomic.Int64
-	stranger atomic.Pointer[error] // the last of the unknown
+	surprise atomic.Pointer[error] // the last error that a caller could not understand
 
 	events   [backoff.EventTransition + 1]atomic.Int64
 	attempts atomic.Int64 // that the observer was told of
@@ -50,11 +50,11 @@ func (t *tally) ended(call int, err error) {
 	case what == answered:
 		t.confirmed.add(call)
 	case what == unknown:
-		t.stranger.Store(&err)
+		t.surprise.Store(&err)
 	}
 	if wait, open := refused(err); open {
 		t.unsent.add(call)
-		time.Sleep(max(wait, time.Millisecond)) // of a probe under way nobody knows how long
+		time.Sleep(max(wait, time.Millisecond)) // how long a probe takes is not known
 	}
 	if call%64 == 0 {
 		t.sample()
@@ -96,7 +96,7 @@ func (t *tally) observe(_ context.Context, e backoff.Event) {
 			t.attempts.Add(1)
 		}
 	case backoff.EventTransition:
-		if e.Transition.To == backoff.StateOpen {
+		if e.Transition.To == backoff.BreakerOpen {
 			t.openings.Add(1)
 		}
 	}

@@ -87,21 +87,16 @@ func TestEveryYAMLLibraryReadsTheSamePolicy(t *testing.T) {
 // in.
 func TestAMistakeInYAMLHasTheErrorOfParse(t *testing.T) {
 	const members = "name, maxAttempts, maxElapsed, attemptTimeout, attemptTimeoutSchedule, schedule, byClass, jitter, maxDelay, " +
-		"maxRetryAfter, idempotency, budget, shortenLastWait, resetAfter, breaker, version, $schema"
+		"maxRetryAfter, idempotency, budget, shortenLastWait, breaker, version, $schema"
 	for text, want := range map[string]string{
 		"retry: {schedule: {exponential: {multiplier: 0.5}}}": "schedule.exponential.multiplier is 0.5, want 0 (for 2) or at least 1",
 		"retry: {maxElapsed: 30}":                             `maxElapsed is 30, want a duration such as "1.5s", or -1 for no limit`,
-		"retry: {maxAttempts: 2.5}":                           "maxAttempts is 2.5, want a whole number of 0 or more, or -1 for no limit",
-		"retry: {maxAttempts: 18446744073709551615}":          "maxAttempts is 18446744073709551615, want a whole number of 0 or more, or -1 for no limit",
 		"retry: {maxAttempts: '3'}":                           `maxAttempts is "3", want a whole number of 0 or more, or -1 for no limit`,
 		"retry: {attempts: 3}":                                "attempts is not known, want one of " + members,
 		"retry: {schedule: ~}":                                `schedule is null, want a duration such as "1.5s", or an object with one of linear, exponential, sequence, truncated`,
-		"retry: {budget: {retry: }}":                          "budget.retry is null, want an object",
 		"retry: [maxAttempts]":                                "the policy is a list, want an object",
 		"retry: fetch.json":                                   `the policy is "fetch.json", want an object`,
-		"retry: 3":                                            "the policy is 3, want an object",
 		"retry: {name: true}":                                 "name is true, want a text",
-		"retry: {version: 2}":                                 "version is 2, want 1, the only version that this release reads",
 		"retry: '{\"maxAttempts\": 3,}'":                      "line 1, column 19: invalid character '}' looking for beginning of object key string",
 		"retry: " + strings.Repeat("{budget: ", 2) + strings.Repeat("}", 2): "budget.budget is not known, want one of retry, pacer, throttle, rate, concurrency, sleeping, grpcThrottling, all",
 	} {

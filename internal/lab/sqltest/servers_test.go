@@ -234,9 +234,9 @@ func (f *fixture) tx(ctx context.Context, i backoff.Idempotency, fn func(context
 		if f.level == sql.LevelDefault {
 			opts.IsoLevel = ""
 		}
-		return backoffpgx.Tx(ctx, f.pool, &p, opts, func(ctx context.Context, tx pgx.Tx) error { return fn(ctx, pgxTx{tx}) })
+		return backoffpgx.Tx(ctx, f.pool, p, opts, func(ctx context.Context, tx pgx.Tx) error { return fn(ctx, pgxTx{tx}) })
 	}
-	return backoffsql.Tx(ctx, f.db, &p, &sql.TxOptions{Isolation: f.level}, func(ctx context.Context, tx *sql.Tx) error { return fn(ctx, sqlTx{tx}) })
+	return backoffsql.Tx(ctx, f.db, p, &sql.TxOptions{Isolation: f.level}, func(ctx context.Context, tx *sql.Tx) error { return fn(ctx, sqlTx{tx}) })
 }
 
 // fill makes n accounts of 1000 each.

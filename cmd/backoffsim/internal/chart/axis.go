@@ -29,6 +29,12 @@ func newPlot(xlabel string) *plot.Plot {
 	return p
 }
 
+// A plotted is a func that implements plot.Plotter.
+type plotted func(c draw.Canvas, p *plot.Plot)
+
+// Plot implements plot.Plotter.
+func (f plotted) Plot(c draw.Canvas, p *plot.Plot) { f(c, p) }
+
 // ruled adds a horizontal line at each tick of the y axis.
 func ruled(p *plot.Plot) *plot.Plot {
 	p.Add(&plotter.Grid{Horizontal: draw.LineStyle{Color: rule.light, Width: .6}})

@@ -101,7 +101,7 @@ func (d Herd) panel(i int) *panel {
 	if d.To > d.From {
 		p.Add(span{d.From, d.To})
 	}
-	p.Add(steps{i, d.Seconds, d.Panels[i].Arrivals, d.step()}, level{y: d.Capacity})
+	p.Add(d.bins(i), level{y: d.Capacity})
 	name := headText.clip(d.Panels[i].Name, inner/2)
 	return &panel{
 		heading: name, plot: p, height: 86,
@@ -125,21 +125,16 @@ func (d Herd) figures(i int, p *plot.Plot, data, room draw.Canvas) {
 	noteText.write(room, vg.Point{X: x, Y: y[2] - 3}, draw.XLeft, "capacity "+number(d.Capacity))
 }
 
-// steps draws bins as a filled outline.
-type steps struct {
-	index int
-	x, y  []float64
-	step  float64
-}
-
-// Plot implements plot.Plotter.
-func (s steps) Plot(c draw.Canvas, p *plot.Plot) {
-	at := on(p, c)
-	outline := []vg.Point{at(s.x[0], 0)}
-	for i, v := range s.y {
-		outline = append(outline, at(s.x[i], v), at(s.x[i]+s.step, v))
+// bins draws the arrivals of a panel as a filled outline.
+func (d Herd) bins(panel int) plotted {
+	return func(c draw.Canvas, p *plot.Plot) {
+		at, x := on(p, c), d.Seconds
+		outline := []vg.Point{at(x[0], 0)}
+		for i, v := range d.Panels[panel].Arrivals {
+			outline = append(outline, at(x[i], v), at(x[i]+d.step(), v))
+		}
+		outline = append(outline, at(x[len(x)-1]+d.step(), 0))
+		fill(c, outline, faint(hue(panel), .45))
+		c.StrokeLines(draw.LineStyle{Color: hue(panel), Width: .9}, outline)
 	}
-	outline = append(outline, at(s.x[len(s.x)-1]+s.step, 0))
-	fill(c, outline, faint(hue(s.index), .45))
-	c.StrokeLines(draw.LineStyle{Color: hue(s.index), Width: .9}, outline)
 }

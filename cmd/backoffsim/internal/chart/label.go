@@ -1,9 +1,11 @@
 package chart
 
 import (
+	"cmp"
 	"image/color"
 	"math"
 	"slices"
+	"sort"
 	"strconv"
 
 	"gonum.org/v1/plot"
@@ -66,12 +68,7 @@ func candidates(path []vg.Point) []vg.Point {
 
 // pathY returns the height of a path at x.
 func pathY(path []vg.Point, x vg.Length) vg.Length {
-	i, _ := slices.BinarySearchFunc(path, x, func(p vg.Point, x vg.Length) int {
-		if p.X < x {
-			return -1
-		}
-		return 1
-	})
+	i := sort.Search(len(path), func(i int) bool { return path[i].X >= x })
 	if i == 0 || i == len(path) {
 		return path[min(i, len(path)-1)].Y
 	}
@@ -141,21 +138,19 @@ func segment(at, a, b vg.Point) vg.Length {
 // apart.
 func labels(p *plot.Plot, lines []curve) func(data, room draw.Canvas) {
 	return func(data, room draw.Canvas) {
-		ends := make([]vg.Length, len(lines))
-		for i := range lines {
-			pts := lines[i].points(p, data, lines[i].Mean)
-			ends[i] = pts[len(pts)-1].Y
+		at := on(p, data)
+		ends, heights := make([]vg.Point, len(lines)), make([]vg.Length, len(lines))
+		for i, k := range lines {
+			last := len(k.Mean) - 1
+			ends[i] = at(k.x[last], k.Mean[last])
 		}
 		order := labelOrder(lines, ends)
-		heights := make([]vg.Length, len(order))
-		wanted := make([]vg.Length, len(order))
+		wanted := make([]vg.Length, len(lines))
 		for i, k := range order {
-			heights[i], wanted[i] = lines[k].labelHeight(), ends[k]
+			heights[i], wanted[i] = lines[k].labelHeight(), ends[k].Y
 		}
 		for i, y := range spread(wanted, heights, room.Min.Y, room.Max.Y) {
-			k := &lines[order[i]]
-			pts := k.points(p, data, k.Mean)
-			k.label(room, pts[len(pts)-1], y)
+			lines[order[i]].label(room, ends[order[i]], y)
 		}
 	}
 }
@@ -202,72 +197,56 @@ func labelRoom(lines []curve) vg.Length {
 
 // labelOrder sorts lines by where they end, from the top. Lines that end within
 // half a line of text of each other are sorted by rank.
-func labelOrder(lines []curve, ends []vg.Length) []int {
+func labelOrder(lines []curve, ends []vg.Point) []int {
 	order := make([]int, len(lines))
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortStableFunc(order, func(a, b int) int { return descending(float64(ends[a]), float64(ends[b])) })
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(ends[b].Y, ends[a].Y) })
 	for from := 0; from < len(order); {
 		to := from + 1
-		for to < len(order) && ends[order[to-1]]-ends[order[to]] < 6 {
+		for to < len(order) && ends[order[to-1]].Y-ends[order[to]].Y < 6 {
 			to++
 		}
-		slices.SortStableFunc(order[from:to], func(a, b int) int { return descending(lines[b].rank, lines[a].rank) })
+		slices.SortStableFunc(order[from:to], func(a, b int) int { return cmp.Compare(lines[a].rank, lines[b].rank) })
 		from = to
 	}
 	return order
 }
 
-// descending compares two numbers for a descending order.
-func descending(a, b float64) int {
-	switch {
-	case a > b:
-		return -1
-	case a < b:
-		return 1
-	}
-	return 0
-}
-
 // spread moves the middles of labels so that none overlap and all lie between
 // lo and hi, as little as possible. wanted descends.
 func spread(wanted, heights []vg.Length, lo, hi vg.Length) []vg.Length {
-	var groups []pile
+	var piles []pile
+	var total vg.Length
 	for i, w := range wanted {
-		groups = append(groups, pile{first: i, n: 1, height: heights[i], sum: w + heights[i]/2})
-		for g := len(groups) - 1; g > 0 && groups[g-1].bottom(lo, hi) < groups[g].top(lo, hi); g-- {
-			groups[g-1].add(groups[g])
-			groups = groups[:g]
+		piles = append(piles, pile{n: 1, sum: w + heights[i]/2 + total})
+		total += heights[i]
+		for g := len(piles) - 1; g > 0 && piles[g-1].top() < piles[g].top(); g-- {
+			piles[g-1].n += piles[g].n
+			piles[g-1].sum += piles[g].sum
+			piles = piles[:g]
 		}
 	}
-	y := make([]vg.Length, len(wanted))
-	for _, g := range groups {
-		at := g.top(lo, hi)
-		for i := g.first; i < g.first+g.n; i++ {
-			y[i] = at - heights[i]/2
-			at -= heights[i]
+	var y []vg.Length
+	var above vg.Length
+	for _, p := range piles {
+		top := min(max(p.top(), lo+total), hi)
+		for range p.n {
+			half := heights[len(y)] / 2
+			y = append(y, top-above-half)
+			above += 2 * half
 		}
 	}
 	return y
 }
 
 // A pile is a group of labels that touch. Its top is the mean of the tops that
-// would put each label at its wanted height.
+// would put each label at its wanted height, if all labels before it were on
+// top of it.
 type pile struct {
-	first, n    int
-	height, sum vg.Length
+	n   int
+	sum vg.Length // of the tops
 }
 
-func (p *pile) top(lo, hi vg.Length) vg.Length {
-	return min(max(p.sum/vg.Length(p.n), lo+p.height), hi)
-}
-
-func (p *pile) bottom(lo, hi vg.Length) vg.Length { return p.top(lo, hi) - p.height }
-
-// add adds the pile q below p.
-func (p *pile) add(q pile) {
-	p.sum += q.sum + p.height*vg.Length(q.n)
-	p.height += q.height
-	p.n += q.n
-}
+func (p pile) top() vg.Length { return p.sum / vg.Length(p.n) }

@@ -42,7 +42,7 @@ func TestLabelsNeverOverlapNorLeaveTheRoomNorSwap(t *testing.T) {
 
 func TestLinesThatEndTogetherAreLabelledByRank(t *testing.T) {
 	lines := []curve{{rank: 42}, {rank: 6}, {rank: never}, {rank: 21}}
-	require.Equal(t, []int{1, 3, 0, 2}, labelOrder(lines, []vg.Length{100, 101, 2, 99}))
+	require.Equal(t, []int{1, 3, 0, 2}, labelOrder(lines, []vg.Point{{Y: 100}, {Y: 101}, {Y: 2}, {Y: 99}}))
 }
 
 func TestNumbersOfLinesThatCoincideDoNotOverlap(t *testing.T) {

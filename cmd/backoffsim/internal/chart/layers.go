@@ -62,36 +62,30 @@ func (d Layers) panel(i int) *panel {
 		ticks[k] = plot.Tick{Value: last - float64(k), Label: bodyText.clip(name, 90)}
 	}
 	p.Y.Tick.Marker = plot.ConstantTicks(ticks)
-	p.Add(hops{i, d.Policies[i].Calls})
+	p.Add(bars(i, d.Policies[i].Calls))
 	return &panel{
 		heading: headText.clip(d.Policies[i].Name, inner/2-gap), plot: p,
 		height: headLine + 22 + 15*vg.Length(len(d.Hops)),
 	}
 }
 
-// hops draws the bars of one policy from 1 to its values. The last hop, which
+// bars draws the bars of one policy from 1 to its values. The last hop, which
 // is the service, has the strongest colour.
-type hops struct {
-	index int
-	calls []float64
-}
-
-// Plot implements plot.Plotter.
-func (h hops) Plot(c draw.Canvas, p *plot.Plot) {
-	toX, toY := p.Transforms(&c)
-	one := toX(1)
-	c.StrokeLine2(draw.LineStyle{Color: muted.light, Width: .8}, one, c.Min.Y, one, c.Max.Y)
-	for k, v := range h.calls {
-		y := toY(float64(len(h.calls) - 1 - k))
-		end := toX(max(v, fewestCalls))
-		strength := .45
-		if k == len(h.calls)-1 {
-			strength = 1
+func bars(policy int, calls []float64) plotted {
+	return func(c draw.Canvas, p *plot.Plot) {
+		toX, toY := p.Transforms(&c)
+		one, last := toX(1), len(calls)-1
+		c.StrokeLine2(draw.LineStyle{Color: muted.light, Width: .8}, one, c.Min.Y, one, c.Max.Y)
+		for k, v := range calls {
+			y, end, strength := toY(float64(last-k)), toX(max(v, fewestCalls)), .45
+			if k == last {
+				strength = 1
+			}
+			c.SetColor(faint(hue(policy), strength))
+			c.Fill(vg.Rectangle{
+				Min: vg.Point{X: min(one-1, end), Y: y - 4.5}, Max: vg.Point{X: max(one+1, end), Y: y + 4.5},
+			}.Path())
+			labelText.write(c, vg.Point{X: max(end, one) + 5, Y: y - 3}, draw.XLeft, number(v))
 		}
-		c.SetColor(faint(hue(h.index), strength))
-		c.Fill(vg.Rectangle{
-			Min: vg.Point{X: min(one-1, end), Y: y - 4.5}, Max: vg.Point{X: max(one+1, end), Y: y + 4.5},
-		}.Path())
-		labelText.write(c, vg.Point{X: max(end, one) + 5, Y: y - 3}, draw.XLeft, number(v))
 	}
 }

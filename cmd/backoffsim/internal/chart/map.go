@@ -56,7 +56,7 @@ func (d Map) layOut() *figure {
 		nominal(&p.Y, d.Fault)
 		p.Add(cells(m.Recovery))
 		if d.Mark != nil {
-			p.Add(markPoint{between(d.Load, d.Mark.Load), between(d.Fault, d.Mark.Fault)})
+			p.Add(d.mark())
 		}
 		panels = append(panels, &panel{
 			heading: headText.clip(m.Name, wide), plot: p, height: d.height(),
@@ -115,14 +115,11 @@ func (s cells) Plot(c draw.Canvas, p *plot.Plot) {
 
 // cell draws one recovery: its colour, and the number if there is room.
 func cell(c draw.Canvas, recovery float64) {
-	t := tintOf(recovery)
-	c.SetColor(t.fill)
-	c.Fill(c.Rectangle.Path())
+	swatch(c, recovery)
 	if math.IsInf(recovery, 1) {
-		hatched(c)
 		return
 	}
-	text := lettering{7.5, false, t.text}
+	text := lettering{7.5, false, tintOf(recovery).text}
 	if s := number(math.Round(recovery)); text.width(s) < c.Max.X-c.Min.X-1 && c.Max.Y-c.Min.Y > 8 {
 		text.write(c, c.Center().Sub(vg.Point{Y: 2.7}), draw.XCenter, s)
 	}
@@ -165,8 +162,13 @@ func (s cells) longest() (row, from, to int) {
 	return row, from, to
 }
 
-// A markPoint is the position of the user's mark, in cells.
-type markPoint struct{ x, y float64 }
+// mark draws the user's mark.
+func (d Map) mark() plotted {
+	return func(c draw.Canvas, p *plot.Plot) {
+		toX, toY := p.Transforms(&c)
+		ring(c, vg.Point{X: toX(between(d.Load, d.Mark.Load)), Y: toY(between(d.Fault, d.Mark.Fault))}, 8)
+	}
+}
 
 // between returns the position of v on a nominal axis.
 func between(values []float64, v float64) float64 {
@@ -176,12 +178,6 @@ func between(values []float64, v float64) float64 {
 		}
 	}
 	return .5
-}
-
-// Plot implements plot.Plotter.
-func (m markPoint) Plot(c draw.Canvas, p *plot.Plot) {
-	toX, toY := p.Transforms(&c)
-	ring(c, vg.Point{X: toX(m.x), Y: toY(m.y)}, 8)
 }
 
 // ring draws a dark circle with a light outline, so that it is visible on every
@@ -212,6 +208,8 @@ func (d Map) legend() block {
 			}
 			box := vg.Rectangle{Min: vg.Point{X: x, Y: y}, Max: vg.Point{X: x + 16, Y: y + 11}}
 			swatch(draw.Canvas{Canvas: c.Canvas, Rectangle: box}, v)
+			c.SetLineStyle(draw.LineStyle{Color: muted.light, Width: .5})
+			c.Stroke(box.Path())
 			noteText.write(c, vg.Point{X: x + 20, Y: y + 2.5}, draw.XLeft, text)
 			x += 20 + noteText.width(text) + 12
 		}
@@ -222,15 +220,13 @@ func (d Map) legend() block {
 	}}
 }
 
-// swatch draws a sample of a colour for the legend.
+// swatch fills c with the colour of a recovery.
 func swatch(c draw.Canvas, recovery float64) {
 	c.SetColor(tintOf(recovery).fill)
 	c.Fill(c.Rectangle.Path())
 	if math.IsInf(recovery, 1) {
 		hatched(c)
 	}
-	c.SetLineStyle(draw.LineStyle{Color: muted.light, Width: .5})
-	c.Stroke(c.Rectangle.Path())
 }
 
 // words returns the first map as text.

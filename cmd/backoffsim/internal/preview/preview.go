@@ -8,8 +8,8 @@
 //	}
 //	fmt.Println("all waits together:", view.Worst, "at most")
 //
-// A preview shows the policy's own Schedule and MaxAttempts. If ByClass has
-// others for a class of failures, see [ForClass].
+// A preview shows the policy's own Schedule, Jitter and MaxAttempts. If ByClass
+// has others for a class of failures, see [ForClass].
 package preview
 
 import (
@@ -24,8 +24,6 @@ import (
 type Preview struct {
 	// Waits has one element per retry.
 	Waits []Wait
-	// Mean is the sum of the mean waits.
-	Mean time.Duration
 	// Worst is the longest time that a call can take until its last attempt
 	// ends in failure: the longest waits and, where AttemptTimeout limits them,
 	// the attempts, within MaxElapsed. Without AttemptTimeout the attempts
@@ -54,15 +52,16 @@ const (
 // Of returns the waits before the given number of retries, whether or not the
 // policy's limits let all of them happen. For a number of 0 or less it returns
 // those before all retries that MaxAttempts allows, or 10 where it sets no
-// limit. It returns no more than the first 1,000, and Mean and Worst are of
-// these.
+// limit. It returns no more than the first 1,000, and Worst is of these.
 //
 // Of computes the waits on a grid of draws, without the policy's Rand. Means
 // are exact to about 0.1 %, or 1 % for a jitter that looks at the previous
 // wait. Bounds are those of the draws 0 and just below 1.
 func Of(p backoff.Policy, retries int) Preview {
 	if retries <= 0 {
-		retries = allowed(p)
+		if retries = MaxAttempts(p) - 1; retries < 0 {
+			retries = unlimitedRetries
+		}
 	}
 	retries = min(retries, mostRetries)
 	view := Preview{Waits: make([]Wait, retries)}
@@ -70,7 +69,6 @@ func Of(p backoff.Policy, retries int) Preview {
 	for i := range view.Waits {
 		w := s.wait(delay(p.Schedule, i+1))
 		view.Waits[i] = w
-		view.Mean = limits.Add(view.Mean, w.Mean)
 		view.Worst = limits.Add(view.Worst, w.Max)
 	}
 	view.Worst = within(p.MaxElapsed, view.Worst)
@@ -88,6 +86,9 @@ func ForClass(p backoff.Policy, class backoff.Class) backoff.Policy {
 	own := p.ByClass[class]
 	if own.Schedule != nil {
 		p.Schedule = own.Schedule
+	}
+	if own.Jitter != nil {
+		p.Jitter = own.Jitter
 	}
 	p.MaxAttempts = limits.Or(own.MaxAttempts, p.MaxAttempts)
 	p.ByClass = nil
@@ -108,14 +109,9 @@ func neverGrows(s backoff.Schedule) bool {
 	return true
 }
 
-// allowed is how many retries MaxAttempts allows.
-func allowed(p backoff.Policy) int {
-	attempts := limits.Or(p.MaxAttempts, defaultMaxAttempts)
-	if attempts < 0 {
-		return unlimitedRetries
-	}
-	return attempts - 1
-}
+// MaxAttempts returns the MaxAttempts of a policy, with the default filled in. A
+// negative number means no limit.
+func MaxAttempts(p backoff.Policy) int { return limits.Or(p.MaxAttempts, defaultMaxAttempts) }
 
 // withAttempts adds the time that so many attempts may take. Where one of them
 // is not limited it adds nothing.

@@ -41,7 +41,7 @@ type record struct {
 	err error
 }
 
-// recorded makes a call in virtual time, of which the attempts end in turn with
+// recorded makes a call in virtual time. Its attempts end in turn with
 // the given errors, the last one again and again.
 func recorded(t *testing.T, c call, results ...error) (r record) {
 	synctest.Test(t, func(t *testing.T) {

@@ -35,7 +35,7 @@ var defaults = []struct {
 	name string
 	run  call
 }{
-	{"backoff", func(ctx context.Context, op operation) error { return new(backoff.Policy).Do(ctx, op) }},
+	{"backoff", backoff.Policy{}.Do},
 	{"cenkalti v4", func(ctx context.Context, op operation) error {
 		return cenkalti4.Retry(func() error { return op(ctx) }, cenkalti4.WithContext(cenkalti4.NewExponentialBackOff(), ctx))
 	}},

@@ -34,7 +34,7 @@ func hereConstant(ctx context.Context, save operation) error {
 }
 
 func hereValue(ctx context.Context, fetch func(context.Context) (string, error)) (string, error) {
-	page, err := backoff.DoValue(ctx, &backoff.Policy{}, fetch)
+	page, err := backoff.DoValue(ctx, backoff.Policy{}, fetch)
 	return page, err
 }
 
@@ -82,8 +82,8 @@ func hereReason(err error) string {
 func hereRange(ctx context.Context, save operation) error {
 	policy := backoff.Policy{}
 	r := policy.Start(ctx)
-	for range r.Attempts() {
-		err := save(r.Context())
+	for ctx := range r.Attempts() {
+		err := save(ctx)
 		if err == nil {
 			return nil
 		}
@@ -107,6 +107,6 @@ func hereOwnLoop(ctx context.Context, save operation) error {
 
 func herePlug(ctx context.Context, save operation) error {
 	policy := backoff.Policy{}
-	err := cenkalti.Retry(func() error { return save(ctx) }, plug.Cenkalti(ctx, &policy))
+	err := cenkalti.Retry(func() error { return save(ctx) }, plug.Cenkalti(ctx, policy))
 	return err
 }

@@ -50,21 +50,21 @@ func hereWorkqueue() backoff.Policy {
 	}
 }
 
-func herePods() backoff.Policy {
-	return backoff.Policy{
-		MaxAttempts: -1,
-		Schedule:    backoff.Exponential{Initial: 10 * time.Second, Max: 5 * time.Minute},
-		Jitter:      backoff.NoJitter,
-		ResetAfter:  10 * time.Minute,
+func herePods() backoff.Supervisor {
+	return backoff.Supervisor{
+		Policy: backoff.Policy{
+			Schedule: backoff.Exponential{Initial: 10 * time.Second, Max: 5 * time.Minute},
+			Jitter:   backoff.NoJitter,
+		},
+		ResetAfter: 10 * time.Minute,
 	}
 }
 
-func hereCompose() backoff.Policy {
-	return backoff.Policy{
-		MaxAttempts: 3 + 1, // max_attempts: 3; 0 is -1 here
-		Schedule:    backoff.Constant(5 * time.Second),
-		Jitter:      backoff.NoJitter,
-		ResetAfter:  2 * time.Minute, // window; 0 is a long time here, such as math.MaxInt64
+func hereCompose() backoff.Supervisor {
+	return backoff.Supervisor{
+		Policy:     backoff.Policy{Schedule: backoff.Constant(5 * time.Second), Jitter: backoff.NoJitter},
+		MaxRuns:    3 + 1,           // max_attempts: 3; 0 is 0 here, too
+		ResetAfter: 2 * time.Minute, // window; 0 is a long time here, such as math.MaxInt64
 	}
 }
 
@@ -75,7 +75,7 @@ const forEver = `{"maxAttempts": -1}`
 const atOnce = `{"schedule": "0s", "jitter": "none"}`
 
 func TestARecipeIsAValidPolicy(t *testing.T) {
-	for _, p := range []backoff.Policy{
+	for _, p := range []interface{ Validate() error }{
 		hereStepLoop(wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.1, Cap: time.Minute}),
 		hereWorkqueue(), herePods(), hereCompose(),
 	} {

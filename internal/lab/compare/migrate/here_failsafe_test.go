@@ -28,7 +28,7 @@ func hereFailsafeRetry(ctx context.Context, save operation) error {
 
 func hereFailsafeStack(ctx context.Context, save operation) error {
 	service := backoff.Stack(
-		&backoff.Policy{
+		backoff.Policy{
 			MaxAttempts:    3,
 			AttemptTimeout: 2 * time.Second,
 			Budget:         &backoff.RetryBudget{},
@@ -47,7 +47,7 @@ func hereHedge(ctx context.Context, fetch func(context.Context) (string, error))
 }
 
 func hereFallback(ctx context.Context, fetch func(context.Context) (string, error)) (string, error) {
-	page, err := backoff.DoValue(ctx, &backoff.Policy{}, fetch)
+	page, err := backoff.DoValue(ctx, backoff.Policy{}, fetch)
 	if err != nil {
 		page, err = "yesterday's", nil
 	}
@@ -55,7 +55,7 @@ func hereFallback(ctx context.Context, fetch func(context.Context) (string, erro
 }
 
 func hereByResult(ctx context.Context, fetch func(context.Context) (string, error)) (string, error) {
-	page, err := backoff.DoValue(ctx, &backoff.Policy{MaxAttempts: 3}, func(ctx context.Context) (string, error) {
+	page, err := backoff.DoValue(ctx, backoff.Policy{MaxAttempts: 3}, func(ctx context.Context) (string, error) {
 		page, err := fetch(ctx)
 		if err == nil && page == "" {
 			err = errEmpty

@@ -56,7 +56,7 @@ func noRedirects(*http.Request, []*http.Request) error { return http.ErrUseLastR
 
 func hereRetryablePost(req *http.Request) *http.Request {
 	req = req.WithContext(backoffhttp.WithRetry(req.Context(), func(p *backoff.Policy) {
-		p.Idempotency = backoff.AlwaysRetry
+		p.Idempotency = backoff.Idempotent
 	}))
 	return req
 }

@@ -19,7 +19,7 @@ func hereSethvargoExponential(ctx context.Context, save operation) error {
 	err := policy.Do(ctx, func(ctx context.Context) error {
 		err := save(ctx)
 		if errors.Is(err, errBusy) {
-			return backoff.WithClass(err, backoff.ClassRetryable)
+			return backoff.OfClass(err, backoff.ClassRetryable)
 		}
 		return err
 	})

@@ -33,7 +33,7 @@ func retryableCheck() *http.Client {
 }
 
 func retryablePlugged() *http.Client {
-	retry := plug.RetryableHTTP(&backoff.Policy{})
+	retry := plug.RetryableHTTP(backoff.Policy{})
 	c := retryablehttp.NewClient()
 	c.CheckRetry, c.Backoff = retry.CheckRetry, retry.Backoff
 	c.ErrorHandler, c.RetryMax = retry.ErrorHandler, retry.RetryMax()
@@ -57,7 +57,7 @@ func retryableWhole() *http.Client {
 
 func retryableKept() *http.Client {
 	policy := vaultPolicy()
-	retry := plug.RetryableHTTP(&policy)
+	retry := plug.RetryableHTTP(policy)
 	c := retryablehttp.NewClient()
 	c.HTTPClient = &http.Client{Timeout: 10 * time.Second, CheckRedirect: noRedirects}
 	c.CheckRetry, c.Backoff = retry.CheckRetry, retry.Backoff

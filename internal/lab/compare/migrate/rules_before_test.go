@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"slices"
 	"time"
 
 	avast "github.com/avast/retry-go/v4"
@@ -21,252 +22,53 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// What the rules replace. The names of one letter are those of the rules.
+// What the rules replace, if it is more than the options in the table of rules.
+
+// The names of one letter are those of the rules.
+const (
+	A, B = time.Second, 3 * time.Second
+	D, E = time.Second, 10*time.Second + 500*time.Millisecond
+	F, J = 2, time.Second / 2
+	N, P = 4, 20
+	R, S = 0.1, http.StatusPreconditionFailed
+)
+
+var X = errBusy
 
 func beforeCall(ctx context.Context, r *remote) (string, error) {
 	f := func() (string, error) { return "done", r.call(ctx) }
 	return cenkalti.Retry(ctx, f)
 }
 
-func beforeConstant(ctx context.Context, r *remote) (string, error) {
-	const D, E = 3 * time.Second, time.Minute
-	return untilDone(ctx, func() error { return r.call(ctx) },
-		cenkalti.WithBackOff(cenkalti.NewConstantBackOff(D)), cenkalti.WithMaxElapsedTime(E))
+// cenkaltis retries with options of cenkalti/backoff.
+func cenkaltis(options ...cenkalti.RetryOption) form {
+	return cenkaltiOf(func(err error) error { return err }, options...)
 }
 
-func beforeTries(ctx context.Context, r *remote) (string, error) {
-	const N = 4
-	return untilDone(ctx, func() error { return r.call(ctx) }, cenkalti.WithMaxTries(N))
+// cenkaltiOf marks the failures, too.
+func cenkaltiOf(mark func(error) error, options ...cenkalti.RetryOption) form {
+	return func(ctx context.Context, r *remote) (string, error) {
+		return cenkalti.Retry(ctx, func() (string, error) { return "done", mark(r.call(ctx)) }, options...)
+	}
 }
 
-func beforeExponential(ctx context.Context, r *remote) (string, error) {
-	const A, B, F, R = time.Second, 3 * time.Second, 2, 0.1
-	b := &cenkalti.ExponentialBackOff{InitialInterval: A, MaxInterval: B, Multiplier: F, RandomizationFactor: R}
-	return untilDone(ctx, func() error { return r.call(ctx) }, cenkalti.WithBackOff(b), cenkalti.WithMaxTries(5))
+func cenkaltiPermanentError(err error) error {
+	return cenkalti.Permanent(err)
 }
 
-func beforeZero(ctx context.Context, r *remote) (string, error) {
-	return untilDone(ctx, func() error { return r.call(ctx) }, cenkalti.WithBackOff(&cenkalti.ZeroBackOff{}), cenkalti.WithMaxTries(5))
-}
-
-func beforePermanent(ctx context.Context, r *remote) (string, error) {
-	return untilDone(ctx, func() error {
-		err := r.call(ctx)
-		return cenkalti.Permanent(err)
-	})
+func cenkaltiRetryAfterError(err error) error {
+	const N = 30
+	if err != nil {
+		return cenkalti.RetryAfter(N)
+	}
+	return nil
 }
 
 func beforeNotify(ctx context.Context, r *remote) (string, error) {
-	retries := 0
+	retries := uint(0)
 	f := func(error, time.Duration) { retries++ }
-	_, err := untilDone(ctx, func() error { return r.call(ctx) }, cenkalti.WithMaxTries(3), cenkalti.WithNotify(f))
-	return retried(retries, err)
-}
-
-// retried is what the caller sees of a call whose retries were counted.
-func retried(retries int, err error) (string, error) {
-	if retries != 2 {
-		return "", errors.New("the hook was not called twice")
-	}
-	return done(err)
-}
-
-func beforeTicker(ctx context.Context, r *remote) (string, error) {
-	b := cenkalti.NewConstantBackOff(time.Second)
-	ticker := cenkalti.NewTicker(b)
-	defer ticker.Stop()
-	for range ticker.C {
-		if r.call(ctx) == nil {
-			break
-		}
-	}
-	return "done", nil
-}
-
-func beforeRetryAfter(ctx context.Context, r *remote) (string, error) {
-	const N = 30
-	return untilDone(ctx, func() error {
-		err := r.call(ctx)
-		if err != nil {
-			return cenkalti.RetryAfter(N)
-		}
-		return nil
-	})
-}
-
-func beforeAvast(ctx context.Context, r *remote) (string, error) {
-	const D, N = time.Second, 5
-	return done(avast.Do(func() error { return r.call(ctx) }, avast.Context(ctx), avast.Attempts(N), avast.Delay(D)))
-}
-
-func beforeAvastFixed(ctx context.Context, r *remote) (string, error) {
-	const D = time.Second
-	return done(avast.Do(func() error { return r.call(ctx) }, avast.Delay(D), avast.DelayType(avast.FixedDelay)))
-}
-
-func beforeAvastMax(ctx context.Context, r *remote) (string, error) {
-	const B = 3 * time.Second
-	return done(avast.Do(func() error { return r.call(ctx) }, avast.Attempts(5), avast.Delay(time.Second), avast.MaxDelay(B)))
-}
-
-func beforeAvastRetryIf(ctx context.Context, r *remote) (string, error) {
-	f := isBusy
-	return done(avast.Do(func() error { return r.call(ctx) }, avast.RetryIf(f)))
-}
-
-func beforeAvastFinal(ctx context.Context, r *remote) (string, error) {
-	return done(avast.Do(func() error {
-		err := r.call(ctx)
-		return avast.Unrecoverable(err)
-	}))
-}
-
-func beforeRetryMax(ctx context.Context, r *remote) (string, error) {
-	const A, B, N = time.Second, 3 * time.Second, 4
-	c := retryablehttp.NewClient()
-	c.Logger, c.HTTPClient = nil, &http.Client{Transport: r}
-	c.RetryMax = N
-	c.RetryWaitMin, c.RetryWaitMax = A, B
-	c.ErrorHandler = retryablehttp.PassthroughErrorHandler
-	return statusOf(r.post(ctx, c.StandardClient()))
-}
-
-func beforeLinear(ctx context.Context, r *remote) (string, error) {
-	const A, B = time.Second, 2 * time.Second
-	c := retryablehttp.NewClient()
-	c.Logger, c.HTTPClient = nil, &http.Client{Transport: r}
-	c.RetryWaitMin, c.RetryWaitMax = A, B
-	c.Backoff = retryablehttp.LinearJitterBackoff
-	c.ErrorHandler = retryablehttp.PassthroughErrorHandler
-	return statusOf(r.post(ctx, c.StandardClient()))
-}
-
-func beforeTimeout(ctx context.Context, r *remote) (string, error) {
-	const D = 2 * time.Second
-	client := &http.Client{Transport: r, Timeout: D}
-	c := retryablehttp.NewClient()
-	c.Logger, c.RetryMax, c.RetryWaitMin, c.RetryWaitMax = nil, 2, time.Second, time.Second
-	c.HTTPClient = client
-	return statusOf(r.post(ctx, c.StandardClient()))
-}
-
-func beforeSleep(ctx context.Context, r *remote) (string, error) {
-	const D, N = time.Second, 5
-	f := r.call
-	var err error
-	for range N {
-		if err = f(ctx); err == nil {
-			break
-		}
-		time.Sleep(D)
-	}
-	return done(err)
-}
-
-func beforeSleepyPoll(_ context.Context, r *remote) (string, error) {
-	const D = 2 * time.Second
-	f, C := r.found, context.Background()
-	return done(func() error {
-		for {
-			ok, err := f(C)
-			if err != nil {
-				return err
-			}
-			if ok {
-				return nil
-			}
-			time.Sleep(D)
-		}
-	}())
-}
-
-func beforeWait(ctx context.Context, r *remote) (string, error) {
-	const D, E = 2 * time.Second, 11 * time.Second
-	f := r.found
-	return done(wait.PollUntilContextTimeout(ctx, D, E, true, f))
-}
-
-func beforeRetriedPoll(ctx context.Context, r *remote) (string, error) {
-	const D, E, S = 2 * time.Second, 11 * time.Second, "pending"
-	return untilDone(ctx, func() error {
-		found, err := r.found(ctx)
-		if err != nil {
-			return cenkalti.Permanent(err)
-		}
-		if !found {
-			return errors.New(S)
-		}
-		return nil
-	}, cenkalti.WithBackOff(cenkalti.NewConstantBackOff(D)), cenkalti.WithMaxElapsedTime(E))
-}
-
-func beforeStop(ctx context.Context, r *remote) (string, error) {
-	stop := make(chan struct{})
-	context.AfterFunc(ctx, func() { close(stop) })
-	for {
-		err := r.call(ctx)
-		if err == nil {
-			return "done", nil
-		}
-		select {
-		case <-stop:
-			return "", err
-		case <-time.After(time.Second):
-		}
-	}
-}
-
-func beforeCompared(ctx context.Context, r *remote) (string, error) {
-	X := errBusy
-	_, err := untilDone(ctx, func() error { return r.call(ctx) }, cenkalti.WithMaxTries(3))
-	if err == X {
-		return "busy", nil
-	}
-	return done(err)
-}
-
-func beforeAsserted(ctx context.Context, r *remote) (string, error) {
-	type T = *net.OpError
-	_, err := untilDone(ctx, func() error { return r.call(ctx) }, cenkalti.WithMaxTries(3))
-	if e, ok := err.(T); ok {
-		return e.Op, nil
-	}
-	return done(err)
-}
-
-func beforeSwitched(ctx context.Context, r *remote) (string, error) {
-	_, err := untilDone(ctx, func() error { return r.call(ctx) }, cenkalti.WithMaxTries(3))
-	switch e := err.(type) {
-	case *net.OpError:
-		return e.Op, nil
-	}
-	return done(err)
-}
-
-func beforeNoTries(ctx context.Context, r *remote) (string, error) {
-	return untilDone(ctx, func() error { return r.call(ctx) },
-		cenkalti.WithBackOff(cenkalti.NewConstantBackOff(time.Second)), cenkalti.WithMaxTries(0))
-}
-
-func before4Context(ctx context.Context, r *remote) (string, error) {
-	f := func() error { return r.call(ctx) }
-	var b cenkalti4.BackOff = cenkalti4.NewConstantBackOff(2 * time.Second)
-	b = cenkalti4.WithContext(b, ctx)
-	return done(cenkalti4.Retry(f, b))
-}
-
-func beforeRetries(ctx context.Context, r *remote) (string, error) {
-	const N = 3
-	f := func() error { return r.call(ctx) }
-	b := cenkalti4.NewConstantBackOff(time.Second)
-	return done(cenkalti4.Retry(f, cenkalti4.WithMaxRetries(b, N)))
-}
-
-func beforeAvastHook(ctx context.Context, r *remote) (string, error) {
-	last := uint(0)
-	f := func(n uint, _ error) { last = n }
-	err := avast.Do(func() error { return r.call(ctx) }, avast.Attempts(3), avast.OnRetry(f))
-	return counted(last, 2, err)
+	_, err := cenkaltis(cenkalti.WithMaxTries(3), cenkalti.WithNotify(f))(ctx, r)
+	return counted(retries, 2, err)
 }
 
 // counted is what the caller sees of a call whose hook has counted.
@@ -277,237 +79,59 @@ func counted(got, expected uint, err error) (string, error) {
 	return done(err)
 }
 
-func beforeAvastContext(ctx context.Context, r *remote) (string, error) {
-	return done(avast.Do(func() error { return r.call(ctx) }, avast.Delay(2*time.Second), avast.DelayType(avast.FixedDelay),
-		avast.Context(ctx), avast.LastErrorOnly(true)))
-}
-
-func beforeAvastJitter(ctx context.Context, r *remote) (string, error) {
-	const D, J = time.Second, 2 * time.Second
-	return done(avast.Do(func() error { return r.call(ctx) }, avast.Attempts(5), avast.Delay(D), avast.MaxJitter(J)))
-}
-
-func beforeAvastForEver(ctx context.Context, r *remote) (string, error) {
-	return done(avast.Do(func() error { return r.call(ctx) }, avast.DelayType(avast.FixedDelay), avast.UntilSucceeded()))
-}
-
-func beforeAvastZero(ctx context.Context, r *remote) (string, error) {
-	return done(avast.Do(func() error { return r.call(ctx) }, avast.DelayType(avast.FixedDelay), avast.Attempts(0)))
-}
-
-func beforeSethvargo(ctx context.Context, r *remote) (string, error) {
-	const B, D, N, P = 3 * time.Second, time.Second, 4, 20
-	b := sethvargo.NewExponential(D)
-	b = sethvargo.WithJitterPercent(P, b)
-	b = sethvargo.WithCappedDuration(B, b)
-	b = sethvargo.WithMaxRetries(N, b)
-	return done(sethvargo.Do(ctx, b, func(ctx context.Context) error { return sethvargo.RetryableError(r.call(ctx)) }))
-}
-
-func beforeSethvargoTime(ctx context.Context, r *remote) (string, error) {
-	const D, E = 3 * time.Second, 10 * time.Second
-	b := sethvargo.NewConstant(D)
-	b = sethvargo.WithMaxDuration(E, b)
-	return done(sethvargo.Do(ctx, b, func(ctx context.Context) error { return sethvargo.RetryableError(r.call(ctx)) }))
-}
-
-func beforeSethvargoMark(ctx context.Context, r *remote) (string, error) {
-	return done(sethvargo.Do(ctx, sethvargo.NewConstant(time.Second), func(ctx context.Context) error {
-		err := r.call(ctx)
-		if isBusy(err) {
-			return sethvargo.RetryableError(err)
-		}
-		return err
-	}))
-}
-
-// beforeFailsafe runs a policy of failsafe-go.
-func beforeFailsafe(build func() retrypolicy.Builder[any]) form {
-	return func(ctx context.Context, r *remote) (string, error) {
-		policy := build().ReturnLastFailure().Build()
-		return done(failsafe.With[any](policy).WithContext(ctx).RunWithExecution(func(e failsafe.Execution[any]) error {
-			return r.call(e.Context())
-		}))
-	}
-}
-
-func failsafeBackoff() retrypolicy.Builder[any] {
-	const A, B, N, R = time.Second, 3 * time.Second, 5, 0.2
-	return retrypolicy.NewBuilder[any]().WithMaxAttempts(N).WithBackoff(A, B).WithJitterFactor(R)
-}
-
-func failsafeDelay() retrypolicy.Builder[any] {
-	const D, N = time.Second, 4
-	return retrypolicy.NewBuilder[any]().WithMaxRetries(N).WithDelay(D)
-}
-
-func failsafeTime() retrypolicy.Builder[any] {
-	const D, E = 3 * time.Second, 10 * time.Second
-	return retrypolicy.NewBuilder[any]().WithMaxAttempts(-1).WithDelay(D).WithMaxDuration(E)
-}
-
-func failsafeAbort() retrypolicy.Builder[any] {
-	X := errDown
-	return retrypolicy.NewBuilder[any]().WithDelay(time.Second).AbortOnErrors(X)
-}
-
-func failsafeHandle() retrypolicy.Builder[any] {
-	X := errBusy
-	return retrypolicy.NewBuilder[any]().WithDelay(time.Second).HandleErrors(X)
-}
-
-func beforeCheck(ctx context.Context, r *remote) (string, error) {
-	const S = http.StatusPreconditionFailed
-	c := retryablehttp.NewClient()
-	c.Logger, c.HTTPClient = nil, &http.Client{Transport: r}
-	c.RetryWaitMin, c.RetryWaitMax = time.Second, time.Second
-	c.CheckRetry = func(ctx context.Context, resp *http.Response, err error) (bool, error) {
-		if err == nil && resp.StatusCode == S {
-			return true, nil
-		}
-		return retryablehttp.DefaultRetryPolicy(ctx, resp, err)
-	}
-	c.ErrorHandler = retryablehttp.PassthroughErrorHandler
-	return statusOf(r.post(ctx, c.StandardClient()))
-}
-
-func beforeWaiter(ctx context.Context, r *remote) (string, error) {
-	const D, E = 2 * time.Second, time.Minute
-	input := &s3.HeadBucketInput{}
-	waiter := s3.NewBucketExistsWaiter(bucket{r}, func(o *s3.BucketExistsWaiterOptions) {
-		o.MinDelay, o.MaxDelay = D, D
-	})
-	return done(waiter.Wait(ctx, input, E))
-}
-
-// A bucket is there when the remote is done.
-type bucket struct{ *remote }
-
-func (b bucket) HeadBucket(ctx context.Context, _ *s3.HeadBucketInput, _ ...func(*s3.Options)) (*s3.HeadBucketOutput, error) {
-	if found, err := b.found(ctx); found || err != nil {
-		return &s3.HeadBucketOutput{}, err
-	}
-	return nil, &types.NotFound{}
-}
-
-func beforeErrorLimit(ctx context.Context, r *remote) (string, error) {
-	const N = 2
-	X := errBusy
-	return done(avast.Do(func() error { return r.call(ctx) }, avast.DelayType(avast.FixedDelay), avast.AttemptsForError(N, X)))
-}
-
-func beforeDelayType(ctx context.Context, r *remote) (string, error) {
-	const D, E = 100 * time.Millisecond, time.Second
-	X := errBusy
-	return done(avast.Do(func() error { return r.call(ctx) }, avast.DelayType(func(_ uint, err error, _ *avast.Config) time.Duration {
-		if errors.Is(err, X) {
-			return E
-		}
-		return D
-	})))
-}
-
-func failsafeDelayFunc() retrypolicy.Builder[any] {
-	const D, E = 100 * time.Millisecond, time.Second
-	X := errBusy
-	return retrypolicy.NewBuilder[any]().WithMaxAttempts(10).WithDelayFunc(func(e failsafe.ExecutionAttempt[any]) time.Duration {
-		if errors.Is(e.LastError(), X) {
-			return E
-		}
-		return D
-	})
-}
-
-func failsafeNamedDelay() retrypolicy.Builder[any] {
-	return retrypolicy.NewBuilder[any]().WithDelayFunc(func(e failsafe.ExecutionAttempt[any]) time.Duration {
-		return after(e.LastError())
-	})
-}
-
-// after reads from an error how long to wait.
-func after(err error) time.Duration {
-	if err == nil {
-		return 0
-	}
-	return 30 * time.Second
-}
-
-func beforeSethvargoFullJitter(ctx context.Context, r *remote) (string, error) {
-	const D, N = time.Second, 4
-	b := sethvargo.NewExponential(D)
-	b = sethvargo.WithFullJitter(b)
-	return alwaysMarked(ctx, sethvargo.WithMaxRetries(N, b), r)
-}
-
-func beforeSethvargoJitter(ctx context.Context, r *remote) (string, error) {
-	const D, J, N = 3 * time.Second, time.Second, 4
-	b := sethvargo.NewExponential(D)
-	b = sethvargo.WithJitter(J, b)
-	return alwaysMarked(ctx, sethvargo.WithMaxRetries(N, b), r)
-}
-
-func beforeSethvargoFibonacci(ctx context.Context, r *remote) (string, error) {
-	const D, N = time.Second, 5
-	return alwaysMarked(ctx, sethvargo.WithMaxRetries(N, sethvargo.NewFibonacci(D)), r)
-}
-
-func alwaysMarked(ctx context.Context, b sethvargo.Backoff, r *remote) (string, error) {
-	return done(sethvargo.Do(ctx, b, func(ctx context.Context) error { return sethvargo.RetryableError(r.call(ctx)) }))
-}
-
-func beforeGrowingWaiter(ctx context.Context, r *remote) (string, error) {
-	const A, B, E = 2 * time.Second, 30 * time.Second, 2 * time.Minute
-	waiter := s3.NewBucketExistsWaiter(bucket{r}, func(o *s3.BucketExistsWaiterOptions) {
-		o.MinDelay, o.MaxDelay = A, B
-	})
-	return done(waiter.Wait(ctx, &s3.HeadBucketInput{}, E))
-}
-
-func beforeClientOfTransport(ctx context.Context, r *remote) (string, error) {
-	const D = 5 * time.Second
-	retry := failsafehttp.NewRetryPolicyBuilder().WithDelay(time.Second).Build()
-	client := &http.Client{Transport: failsafehttp.NewRoundTripper(r, retry), Timeout: D}
-	return statusOf(r.post(ctx, client))
-}
-
-func beforeClientInALoop(ctx context.Context, r *remote) (string, error) {
-	const D, N, T = time.Second, 3, 2 * time.Second
-	client := &http.Client{Transport: r, Timeout: T}
-	req, err := http.NewRequestWithContext(ctx, "GET", "http://service.test/", nil)
-	if err != nil {
-		return "", err
-	}
-	var resp *http.Response
-	for range N {
-		if resp, err = client.Do(req); err == nil && resp.StatusCode < 500 {
+func beforeTicker(ctx context.Context, r *remote) (string, error) {
+	ticker := cenkalti.NewTicker(cenkalti.NewConstantBackOff(D))
+	defer ticker.Stop()
+	for range ticker.C {
+		if r.call(ctx) == nil {
 			break
 		}
-		time.Sleep(D)
 	}
-	return statusOf(resp, err)
+	return "done", nil
+}
+
+// looking makes a call and looks at its error.
+func looking(f form, at func(error) (string, error)) form {
+	return func(ctx context.Context, r *remote) (string, error) {
+		_, err := f(ctx, r)
+		return at(err)
+	}
+}
+
+func beforeCompared(err error) (string, error) {
+	if err == X {
+		return "busy", nil
+	}
+	return done(err)
+}
+
+func beforeAsserted(err error) (string, error) {
+	type T = *net.OpError
+	if e, ok := err.(T); ok {
+		return e.Op, nil
+	}
+	return done(err)
+}
+
+func beforeSwitched(err error) (string, error) {
+	switch e := err.(type) {
+	case *net.OpError:
+		return e.Op, nil
+	}
+	return done(err)
 }
 
 func beforeLastErr(ctx context.Context, r *remote) (string, error) {
-	_, err := cenkalti7.Retry(ctx, func() (any, error) { return nil, r.call(ctx) }, cenkalti7.WithMaxTries(3))
+	_, err := cenkalti7.Retry(ctx, func() (any, error) { return nil, r.call(ctx) }, cenkalti7.WithMaxTries(N))
 	return "", cenkalti7.AsRetryError(err).LastErr
 }
 
-func beforeStopGiven(ctx context.Context, r *remote) (string, error) {
-	return done(untilStopped(ctx.Done(), r.call))
-}
-
-func untilStopped(stop <-chan struct{}, save operation) error {
-	for {
-		err := save(context.Background())
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-stop:
-			return err
-		case <-time.After(time.Second):
-		}
-	}
+func before4(ctx context.Context, r *remote) (string, error) {
+	f := func() error { return r.call(ctx) }
+	var b cenkalti4.BackOff = cenkalti4.NewConstantBackOff(D)
+	b = cenkalti4.WithMaxRetries(b, N)
+	b = cenkalti4.WithContext(b, ctx)
+	return done(cenkalti4.Retry(f, b))
 }
 
 func beforeSleeper(ctx context.Context, r *remote) (string, error) {
@@ -529,6 +153,272 @@ func sleeps(ctx context.Context, r *remote, sleep func(time.Duration)) error {
 	}
 }
 
-func untilDone(ctx context.Context, op func() error, options ...cenkalti.RetryOption) (string, error) {
-	return cenkalti.Retry(ctx, func() (string, error) { return "done", op() }, options...)
+// avasts retries with options of avast/retry-go.
+func avasts(options ...avast.Option) form {
+	return func(ctx context.Context, r *remote) (string, error) {
+		return done(avast.Do(func() error { return r.call(ctx) }, slices.Concat(options, []avast.Option{avast.Context(ctx)})...))
+	}
+}
+
+func beforeAvastRetryIf(ctx context.Context, r *remote) (string, error) {
+	f := isBusy
+	return avasts(avast.RetryIf(f))(ctx, r)
+}
+
+func beforeAvastFinal(ctx context.Context, r *remote) (string, error) {
+	return done(avast.Do(func() error {
+		err := r.call(ctx)
+		return avast.Unrecoverable(err)
+	}))
+}
+
+func beforeAvastHook(ctx context.Context, r *remote) (string, error) {
+	last := uint(0)
+	f := func(n uint, _ error) { last = n }
+	_, err := avasts(avast.Attempts(3), avast.OnRetry(f))(ctx, r)
+	return counted(last, 2, err)
+}
+
+func avastDelay() avast.Option {
+	return avast.DelayType(func(_ uint, err error, _ *avast.Config) time.Duration {
+		if errors.Is(err, X) {
+			return E
+		}
+		return D
+	})
+}
+
+// sethvargos retries every failure as a backoff of go-retry says, which is of one call.
+func sethvargos(backoff func() sethvargo.Backoff) form {
+	return func(ctx context.Context, r *remote) (string, error) {
+		return done(sethvargo.Do(ctx, backoff(), func(ctx context.Context) error { return sethvargo.RetryableError(r.call(ctx)) }))
+	}
+}
+
+func sethvargoCapped() sethvargo.Backoff {
+	b := sethvargo.NewExponential(D)
+	b = sethvargo.WithJitterPercent(P, b)
+	b = sethvargo.WithCappedDuration(B, b)
+	return sethvargo.WithMaxRetries(N, b)
+}
+
+func sethvargoFull() sethvargo.Backoff {
+	b := sethvargo.NewExponential(D)
+	b = sethvargo.WithFullJitter(b)
+	return sethvargo.WithMaxRetries(N, b)
+}
+
+func sethvargoJitter() sethvargo.Backoff {
+	b := sethvargo.NewExponential(D)
+	b = sethvargo.WithJitter(J, b)
+	return sethvargo.WithMaxRetries(N, b)
+}
+
+func sethvargoFibonaccis() sethvargo.Backoff {
+	return sethvargo.WithMaxRetries(N, sethvargo.NewFibonacci(D))
+}
+
+func sethvargoTime() sethvargo.Backoff {
+	b := sethvargo.NewConstant(D)
+	return sethvargo.WithMaxDuration(E, b)
+}
+
+func beforeSethvargoMark(ctx context.Context, r *remote) (string, error) {
+	return done(sethvargo.Do(ctx, sethvargo.NewConstant(D), func(ctx context.Context) error {
+		err := r.call(ctx)
+		if isBusy(err) {
+			return sethvargo.RetryableError(err)
+		}
+		return err
+	}))
+}
+
+// failsafes runs a policy of failsafe-go.
+func failsafes(policy retrypolicy.Builder[any]) form {
+	return func(ctx context.Context, r *remote) (string, error) {
+		policy := policy.ReturnLastFailure().Build()
+		return done(failsafe.With[any](policy).WithContext(ctx).RunWithExecution(func(e failsafe.Execution[any]) error {
+			return r.call(e.Context())
+		}))
+	}
+}
+
+func failsafeBuilder() retrypolicy.Builder[any] { return retrypolicy.NewBuilder[any]() }
+
+func failsafeDelayFunc() retrypolicy.Builder[any] {
+	return failsafeBuilder().WithDelayFunc(func(e failsafe.ExecutionAttempt[any]) time.Duration {
+		if errors.Is(e.LastError(), X) {
+			return E
+		}
+		return D
+	})
+}
+
+func failsafeNamedDelay() retrypolicy.Builder[any] {
+	return failsafeBuilder().WithDelayFunc(func(e failsafe.ExecutionAttempt[any]) time.Duration {
+		return after(e.LastError())
+	})
+}
+
+// after reads from an error how long to wait.
+func after(err error) time.Duration {
+	if err == nil {
+		return 0
+	}
+	return 30 * time.Second
+}
+
+func beforeClientOfTransport(ctx context.Context, r *remote) (string, error) {
+	const D = 5 * time.Second
+	retry := failsafehttp.NewRetryPolicyBuilder().WithDelay(time.Second).Build()
+	client := &http.Client{Transport: failsafehttp.NewRoundTripper(r, retry), Timeout: D}
+	return statusOf(r.post(ctx, client))
+}
+
+// retryables sends a request with a client of go-retryablehttp.
+func retryables(set func(c *retryablehttp.Client, client *http.Client)) form {
+	return func(ctx context.Context, r *remote) (string, error) {
+		c := retryablehttp.NewClient()
+		c.Logger = nil
+		c.RetryWaitMin, c.RetryWaitMax = A, B
+		c.ErrorHandler = retryablehttp.PassthroughErrorHandler
+		client := &http.Client{Transport: r}
+		c.HTTPClient = client
+		set(c, client)
+		return statusOf(r.post(ctx, c.StandardClient()))
+	}
+}
+
+func retryMax(c *retryablehttp.Client, _ *http.Client) { c.RetryMax = N }
+
+func linear(c *retryablehttp.Client, _ *http.Client) { c.Backoff = retryablehttp.LinearJitterBackoff }
+
+func shortClient(c *retryablehttp.Client, client *http.Client) {
+	client.Timeout = 2 * time.Second
+	c.ErrorHandler, c.RetryMax, c.RetryWaitMax = nil, 2, A
+}
+
+func retriesOne(c *retryablehttp.Client, _ *http.Client) {
+	c.RetryWaitMax = A
+	c.CheckRetry = func(ctx context.Context, resp *http.Response, err error) (bool, error) {
+		if err == nil && resp.StatusCode == S {
+			return true, nil
+		}
+		return retryablehttp.DefaultRetryPolicy(ctx, resp, err)
+	}
+}
+
+func beforeSleep(ctx context.Context, r *remote) (string, error) {
+	f := r.call
+	var err error
+	for range N {
+		if err = f(ctx); err == nil {
+			break
+		}
+		time.Sleep(D)
+	}
+	return done(err)
+}
+
+func beforeClientInALoop(ctx context.Context, r *remote) (string, error) {
+	client, req := r.get(ctx)
+	var resp *http.Response
+	var err error
+	for range N {
+		if resp, err = client.Do(req); err == nil && resp.StatusCode < 500 {
+			break
+		}
+		time.Sleep(D)
+	}
+	return statusOf(resp, err)
+}
+
+// get returns a client with a timeout, and a request to the remote.
+func (r *remote) get(ctx context.Context) (*http.Client, *http.Request) {
+	req, _ := http.NewRequestWithContext(ctx, "GET", "http://service.test/", nil)
+	return &http.Client{Transport: r, Timeout: 2 * time.Second}, req
+}
+
+func beforeSleepyPoll(_ context.Context, r *remote) (string, error) {
+	f, C := r.found, context.Background()
+	return done(func() error {
+		for {
+			ok, err := f(C)
+			if err != nil {
+				return err
+			}
+			if ok {
+				return nil
+			}
+			time.Sleep(D)
+		}
+	}())
+}
+
+func beforePoll(ctx context.Context, r *remote) (string, error) {
+	f := r.found
+	return done(wait.PollUntilContextTimeout(ctx, D, E, true, f))
+}
+
+func beforeRetriedPoll(ctx context.Context, r *remote) (string, error) {
+	const S = "pending"
+	look := func() error {
+		found, err := r.found(ctx)
+		if err != nil {
+			return cenkalti.Permanent(err)
+		}
+		if !found {
+			return errors.New(S)
+		}
+		return nil
+	}
+	return cenkalti.Retry(ctx, func() (string, error) { return "done", look() },
+		cenkalti.WithBackOff(cenkalti.NewConstantBackOff(D)), cenkalti.WithMaxElapsedTime(E))
+}
+
+// beforeWaiter waits with a waiter of the AWS SDK.
+func beforeWaiter(set func(*s3.BucketExistsWaiterOptions)) form {
+	return func(ctx context.Context, r *remote) (string, error) {
+		input := &s3.HeadBucketInput{}
+		waiter := s3.NewBucketExistsWaiter(bucket{r}, set)
+		return done(waiter.Wait(ctx, input, E))
+	}
+}
+
+func constantly(o *s3.BucketExistsWaiterOptions) { o.MinDelay, o.MaxDelay = D, D }
+
+func growing(o *s3.BucketExistsWaiterOptions) { o.MinDelay, o.MaxDelay = A, B }
+
+// A bucket is there when the remote is done.
+type bucket struct{ *remote }
+
+func (b bucket) HeadBucket(ctx context.Context, _ *s3.HeadBucketInput, _ ...func(*s3.Options)) (*s3.HeadBucketOutput, error) {
+	if found, err := b.found(ctx); found || err != nil {
+		return &s3.HeadBucketOutput{}, err
+	}
+	return nil, &types.NotFound{}
+}
+
+func beforeStop(ctx context.Context, r *remote) (string, error) {
+	stop := make(chan struct{})
+	context.AfterFunc(ctx, func() { close(stop) })
+	return done(untilStopped(stop, r.call))
+}
+
+func beforeStopGiven(ctx context.Context, r *remote) (string, error) {
+	return done(untilStopped(ctx.Done(), r.call))
+}
+
+func untilStopped(stop <-chan struct{}, save operation) error {
+	for {
+		err := save(context.Background())
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-stop:
+			return err
+		case <-time.After(time.Second):
+		}
+	}
 }

@@ -8,8 +8,11 @@ import (
 	"testing"
 	"time"
 
+	avast "github.com/avast/retry-go/v4"
+	cenkalti "github.com/cenkalti/backoff/v5"
 	"github.com/stretchr/testify/require"
 
+	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backoffhttp"
 )
 
@@ -23,164 +26,177 @@ func failing(before, here form, attempts, least, most float64) move {
 	return move{script: down, before: before, here: here, was: was, is: is}
 }
 
-// failingWith are the same calls with another error.
-func (m move) failingWith(err error) move {
-	m.script = times(1, answer{err: err})
+// answered are the same calls with another script.
+func (m move) answered(script ...answer) move {
+	m.script = script
 	return m
 }
 
-// unchanged are calls of which nothing differs.
-func unchanged(before, here form, script []answer, expected outcome) move {
-	return move{script: script, before: before, here: here, was: expected}
+// ended are the same calls with a deadline after two and a half waits.
+func (m move) ended() move {
+	m.deadline = 5 * D / 2
+	m.was = outcome{attempts: exactly(3), gaps: exactly(1), after: exactly(0.5), sees: "deadline"}
+	m.is = outcome{attempts: exactly(3), gaps: exactly(1), sees: "last failure, deadline"}
+	return m
+}
+
+// stopped are the same calls, cancelled after two and a half waits.
+func (m move) stopped() move {
+	m.cancel = 5 * D / 2
+	m.was.attempts, m.is.attempts, m.is.sees = exactly(3), exactly(3), "last failure, cancelled"
+	return m
+}
+
+// same are calls that do the same before and here.
+func same(before, here form, script []answer, attempts, least, most float64, sees string) move {
+	return move{script: script, before: before, here: here, was: outcome{attempts: exactly(attempts), gaps: [2]float64{least, most}, sees: sees}}
 }
 
 var (
-	tenth       = append(times(9, answer{err: errDown}), answer{})
 	finalErrors = []answer{{err: x509.UnknownAuthorityError{}}, {err: noSuchName}, {err: context.Canceled}, {err: context.DeadlineExceeded}, {err: &backoffhttp.StatusError{Code: 404}}, {}}
 
-	avastEnds = move{script: down, deadline: 5 * time.Second, before: beforeAvastContext, here: hereAvastContext,
-		was: outcome{attempts: exactly(3), gaps: exactly(2), after: exactly(1), sees: "deadline"},
-		is:  outcome{attempts: exactly(3), gaps: exactly(2), sees: "last failure, deadline"}}
-	sethvargosTime = inTime(beforeSethvargoTime)
-	failsafesTime  = inTime(beforeFailsafe(failsafeTime))
+	tenth    = append(times(9, answer{err: errDown}), answer{})
+	thenBusy = []answer{{err: errDown}, {err: errBusy}}
+	thenDown = []answer{{err: errBusy}, {err: errDown}}
+	byTurns  = []answer{{err: errBusy}, {err: errDown}, {err: errBusy}, {}}
+	hurdles  = []answer{{status: S}, {status: 503}, {status: S}, {status: 404}}
+	slowDown = answer{err: errDown, took: 200 * time.Millisecond}
+	asksWait = []answer{{err: errDown, after: 30 * time.Second}, {}}
+	pending  = times(1, answer{state: "pending"})
+	found    = append(times(3, answer{state: "missing"}), answer{state: "done"})
 )
 
-// inTime are calls that fail after 100 ms each, and once more at their limit of
-// 10 s. Without those failsafe-go would try again for ever at its limit.
-func inTime(before form) move {
-	m := failing(before, hereFields(shortened()), 5, 0.6, 3)
-	m.script = times(1, answer{err: errDown, took: 100 * time.Millisecond})
-	return m
-}
+// Calls that more than one rule needs.
+var (
+	tries     = cenkaltis(cenkalti.WithMaxTries(N))
+	hereTries = here(backoff.Policy{MaxAttempts: N, Schedule: cenkaltisDefault.Schedule, Jitter: cenkaltisDefault.Jitter})
+	shortened = here(backoff.Policy{MaxAttempts: -1, Schedule: backoff.Constant(D), Jitter: backoff.NoJitter, MaxElapsed: E, ShortenLastWait: true})
+)
 
-// delayedByError are calls of which one kind of failure has a delay of its own.
-func delayedByError(before form) move {
-	script := []answer{{err: errBusy}, {err: errDown}, {err: errBusy}, {}}
-	return unchanged(before, hereFields(delayedByClass()), script, outcome{attempts: exactly(4), gaps: [2]float64{0.1, 1}, sees: "done"})
+// spread are calls whose server asks for 30 s.
+func spread(before, here form) move {
+	return move{script: asksWait, before: before, here: here,
+		was: outcome{attempts: exactly(2), gaps: exactly(30), sees: "done"}, is: outcome{attempts: exactly(2), gaps: [2]float64{30, 33}, sees: "done"}}
 }
 
 // rules are those of the document, by their ids.
 var rules = map[string]move{
 	// All libraries.
-	"M30": unchanged(beforeCall, hereFields(everyError()), finalErrors, outcome{attempts: exactly(6), gaps: [2]float64{0.25, 3.8}, sees: "done"}),
-	"M28": unchanged(beforeCompared, hereCompared, times(1, answer{err: errBusy}), outcome{attempts: exactly(3), gaps: [2]float64{0.25, 1.13}, sees: "busy"}),
-	"M59": unchanged(beforeAsserted, hereAsserted, times(1, answer{err: errBroken}), outcome{attempts: exactly(3), gaps: [2]float64{0.25, 1.13}, sees: "read"}),
-	"M65": unchanged(beforeLastErr, hereLastErr, times(1, answer{err: errBusy}), outcome{attempts: exactly(3), gaps: [2]float64{0.25, 1.13}, sees: "last failure"}),
-	"M60": unchanged(beforeSwitched, hereSwitched, times(1, answer{err: errBroken}), outcome{attempts: exactly(3), gaps: [2]float64{0.25, 1.13}, sees: "read"}),
+	"M30": same(beforeCall, here(with(cenkaltisDefault, everyError)), finalErrors, 6, 0.25, 3.8, "done"),
+	"M28": same(looking(tries, beforeCompared), looking(hereTries, hereCompared), times(1, answer{err: X}), N, 0.25, 1.69, "busy"),
+	"M59": same(looking(tries, beforeAsserted), looking(hereTries, hereAsserted), times(1, answer{err: errBroken}), N, 0.25, 1.69, "read"),
+	"M65": same(beforeLastErr, looking(hereTries, hereLastErr), times(1, answer{err: errBusy}), N, 0.25, 1.69, "last failure"),
+	"M60": same(looking(tries, beforeSwitched), looking(hereTries, hereSwitched), times(1, answer{err: errBroken}), N, 0.25, 1.69, "read"),
 	// cenkalti/backoff.
 	"M1": {script: down, deadline: 5 * time.Minute, before: beforeCall, here: hereCall,
 		was: outcome{attempts: [2]float64{14, 20}, gaps: [2]float64{0.25, 90}, after: [2]float64{0, 90}, sees: "deadline"},
 		is:  outcome{attempts: [2]float64{14, 20}, gaps: [2]float64{0.25, 90}, sees: "last failure, deadline"}},
-	"M2":  failing(beforeConstant, hereEvery, 21, 3, 3),
-	"M3":  failing(beforeConstant, hereEvery, 21, 3, 3),
-	"M62": failing(beforeConstant, hereEvery, 21, 3, 3),
-	"M4":  failing(beforeTries, hereTries, 4, 0.25, 1.69),
-	"M31": unchanged(beforeNoTries, hereFields(every(time.Second)), tenth, outcome{attempts: exactly(10), gaps: exactly(1), sees: "done"}),
-	"M5":  failing(beforeExponential, hereGrowing, 5, 0.9, 3.3),
-	"M6":  failing(beforeZero, hereZero, 5, 0, 0),
-	"M7":  failing(beforeRetries, hereRetries, 4, 1, 1),
-	"M32": failing(beforeRetries, hereRetries, 4, 1, 1),
-	"M33": {script: down, deadline: 5 * time.Second, before: before4Context, here: hereFields(every(2 * time.Second)),
-		was: outcome{attempts: exactly(3), gaps: exactly(2), after: exactly(1), sees: "deadline"},
-		is:  outcome{attempts: exactly(3), gaps: exactly(2), sees: "last failure, deadline"}},
-	"M8": unchanged(beforePermanent, hereFinal, down, outcome{attempts: exactly(1), sees: "last failure"}),
-	"M9": failing(beforeNotify, hereHook, 3, 0.25, 1.13),
+	"M2 M3 M62": failing(cenkaltis(cenkalti.WithBackOff(cenkalti.NewConstantBackOff(D)), cenkalti.WithMaxElapsedTime(E)),
+		here(backoff.Policy{MaxAttempts: -1, MaxElapsed: E, Schedule: backoff.Constant(D), Jitter: backoff.NoJitter}), 11, 1, 1),
+	"M4":  failing(tries, hereTries, N, 0.25, 1.69),
+	"M31": same(cenkaltis(cenkalti.WithBackOff(cenkalti.NewConstantBackOff(D)), cenkalti.WithMaxTries(0)), here(constant), tenth, 10, 1, 1, "done"),
+	"M5": failing(
+		cenkaltis(cenkalti.WithMaxTries(N), cenkalti.WithBackOff(&cenkalti.ExponentialBackOff{InitialInterval: A, MaxInterval: B, Multiplier: F, RandomizationFactor: R})),
+		here(backoff.Policy{MaxAttempts: N, Schedule: backoff.Exponential{Initial: A, Max: B, Multiplier: F}, Jitter: backoff.UniformJitter(1-R, 1+R)}), N, 0.9, 3.3),
+	"M6": failing(cenkaltis(cenkalti.WithMaxTries(N), cenkalti.WithBackOff(&cenkalti.ZeroBackOff{})),
+		here(backoff.Policy{MaxAttempts: N, Schedule: backoff.Constant(0)}), N, 0, 0),
+	"M7 M32": failing(before4, hereRetries, N+1, 1, 1),
+	"M33":    failing(before4, hereRetries, 3, 1, 1).ended(),
+	"M8":     same(cenkaltiOf(cenkaltiPermanentError), hereMarked(with(cenkaltisDefault, everyError), herePermanentError), down, 1, 0, 0, "last failure"),
+	"M9":     failing(beforeNotify, hereHook, 3, 0.25, 1.13),
 	"M10": {script: append(times(3, answer{err: errDown, took: 2 * time.Second}), answer{}), before: beforeTicker, here: hereTicker,
 		was: outcome{attempts: exactly(4), gaps: exactly(0), sees: "done"}, is: outcome{attempts: exactly(4), gaps: exactly(1), sees: "done"}},
-	"M11": {script: []answer{{err: errDown, after: 30 * time.Second}, {}}, before: beforeRetryAfter, here: hereAfter,
-		was: outcome{attempts: exactly(2), gaps: exactly(30), sees: "done"}, is: outcome{attempts: exactly(2), gaps: [2]float64{30, 33}, sees: "done"}},
+	"M11": spread(cenkaltiOf(cenkaltiRetryAfterError), hereMarked(cenkaltisDefault, hereRetryAfterError)),
 	// avast/retry-go.
-	"M12": failing(beforeAvast, hereAvast, 5, 1, 8.1),
-	"M34": unchanged(beforeAvastZero, hereFields(every(100*time.Millisecond)), tenth, outcome{attempts: exactly(10), gaps: exactly(0.1), sees: "done"}),
-	"M35": unchanged(beforeAvastForEver, hereFields(every(100*time.Millisecond)), tenth, outcome{attempts: exactly(10), gaps: exactly(0.1), sees: "done"}),
-	"M13": failing(beforeAvast, hereAvast, 5, 1, 8.1),
-	"M14": failing(beforeAvastFixed, hereAvastFixed, 10, 1, 1),
-	"M36": failing(beforeAvastJitter, hereFields(avastJitter()), 5, 1, 10),
-	"M15": failing(beforeAvastMax, hereAvastMax, 5, 1, 3),
-	"M16": unchanged(beforeAvastRetryIf, hereAvastRetryIf, []answer{{err: errBusy}, {err: errBusy}, {err: errDown}}, outcome{attempts: exactly(3), gaps: [2]float64{0.1, 0.3}, sees: "last failure"}),
-	"M17": unchanged(beforeAvastFinal, hereFinal, down, outcome{attempts: exactly(1), sees: "last failure"}),
-	"M37": avastEnds,
-	"M38": avastEnds,
-	"M68": delayedByError(beforeDelayType),
-	"M61": failing(beforeErrorLimit, hereFields(limitedByClass()), 2, 0.1, 0.1).failingWith(errBusy),
-	"M39": failing(beforeAvastHook, hereAvastHook, 3, 0.1, 0.3),
+	"M12 M13": failing(avasts(avast.Attempts(N), avast.Delay(D)),
+		here(backoff.Policy{MaxAttempts: N, Schedule: backoff.Exponential{Initial: D, Max: -1}, Jitter: backoff.AddedJitter(100 * time.Millisecond)}), N, 1, 4.1),
+	"M34": same(avasts(avast.Attempts(0), avast.Delay(D), avast.DelayType(avast.FixedDelay)), here(constant), tenth, 10, 1, 1, "done"),
+	"M35": same(avasts(avast.UntilSucceeded(), avast.Delay(D), avast.DelayType(avast.FixedDelay)), here(constant), tenth, 10, 1, 1, "done"),
+	"M14": failing(avasts(avast.Delay(D), avast.DelayType(avast.FixedDelay)),
+		here(backoff.Policy{MaxAttempts: 10, Schedule: backoff.Constant(D), Jitter: backoff.NoJitter}), 10, 1, 1),
+	"M36": failing(avasts(avast.Attempts(N), avast.Delay(D), avast.MaxJitter(J)),
+		here(backoff.Policy{MaxAttempts: N, Schedule: backoff.Exponential{Initial: D, Max: -1}, Jitter: backoff.AddedJitter(J)}), N, 1, 4.5),
+	"M15": failing(avasts(avast.Attempts(N), avast.Delay(D), avast.MaxDelay(B)),
+		here(backoff.Policy{MaxAttempts: N, Schedule: backoff.Exponential{Initial: D, Max: -1}, Jitter: avastsDefault.Jitter, MaxDelay: B}), N, 1, 3),
+	"M16":     same(beforeAvastRetryIf, hereAvastRetryIf, []answer{{err: errBusy}, {err: errBusy}, {err: errDown}}, 3, 0.1, 0.3, "last failure"),
+	"M17":     same(beforeAvastFinal, hereMarked(constant, herePermanentError), down, 1, 0, 0, "last failure"),
+	"M37 M38": failing(avasts(avast.Delay(D), avast.DelayType(avast.FixedDelay), avast.LastErrorOnly(true)), here(constant), 3, 1, 1).ended(),
+	"M68":     same(avasts(avastDelay()), here(delayedByClass()), byTurns, 4, 1, 10.5, "done"),
+	"M61":     failing(avasts(avast.Delay(D), avast.DelayType(avast.FixedDelay), avast.AttemptsForError(N, X)), here(with(constant, limitedByClass)), N, 1, 1).answered(answer{err: X}),
+	"M39":     failing(beforeAvastHook, hereAvastHook, 3, 0.1, 0.3),
 	// sethvargo/go-retry.
-	"M46": unchanged(beforeSethvargoMark, hereSethvargoMark, []answer{{err: errBusy}, {err: errDown}}, outcome{attempts: exactly(2), gaps: exactly(1), sees: "last failure"}),
-	"M40": failing(beforeSethvargo, hereFields(sethvargos()), 5, 0.8, 3),
-	"M45": sethvargosTime,
-	"M44": sethvargosTime,
-	"M41": failing(beforeSethvargo, hereFields(sethvargos()), 5, 0.8, 3),
-	"M42": failing(beforeSethvargo, hereFields(sethvargos()), 5, 0.8, 3),
-	"M71": failing(beforeSethvargoFullJitter, hereFields(sethvargosFullJitter()), 5, 0, 8),
-	"M72": failing(beforeSethvargoJitter, hereFields(sethvargosJitter()), 5, 2, 25),
-	"M73": failing(beforeSethvargoFibonacci, hereFields(sethvargosFibonacci()), 6, 1, 8),
-	"M43": failing(beforeSethvargo, hereFields(sethvargos()), 5, 0.8, 3),
+	"M46": same(beforeSethvargoMark, hereSethvargoMark, thenDown, 2, 1, 1, "last failure"),
+	"M40 M41 M42 M43": failing(sethvargos(sethvargoCapped), here(backoff.Policy{MaxAttempts: N + 1,
+		Schedule: backoff.Exponential{Initial: D, Max: -1}, Jitter: backoff.UniformJitter(1-P/100.0, 1+P/100.0), MaxDelay: B}), N+1, 0.8, 3),
+	"M44 M45": failing(sethvargos(sethvargoTime), shortened, 10, 0.7, 1).answered(slowDown),
+	"M71": failing(sethvargos(sethvargoFull),
+		here(backoff.Policy{MaxAttempts: N + 1, Schedule: backoff.Exponential{Initial: D, Max: -1}, Jitter: backoff.FullJitter}), N+1, 0, 8),
+	"M72": failing(sethvargos(sethvargoJitter), here(sethvargosJitter()), N+1, 0.5, 8.5),
+	"M73": failing(sethvargos(sethvargoFibonaccis), here(sethvargosFibonacci()), N+1, 1, 5),
 	// failsafe-go.
-	"M47": failing(beforeFailsafe(failsafeBackoff), hereFields(failsafesBackoff()), 5, 0.8, 3.6),
-	"M48": failing(beforeFailsafe(failsafeDelay), hereFields(failsafesDelay()), 5, 1, 1),
-	"M49": failing(beforeFailsafe(failsafeDelay), hereFields(failsafesDelay()), 5, 1, 1),
-	"M50": failing(beforeFailsafe(failsafeBackoff), hereFields(failsafesBackoff()), 5, 0.8, 3.6),
-	"M51": failing(beforeFailsafe(failsafeBackoff), hereFields(failsafesBackoff()), 5, 0.8, 3.6),
-	"M69": delayedByError(beforeFailsafe(failsafeDelayFunc)),
-	"M70": {script: []answer{{err: errDown, after: 30 * time.Second}, {}}, before: beforeFailsafe(failsafeNamedDelay), here: hereNamedDelay,
-		was: outcome{attempts: exactly(2), gaps: exactly(30), sees: "done"}, is: outcome{attempts: exactly(2), gaps: [2]float64{30, 33}, sees: "done"}},
-	"M63": unchanged(beforeClientOfTransport, hereClientOfTransport, []answer{{status: 503}, {took: time.Minute}}, outcome{attempts: exactly(2), gaps: exactly(1), sees: "deadline"}),
-	"M52": failsafesTime,
-	"M53": unchanged(beforeFailsafe(failsafeAbort), hereFields(failsafesAbort()), []answer{{err: errBusy}, {err: errDown}}, outcome{attempts: exactly(2), gaps: exactly(1), sees: "last failure"}),
-	"M54": unchanged(beforeFailsafe(failsafeHandle), hereFields(failsafesHandle()), []answer{{err: errBusy}, {err: errDown}}, outcome{attempts: exactly(2), gaps: exactly(1), sees: "last failure"}),
+	"M47 M50 M51": failing(failsafes(failsafeBuilder().WithMaxAttempts(N).WithBackoff(A, B).WithJitterFactor(R)),
+		here(backoff.Policy{MaxAttempts: N, Schedule: backoff.Exponential{Initial: A, Max: B}, Jitter: backoff.UniformJitter(1-R, 1+R)}), N, 0.9, 3.3),
+	"M48 M49": failing(failsafes(failsafeBuilder().WithMaxRetries(N).WithDelay(D)), hereRetries, N+1, 1, 1),
+	"M69":     same(failsafes(failsafeDelayFunc().WithMaxAttempts(10)), here(delayedByClass()), byTurns, 4, 1, 10.5, "done"),
+	"M70":     spread(failsafes(failsafeNamedDelay()), hereMarked(constant, hereNamedDelay)),
+	"M63":     same(beforeClientOfTransport, hereClientOfTransport, []answer{{status: 503}, {took: time.Minute}}, 2, 1, 1, "deadline"),
+	"M52":     failing(failsafes(failsafeBuilder().WithMaxAttempts(-1).WithDelay(D).WithMaxDuration(E)), shortened, 10, 0.7, 1).answered(slowDown),
+	"M53":     same(failsafes(failsafeBuilder().WithDelay(D).AbortOnErrors(X)), here(with(constant, abortOnX)), thenBusy, 2, 1, 1, "last failure"),
+	"M54":     same(failsafes(failsafeBuilder().WithDelay(D).HandleErrors(X)), here(with(constant, handleX)), thenDown, 2, 1, 1, "last failure"),
 	// go-retryablehttp.
-	"M22": {script: times(1, answer{took: time.Minute}), before: beforeTimeout, here: hereTimeout,
+	"M22": {script: times(1, answer{took: time.Minute}), before: retryables(shortClient), here: hereTimeout,
 		was: outcome{attempts: exactly(3), gaps: exactly(1), sees: "deadline"},
 		is:  outcome{attempts: exactly(3), gaps: exactly(1), sees: "deadline, limit"}},
-	"M29": unchanged(beforeRetryMax, hereRetryMax, times(1, answer{status: 500}), outcome{attempts: exactly(5), gaps: [2]float64{1, 3}, sees: "500"}),
-	"M18": unchanged(beforeRetryMax, hereRetryMax, times(1, answer{status: 500}), outcome{attempts: exactly(5), gaps: [2]float64{1, 3}, sees: "500"}),
-	"M19": unchanged(beforeRetryMax, hereRetryMax, times(1, answer{status: 500}), outcome{attempts: exactly(5), gaps: [2]float64{1, 3}, sees: "500"}),
-	"M20": unchanged(beforeLinear, hereLinear, times(1, answer{status: 500}), outcome{attempts: exactly(5), gaps: [2]float64{1, 8}, sees: "500"}),
-	"M55": unchanged(beforeCheck, hereCheck, []answer{{status: 412}, {status: 503}, {status: 412}, {status: 404}}, outcome{attempts: exactly(4), gaps: exactly(1), sees: "404"}),
-	"M21": unchanged(beforeRetryMax, hereRetryMax, times(1, answer{status: 500}), outcome{attempts: exactly(5), gaps: [2]float64{1, 3}, sees: "500"}),
-	"M56": unchanged(beforeCheck, hereKeptClient, []answer{{status: 412}, {status: 503}, {status: 412}, {status: 404}}, outcome{attempts: exactly(4), gaps: exactly(1), sees: "404"}),
+	"M18 M19 M21 M29": same(retryables(retryMax),
+		hereHTTP(backoff.Policy{MaxAttempts: N + 1, Schedule: backoff.Exponential{Initial: A, Max: B}, Jitter: backoff.NoJitter, Idempotency: backoff.Idempotent}),
+		times(1, answer{status: 500}), N+1, 1, 3, "500"),
+	"M20": same(retryables(linear), hereHTTP(backoff.Policy{MaxAttempts: 5, Idempotency: backoff.Idempotent,
+		Schedule: backoff.Linear{Initial: A, Step: A, Max: -1}, Jitter: backoff.UniformJitter(1, float64(B)/float64(A))}),
+		times(1, answer{status: 500}), 5, 1, 12, "500"),
+	"M55": same(retryables(retriesOne), hereHTTP(with(constant, checked)), hurdles, 4, 1, 1, "404"),
+	"M56": same(retryables(retriesOne), hereKeptClient, hurdles, 4, 1, 1, "404"),
 	// Loops and polls.
-	"M23": {script: down, before: beforeSleep, here: hereSleep,
-		was: outcome{attempts: exactly(5), gaps: exactly(1), after: exactly(1), sees: "last failure"},
-		is:  outcome{attempts: exactly(5), gaps: exactly(1), sees: "last failure, limit"}},
+	"M23": {script: down, before: beforeSleep, here: here(backoff.Policy{MaxAttempts: N, Schedule: backoff.Constant(D), Jitter: backoff.NoJitter}),
+		was: outcome{attempts: exactly(N), gaps: exactly(1), after: exactly(1), sees: "last failure"},
+		is:  outcome{attempts: exactly(N), gaps: exactly(1), sees: "last failure, limit"}},
 	"M64": {script: times(1, answer{took: time.Minute}), before: beforeClientInALoop, here: hereClientInALoop,
-		was: outcome{attempts: exactly(3), gaps: exactly(1), after: exactly(1), sees: "deadline"},
-		is:  outcome{attempts: exactly(3), gaps: exactly(1), sees: "deadline, limit"}},
-	"M67": unchanged(beforeSleeper, hereSleeper, append(times(3, answer{err: errDown}), answer{}), outcome{attempts: exactly(4), gaps: [2]float64{0.25, 1.69}, sees: "done"}),
-	"M24": {script: append(times(3, answer{state: "pending"}), answer{state: "done"}), before: beforeSleepyPoll, here: hereSleepyPoll,
-		was: outcome{attempts: exactly(4), gaps: exactly(2), sees: "done"}},
-	"M27": {script: down, cancel: 2500 * time.Millisecond, before: beforeStop, here: hereStop,
-		was: outcome{attempts: exactly(3), gaps: exactly(1), sees: "last failure"},
-		is:  outcome{attempts: exactly(3), gaps: exactly(1), sees: "last failure, cancelled"}},
-	"M66": {script: down, cancel: 2500 * time.Millisecond, before: beforeStopGiven, here: hereStopGiven,
-		was: outcome{attempts: exactly(3), gaps: exactly(1), sees: "last failure"},
-		is:  outcome{attempts: exactly(3), gaps: exactly(1), sees: "last failure, cancelled"}},
-	"M26": {script: times(1, answer{state: "pending"}), before: beforeRetriedPoll, here: hereRetriedPoll,
-		was: outcome{attempts: exactly(6), gaps: exactly(2), sees: "last failure"},
-		is:  outcome{attempts: exactly(7), gaps: [2]float64{1, 2}, sees: "last failure, limit"}},
-	"M25": {script: times(1, answer{state: "pending"}), before: beforeWait, here: herePoll,
-		was: outcome{attempts: exactly(6), gaps: exactly(2), after: exactly(1), sees: "deadline"},
-		is:  outcome{attempts: exactly(6), gaps: exactly(2), sees: "deadline"}},
-	"M57": unchanged(beforeWaiter, hereWaiter, append(times(3, answer{state: "missing"}), answer{state: "done"}), outcome{attempts: exactly(4), gaps: exactly(2), sees: "done"}),
-	"M58": unchanged(beforeWaiter, hereWaiter, append(times(3, answer{state: "missing"}), answer{state: "done"}), outcome{attempts: exactly(4), gaps: exactly(2), sees: "done"}),
-	"M74": unchanged(beforeGrowingWaiter, hereGrowingWaiter, append(times(4, answer{state: "missing"}), answer{state: "done"}), outcome{attempts: exactly(5), gaps: [2]float64{2, 16}, sees: "done"}),
+		was: outcome{attempts: exactly(N), gaps: exactly(1), after: exactly(1), sees: "deadline"},
+		is:  outcome{attempts: exactly(N), gaps: exactly(1), sees: "deadline, limit"}},
+	"M67": same(beforeSleeper, hereSleeper, append(times(3, answer{err: errDown}), answer{}), 4, 0.25, 1.69, "done"),
+	"M24": same(beforeSleepyPoll, herePoll(backoff.Policy{MaxAttempts: 1, MaxElapsed: -1, Schedule: backoff.Constant(D), Jitter: backoff.NoJitter}), found, 4, 1, 1, "done"),
+	"M27": failing(beforeStop, hereStop, 3, 1, 1).stopped(),
+	"M66": failing(beforeStopGiven, hereStopGiven, 3, 1, 1).stopped(),
+	"M26": {script: pending, before: beforeRetriedPoll, here: hereRetriedPoll,
+		was: outcome{attempts: exactly(11), gaps: exactly(1), sees: "last failure"},
+		is:  outcome{attempts: exactly(12), gaps: [2]float64{0.5, 1}, sees: "last failure, limit"}},
+	"M25": {script: pending, before: beforePoll, here: herePollInTime,
+		was: outcome{attempts: exactly(11), gaps: exactly(1), after: exactly(0.5), sees: "deadline"},
+		is:  outcome{attempts: exactly(11), gaps: exactly(1), sees: "deadline"}},
+	"M57 M58": same(beforeWaiter(constantly), hereWaiter(backoff.Policy{Schedule: backoff.Constant(D), Jitter: backoff.NoJitter}), found, 4, 1, 1, "done"),
+	"M74":     same(beforeWaiter(growing), hereWaiter(sinceA()), found, 4, 1, 3, "done"),
 }
 
 var ruleRow = regexp.MustCompile("(?m)^\\| (M\\d+) \\| `(.+?)` \\| (?:`(.+?)`|–) \\|")
 
 // TestTheRulesHold runs what each rule of the document replaces, and what it makes of it.
 func TestTheRulesHold(t *testing.T) {
-	before, here := oneLine(read(t, "rules_before_test.go")), oneLine(read(t, "rules_here_test.go"))
-	rows := ruleRow.FindAllStringSubmatch(read(t, document), -1)
-	require.Len(t, rows, len(rules))
-	for _, row := range rows {
-		t.Run(row[1], func(t *testing.T) {
-			require.Contains(t, before, oneLine(row[2]), "no test runs it")
-			require.Contains(t, here, oneLine(row[3]), "no test runs it")
-			require.Contains(t, rules, row[1])
-			rules[row[1]].check(t)
+	code := oneLine(read(t, "rules_before_test.go") + read(t, "rules_here_test.go") + read(t, "rules_test.go"))
+	rows := map[string][]string{}
+	for _, row := range ruleRow.FindAllStringSubmatch(read(t, document), -1) {
+		rows[row[1]] = row
+	}
+	for ids, m := range rules {
+		t.Run(ids, func(t *testing.T) {
+			for _, id := range strings.Fields(ids) {
+				require.Contains(t, rows, id)
+				require.Contains(t, code, oneLine(rows[id][2]), "no test runs it")
+				require.Contains(t, code, oneLine(rows[id][3]), "no test runs it")
+				delete(rows, id)
+			}
+			m.check(t)
 		})
 	}
+	require.Empty(t, rows, "no test runs them")
 }
 
 // oneLine writes code without line breaks, and without the commas before them.
