@@ -285,8 +285,8 @@ tidy-check: ## Fail if go mod tidy would change any go.mod or go.sum
 # 386 tests the width of int and the alignment of 64-bit atomics, and runs as it is on amd64. The
 # others must compile: all for Windows, the root package for macOS and wasm. make nightly vets all for
 # each, builds for Plan 9 and FreeBSD, and tests on arm. darwin stands for arm64 on Linux, too.
-ON_32 := . ./internal/circuit ./internal/clock ./internal/hedging ./internal/histogram \
-	./internal/inorder ./internal/lazyctx ./internal/limits ./internal/registry ./internal/window
+ON_32 := . ./hedge/internal/histogram ./hedge/internal/lazyctx ./internal/circuit ./internal/clock \
+	./internal/inorder ./internal/limits ./internal/registry ./internal/window
 
 .PHONY: cross
 cross: ## Test what counts on 32 bits, on 386; build for Windows, macOS and wasm

@@ -26,8 +26,7 @@
 //
 // A [Budget], such as [RetryBudget], bounds the retries of many calls, and a
 // [Breaker] the calls themselves, so that an outage stays cheap. A policy has
-// neither by default. A [Hedge] sends a slow call a second time. An [Observer]
-// receives the events of all of them.
+// neither by default. An [Observer] receives the events of all of them.
 //
 // A definitive error is returned as the operation returned it (see
 // [Policy.Do]). If a policy gives up, the error is an [*Error]. It says why,
@@ -35,16 +34,18 @@
 // operation. [Cause] returns that error itself.
 //
 // Other packages retry HTTP requests (backoffhttp), SQL transactions
-// (backoffsql) and calls of other clients (plug); poll (poll); have rate limits
-// and bulkheads (limit, pace); log (backoffslog) and count (backoffmetrics), by
-// what is called (endpoint); switch retries off while a program runs (control);
-// read policies from files (spec), and know those of other systems (presets). The
-// packages below contrib, such as backoffgrpc, are modules of their own.
+// (backoffsql) and calls of other clients (plug); poll (poll); send a slow call a
+// second time (hedge); have rate limits and bulkheads (limit, pace); log
+// (backoffslog) and count (backoffmetrics), by what is called (endpoint); switch
+// retries off while a program runs (control); read policies from files (spec),
+// and know those of other systems (presets). The packages below contrib, such as
+// backoffgrpc, are modules of their own.
 //
 // In the whole package 0 means the documented default and a negative number no
-// limit, unless the field says otherwise. The attempts of a call include the first one, its retries do
-// not. A delay is what the schedule says, a wait is what the call sleeps. There
-// is no clock to inject: run tests under testing/synctest.
+// limit, unless the field says otherwise. The attempts of a call include the
+// first one, its retries do not. A delay is what the schedule says, a wait is
+// what the call sleeps. There is no clock to inject: run tests under
+// testing/synctest.
 package backoff
 
 import "context"

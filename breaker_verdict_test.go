@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/hedge"
 	"github.com/gobackoff/backoff/internal/inbound"
 )
 
@@ -547,7 +548,7 @@ func TestALargeErrorIsReadAFewTimesOnly(t *testing.T) {
 			_ = policy.Do(ctx, func(ctx context.Context) error { <-ctx.Done(); return err })
 		},
 		"Hedge": func(ctx context.Context, err error) {
-			_, _ = backoff.HedgeValue(ctx, new(backoff.Hedge), func(context.Context) (int, error) { return 0, err }, nil)
+			_, _ = hedge.Value(ctx, new(hedge.Hedge), func(context.Context) (int, error) { return 0, err }, nil)
 		},
 		"Breaker past the deadline": func(ctx context.Context, err error) {
 			ctx, cancel := context.WithTimeout(ctx, 1)
@@ -652,8 +653,8 @@ func TestANilPointerToAnErrorOfThisPackageIsAnError(t *testing.T) {
 			break
 		}
 		require.Error(t, run.Err())
-		hedge := backoff.Hedge{Observer: policy.Observer}
-		_, got := backoff.HedgeValue(t.Context(), &hedge, func(context.Context) (int, error) { return 0, err }, nil)
+		hedged := hedge.Hedge{Observer: policy.Observer}
+		_, got := hedge.Value(t.Context(), &hedged, func(context.Context) (int, error) { return 0, err }, nil)
 		require.Error(t, got)
 		require.Equal(t, 4, told)
 	}

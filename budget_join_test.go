@@ -15,6 +15,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/hedge"
 	"github.com/gobackoff/backoff/internal/nightly"
 	"github.com/gobackoff/backoff/limit"
 	"github.com/gobackoff/backoff/pace"
@@ -258,7 +259,7 @@ func TestJoinedBudgetsLoseAndDoubleNothing(t *testing.T) {
 				return ctx.Err()
 			}
 			policy := backoff.Policy{Budget: all, MaxAttempts: 4, Schedule: backoff.Constant(300 * time.Millisecond)}
-			hedge := &backoff.Hedge{Budget: all, Delay: 50 * time.Millisecond, MaxExtraLoad: -1}
+			hedged := &hedge.Hedge{Budget: all, Delay: 50 * time.Millisecond, MaxExtraLoad: -1}
 			var calls sync.WaitGroup
 			for i := range 60 {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(random.Float64()*8e9))
@@ -266,7 +267,7 @@ func TestJoinedBudgetsLoseAndDoubleNothing(t *testing.T) {
 					defer cancel()
 					switch i % 4 {
 					case 0:
-						_, _ = backoff.HedgeValue(ctx, hedge, func(ctx context.Context) (int, error) { return 0, op(ctx) }, nil)
+						_, _ = hedge.Value(ctx, hedged, func(ctx context.Context) (int, error) { return 0, op(ctx) }, nil)
 					case 1:
 						_ = supervise(policy, ctx, op)
 					case 2:
@@ -299,10 +300,10 @@ func TestAHedgeThatIsPutOffGivesItsTokenBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log []string
 		b := &spacer{name: "b", log: &log, waits: []time.Duration{0, 3 * time.Second}}
-		h := &backoff.Hedge{Delay: time.Second, Budget: b, MaxExtraLoad: -1}
+		h := &hedge.Hedge{Delay: time.Second, Budget: b, MaxExtraLoad: -1}
 		began := time.Now()
-		_, err := backoff.HedgeValue(t.Context(), h, func(ctx context.Context) (int, error) {
-			if backoff.HedgeNumber(ctx) == 0 {
+		_, err := hedge.Value(t.Context(), h, func(ctx context.Context) (int, error) {
+			if hedge.Number(ctx) == 0 {
 				time.Sleep(2 * time.Second)
 				return 0, backoff.RetryAfter(errBoom, 10*time.Second)
 			}
@@ -351,8 +352,8 @@ func TestATokenGoesBackIfAnotherBudgetRefusesAfterTheWait(t *testing.T) {
 			_ = backoff.Policy{Budget: retriesOnly{backoff.JoinBudgets(retriesOnly{b})}}.Do(ctx, failing)
 		},
 		"hedge": func(ctx context.Context, b backoff.Budget) {
-			h := &backoff.Hedge{Budget: retriesOnly{b}, Delay: time.Millisecond}
-			_, _ = backoff.HedgeValue(ctx, h, func(context.Context) (int, error) { time.Sleep(time.Second); return 0, nil }, nil)
+			h := &hedge.Hedge{Budget: retriesOnly{b}, Delay: time.Millisecond}
+			_, _ = hedge.Value(ctx, h, func(context.Context) (int, error) { time.Sleep(time.Second); return 0, nil }, nil)
 		},
 	} {
 		synctest.Test(t, func(t *testing.T) {

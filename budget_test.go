@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/hedge"
 	"github.com/gobackoff/backoff/internal/clock/clocktest"
 	"github.com/gobackoff/backoff/limit"
 )
@@ -1527,7 +1528,7 @@ func TestABudgetHearsTheClassAndWhatTheServerAskedFor(t *testing.T) {
 
 		b = new(resultsBudget)
 		op := returning(throttled, errBoom, nil)
-		_, err := backoff.HedgeValue(t.Context(), &backoff.Hedge{MaxAttempts: 3, MaxExtraLoad: -1, Budget: backoff.JoinBudgets(b)}, func(ctx context.Context) (int, error) {
+		_, err := hedge.Value(t.Context(), &hedge.Hedge{MaxAttempts: 3, MaxExtraLoad: -1, Budget: backoff.JoinBudgets(b)}, func(ctx context.Context) (int, error) {
 			return 0, op.do(ctx)
 		}, nil)
 		require.NoError(t, err)
@@ -1639,8 +1640,8 @@ func TestABudgetHearsHowLongAnAttemptTookThatItWasAskedFor(t *testing.T) {
 		require.Equal(t, []time.Duration{0, 0, 0}, b.took, "nobody knows when an attempt began that Begin was not called for")
 
 		b.took, n = nil, 0
-		h := &backoff.Hedge{MaxAttempts: 3, MaxExtraLoad: -1, Budget: b}
-		_, err := backoff.HedgeValue(t.Context(), h, func(ctx context.Context) (int, error) { return 0, op(ctx) }, nil)
+		h := &hedge.Hedge{MaxAttempts: 3, MaxExtraLoad: -1, Budget: b}
+		_, err := hedge.Value(t.Context(), h, func(ctx context.Context) (int, error) { return 0, op(ctx) }, nil)
 		require.NoError(t, err)
 		require.Equal(t, []time.Duration{time.Millisecond, 2 * time.Millisecond, 3 * time.Millisecond}, b.took)
 	})

@@ -167,28 +167,6 @@ func TestABreakerAroundTheLoopHearsOneVerdictPerCall(t *testing.T) {
 	})
 }
 
-// A budget may delay a first attempt, also a hedged one.
-func TestAHedgedCallThatWaitsForItsBudgetEndsWithItsContext(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
-		time.AfterFunc(time.Second, cancel)
-		hedge := &backoff.Hedge{Budget: slow{wait: time.Minute}}
-		_, err := backoff.HedgeValue(ctx, hedge, func(context.Context) (int, error) { return 0, errors.New("not to be made") }, nil)
-		require.ErrorIs(t, err, context.Canceled)
-		require.NotContains(t, err.Error(), "not to be made")
-	})
-}
-
-// Outside a bubble the timer of that wait is one that is used again.
-func TestAHedgedCallWaitsForItsBudget(t *testing.T) {
-	hedge := &backoff.Hedge{Budget: slow{wait: time.Millisecond}}
-	for range 3 {
-		value, err := backoff.HedgeValue(t.Context(), hedge, func(context.Context) (int, error) { return 7, nil }, nil)
-		require.NoError(t, err)
-		require.Equal(t, 7, value)
-	}
-}
-
 func TestAStackCarriesACallThroughAFailure(t *testing.T) {
 	attempts := 0
 	service := backoff.Stack(&backoff.Breaker{}, &backoff.Policy{Schedule: backoff.Constant(0)})

@@ -212,7 +212,7 @@ func (r *Run) timeFor(wait, age time.Duration) Reason {
 			return ReasonElapsed
 		}
 	}
-	if (wait > 0 || r.timedOut) && wait >= r.untilDeadline() { // a timeout may come with it
+	if (wait > 0 || r.timedOut) && wait >= untilDeadline(r.ctx) { // a timeout may come with it
 		return ReasonDeadline
 	}
 	return ReasonSuccess
@@ -220,17 +220,17 @@ func (r *Run) timeFor(wait, age time.Duration) Reason {
 
 // left returns how much time is left for a call of that age.
 func (r *Run) left(age time.Duration) time.Duration {
-	left := r.untilDeadline()
+	left := untilDeadline(r.ctx)
 	if r.policy.MaxElapsed > 0 {
 		left = min(left, r.policy.MaxElapsed-age)
 	}
 	return left
 }
 
-// untilDeadline returns how much time is left before the deadline of the call's
+// untilDeadline returns how much time is left before the deadline of a call's
 // context.
-func (r *Run) untilDeadline() time.Duration {
-	if deadline, ok := r.ctx.Deadline(); ok {
+func untilDeadline(ctx context.Context) time.Duration {
+	if deadline, ok := ctx.Deadline(); ok {
 		return deadline.Sub(clock.Now())
 	}
 	return maxDuration
@@ -241,7 +241,7 @@ func (r *Run) ask(number int, v *verdict) Attempt {
 	a := Attempt{
 		Number:      number,
 		Class:       v.class,
-		Priority:    priorityOf(r.ctx),
+		Priority:    PriorityOf(r.ctx),
 		TimedOut:    v.timedOut,
 		MaxAttempts: r.limit,
 		Now:         clock.Now(),
@@ -282,9 +282,22 @@ func endOf(err error) Reason {
 
 // giveUp ends the call with an *Error.
 func (r *Run) giveUp(why Reason, c Class, wait time.Duration) {
-	e := r.newError(r.policy.Name, r.number-r.base, r.limit, why)
-	e.Elapsed, e.early, e.timedOut = r.age(), wait > 0, r.timedOut
-	e.class = c
+	e := &Error{
+		Name:        r.policy.Name,
+		Attempts:    r.number - r.base,
+		Elapsed:     r.age(),
+		Reason:      why,
+		Last:        r.last,
+		Interrupted: r.interrupted,
+		retryAfter:  r.retryAfter,
+		open:        r.refused,
+		invalid:     r.invalid,
+		early:       wait > 0,
+		timedOut:    r.timedOut,
+		class:       c,
+	}
+	e.single = r.limit == 1 && e.Attempts == 1 // ByClass may have allowed more
+	e.endedBy(r.ctx)
 	if r.policy.Idempotency != nil {
 		e.repeat = &repeat{key: cmp.Or(r.key, madeKey(r.policy.Idempotency))}
 		if r.phase == running { // otherwise it was asked when the attempt failed
@@ -337,6 +350,5 @@ func (r *Run) notify(e *Event) {
 	e.Slept = r.slept
 	e.MaxAttempts = r.limit
 	e.Elapsed = r.age()
-	e.Header = headerOf(e.Err)
 	r.policy.Observer.Notify(r.ctx, *e)
 }

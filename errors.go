@@ -1,6 +1,7 @@
 package backoff
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strconv"
@@ -118,51 +119,30 @@ type Error struct {
 	Reason   Reason        // why the policy gave up
 	Last     error         // the operation's last error; nil if no attempt was made
 	Note     string        // what else the text should say, such as what to change; "" for nothing
+	Limit    string        // the field that ended the call, for the text, such as "Hedge.Budget"; "" if it is one of Policy
 
-	retryAfter  time.Duration // what the server asked for by Last; 0 if it did not
-	open        *OpenError    // the refusal that ended the call
-	ended       error         // of the context, if it ended the call
-	cause       error         // of the same context
-	interrupted error         // of the attempt after Last, which the end of the context interrupted
-	invalid     error         // what Validate says
-	early       bool          // the call ended before a wait that would have passed a limit
-	timedOut    bool          // AttemptTimeout ended the last attempt
-	single      bool          // the policy allowed one attempt only, and one was made
-	hedged      bool          // a Hedge gave up
-	class       Class         // of the failure on which the policy gave up, for a Patience
-	repeat      *repeat       // what a Patience must know to repeat the call; nil if nothing
-	waited      string        // for how long a Patience waited for the service; "" if none did
+	// Interrupted is the error of the attempt after Last, which the end of the
+	// context interrupted; nil if there is none.
+	Interrupted error
+
+	retryAfter time.Duration // what the server asked for by Last; 0 if it did not
+	open       *OpenError    // the refusal that ended the call
+	ended      error         // of the context, if it ended the call
+	cause      error         // of the same context
+	invalid    error         // what Validate says
+	early      bool          // the call ended before a wait that would have passed a limit
+	timedOut   bool          // AttemptTimeout ended the last attempt
+	single     bool          // the policy allowed one attempt only, and one was made
+	class      Class         // of the failure on which the policy gave up, for a Patience
+	repeat     *repeat       // what a Patience must know to repeat the call; nil if nothing
+	waited     string        // for how long a Patience waited for the service; "" if none did
 }
 
-// outcome is what the error of a call tells of its attempts.
-type outcome struct {
-	_ [0]func() // no ==, which would cost every program a function
-
-	ctx         context.Context // of the call
-	last        error           // of the last attempt that the context did not interrupt, or of the first
-	interrupted error           // of the attempt after that one
-	invalid     error           // what Validate says
-	refused     *OpenError      // by which a breaker refused an attempt
-	retryAfter  time.Duration   // what the server asked for by last
-}
-
-// newError returns the Error of a call that made so many attempts and gave up.
-func (o *outcome) newError(name string, attempts, maxAttempts int, why Reason) *Error {
-	gave := &Error{
-		Name:        name,
-		Attempts:    attempts,
-		Reason:      why,
-		Last:        o.last,
-		retryAfter:  o.retryAfter,
-		open:        o.refused,
-		interrupted: o.interrupted,
-		invalid:     o.invalid,
-		single:      maxAttempts == 1 && attempts == 1, // ByClass may have allowed more
+// endedBy keeps the errors of a context that ended the call.
+func (e *Error) endedBy(ctx context.Context) {
+	if ended := ctx.Err(); ended != nil && e.Reason == endOf(ended) {
+		e.ended, e.cause = ended, context.Cause(ctx)
 	}
-	if ended := o.ctx.Err(); ended != nil && why == endOf(ended) {
-		gave.ended, gave.cause = ended, context.Cause(o.ctx)
-	}
-	return gave
 }
 
 // Error returns one line: how many attempts were made, why there was no
@@ -224,17 +204,17 @@ func (e *Error) why() string {
 	case ReasonPermanent:
 		return ": permanent"
 	case ReasonElapsed:
-		return ": out of time (Policy.MaxElapsed)"
+		return e.limitedBy("out of time", "Policy.MaxElapsed")
 	case ReasonRetryAfter:
-		return e.limitedBy("the server asks for a longer wait", "Policy.MaxRetryAfter", "Hedge.MaxRetryAfter")
+		return e.limitedBy("the server asks for a longer wait", "Policy.MaxRetryAfter")
 	case ReasonDeadline, ReasonCanceled:
 		return e.whyEnded()
 	case ReasonNotIdempotent:
-		return e.limitedBy("not idempotent", "Policy.Idempotency", "Hedge.Idempotency")
+		return e.limitedBy("not idempotent", "Policy.Idempotency")
 	case ReasonOverloaded:
 		return ": the server says not to retry"
 	case ReasonBudget:
-		return e.limitedBy("budget refused", "Policy.Budget", "Hedge.Budget or MaxExtraLoad")
+		return e.limitedBy("budget refused", "Policy.Budget")
 	case ReasonInvalid:
 		if e.invalid != nil {
 			return ": " + lineOf(e.invalid)
@@ -245,13 +225,9 @@ func (e *Error) why() string {
 	return ""
 }
 
-// limitedBy names what ended the call, and the field of a policy or of a hedge
-// to change.
-func (e *Error) limitedBy(what, policyField, hedgeField string) string {
-	if e.hedged {
-		policyField = hedgeField
-	}
-	return ": " + what + " (" + policyField + ")"
+// limitedBy names what ended the call, and the field to change.
+func (e *Error) limitedBy(what, field string) string {
+	return ": " + what + " (" + cmp.Or(e.Limit, field) + ")"
 }
 
 // whyEnded explains the end of the context, unless the last error does.
@@ -302,7 +278,7 @@ func (e *Error) Unwrap() []error {
 		timeout = ErrAttemptTimeout
 	}
 	all := make([]error, 0, 6)
-	for _, err := range [...]error{reason, cause, timeout, e.Last, e.interrupted, e.invalid} {
+	for _, err := range [...]error{reason, cause, timeout, e.Last, e.Interrupted, e.invalid} {
 		if err != nil {
 			all = append(all, err)
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/hedge"
 )
 
 // One line, that reads well, for every way to end.
@@ -243,7 +244,7 @@ func TestADefinitiveErrorComesBackAsTheOperationReturnedIt(t *testing.T) {
 			require.True(t, err == want, "%s by %s: %T", name, way, err)
 			require.Equal(t, 1, calls, "%s by %s", name, way)
 		}
-		_, err := backoff.HedgeValue(t.Context(), new(backoff.Hedge), func(context.Context) (int, error) { return 0, want }, nil)
+		_, err := hedge.Value(t.Context(), new(hedge.Hedge), func(context.Context) (int, error) { return 0, want }, nil)
 		require.True(t, err == want, "%s in a Hedge: %T", name, err)
 	}
 }
@@ -275,7 +276,7 @@ func TestWhatBothClassifiersRefuseComesBackAsTheOperationReturnedIt(t *testing.T
 		err := outer.Wrap(inner.Wrap(op.do))(t.Context())
 		require.True(t, err == want, "%T", err)
 		require.Len(t, op.at, 1, "%T", want)
-		_, err = backoff.HedgeValue(t.Context(), &backoff.Hedge{Classify: backoff.RetryIf(refuses)}, func(context.Context) (int, error) { return 0, want }, nil)
+		_, err = hedge.Value(t.Context(), &hedge.Hedge{Classify: backoff.RetryIf(refuses)}, func(context.Context) (int, error) { return 0, want }, nil)
 		require.True(t, err == want, "%T in a Hedge", err)
 	}
 }
@@ -603,24 +604,6 @@ func TestAnErrorFromBeforeTheLastProgressIsNotTheLast(t *testing.T) {
 		}
 		require.EqualError(t, r.Err(), "backoff: gave up after 1 attempt: context deadline exceeded: unexpected EOF")
 		require.NotErrorIs(t, r.Err(), errBoom)
-	})
-}
-
-func TestAHedgeKeepsTheLastErrorFromWhileTheContextLived(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		var end backoff.Event
-		hedge := backoff.Hedge{Delay: time.Second, Observer: func(_ context.Context, e backoff.Event) { end = e }}
-		_, err := backoff.HedgeValue(ctx, &hedge, func(ctx context.Context) (int, error) {
-			if backoff.HedgeNumber(ctx) == 0 {
-				return 0, backoff.OfClass(errBoom, backoff.ClassNotSent)
-			}
-			<-ctx.Done()
-			return 0, io.ErrUnexpectedEOF
-		}, nil)
-		require.EqualError(t, err, "backoff: gave up after 2 attempts: context deadline exceeded: boom")
-		require.Equal(t, backoff.ClassNotSent, end.Class)
 	})
 }
 

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -837,96 +836,6 @@ func ExampleAttempt_hedge() {
 	// Output: true false false
 }
 
-// One replica is slow today; after the delay the call goes to the next one as
-// well. The zero Hedge would measure the delay.
-func ExampleHedgeValue() {
-	replicas := []string{"a", "b"}
-	lookup := backoff.Hedge{Name: "lookup", Delay: 5 * time.Millisecond}
-
-	answer, err := backoff.HedgeValue(context.Background(), &lookup, func(ctx context.Context) (string, error) {
-		replica := replicas[backoff.HedgeNumber(ctx)%len(replicas)]
-		if replica == "a" {
-			<-ctx.Done() // slow, but it returns when its context ends
-			return "", context.Cause(ctx)
-		}
-		return "answer of " + replica, nil
-	}, nil)
-	fmt.Println(answer, err)
-	fmt.Println("hedges:", lookup.Stats().Hedges)
-	// Output:
-	// answer of b <nil>
-	// hedges: 1
-}
-
-// A value that holds something open needs a discard, for the attempts whose
-// value nobody wants any more. For an *http.Response it closes the Body.
-func ExampleHedgeValue_discard() {
-	open := backoff.Hedge{Delay: time.Millisecond}
-	var closed sync.WaitGroup
-	closed.Add(1)
-
-	r, err := backoff.HedgeValue(context.Background(), &open, func(ctx context.Context) (io.ReadCloser, error) {
-		if backoff.HedgeNumber(ctx) == 0 {
-			<-ctx.Done() // too late, and yet it succeeds
-		}
-		return io.NopCloser(strings.NewReader("contents")), nil
-	}, func(r io.ReadCloser) {
-		r.Close()
-		closed.Done()
-	})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer r.Close()
-	contents, err := io.ReadAll(r)
-	fmt.Println(string(contents), err)
-	closed.Wait()
-	// Output:
-	// contents <nil>
-}
-
-// gRPC's hedgingPolicy {maxAttempts: 3, hedgingDelay: 0.5s,
-// nonFatalStatusCodes: [UNAVAILABLE, UNKNOWN]}. With google.golang.org/grpc,
-// rpcCode is status.Code.
-func ExampleHedge_grpc() {
-	h := &backoff.Hedge{
-		MaxAttempts:  3,
-		Delay:        500 * time.Millisecond,
-		MaxExtraLoad: -1, // gRPC bounds it by retryThrottling only, which is a Budget
-		Classify: backoff.RetryIf(func(err error) bool {
-			code := rpcCode(err)
-			return code == "UNAVAILABLE" || code == "UNKNOWN"
-		}),
-	}
-	var attempts atomic.Int32
-	_, err := backoff.HedgeValue(context.Background(), h, func(context.Context) (int, error) {
-		attempts.Add(1)
-		return 0, rpcError("UNAVAILABLE")
-	}, nil)
-	fmt.Println(attempts.Load(), rpcCode(err))
-
-	_, err = backoff.HedgeValue(context.Background(), h, func(context.Context) (int, error) {
-		return 0, rpcError("NOT_FOUND")
-	}, nil)
-	fmt.Println(err)
-	// Output:
-	// 3 UNAVAILABLE
-	// NOT_FOUND
-}
-
-type rpcError string
-
-func (e rpcError) Error() string { return string(e) }
-
-func rpcCode(err error) string {
-	var status rpcError
-	if errors.As(err, &status) {
-		return string(status)
-	}
-	return "OK"
-}
-
 // A maintenanceWindow is a budget of the user's own. Attempts may be made while
 // it is open. It must know that when they are made, not when the sleep before
 // them begins.
@@ -1165,16 +1074,6 @@ func ExampleOpenError() {
 	// Output: search open down true
 }
 
-func ExampleHedgeStats() {
-	hedge := new(backoff.Hedge)
-	for range 100 {
-		_, _ = backoff.HedgeValue(context.Background(), hedge, func(context.Context) (int, error) { return 1, nil }, nil)
-	}
-	stats := hedge.Stats()
-	fmt.Printf("%d calls, extra load %.0f %%\n", stats.Calls, 100*float64(stats.Hedges)/float64(stats.Calls))
-	// Output: 100 calls, extra load 0 %
-}
-
 func ExampleRetryBudgetStats() {
 	budget := new(backoff.RetryBudget)
 	policy := backoff.Policy{Budget: budget, Schedule: backoff.Constant(0)}
@@ -1185,4 +1084,24 @@ func ExampleRetryBudgetStats() {
 	stats := budget.Stats()
 	fmt.Println(stats.Retries, "of", stats.Allowed)
 	// Output: 3 of 15
+}
+
+// A loop that asks Decide and keeps its own count ends its call as Do would: no
+// policy around it tries again.
+func ExamplePolicy_GiveUp() {
+	policy := backoff.Policy{Name: "deliver", MaxAttempts: 3}
+	deliver := func(ctx context.Context, delivery int) error {
+		err := errors.New("connection reset")
+		if d := policy.Decide(delivery, err); d.Again {
+			return backoff.RetryAfter(err, d.Wait) // the queue delivers again
+		} else {
+			return policy.GiveUp(ctx, backoff.Error{Attempts: delivery, Reason: d.Reason, Last: err})
+		}
+	}
+	err := deliver(context.Background(), 3)
+	fmt.Println(err)
+	fmt.Println(errors.Is(err, backoff.ErrExhausted))
+	// Output:
+	// backoff: deliver: gave up after 3 attempts: connection reset
+	// true
 }

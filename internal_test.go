@@ -180,9 +180,6 @@ func LockOf(b *Breaker) *sync.Mutex { return &b.mu.Mutex }
 // counter.
 func SplitCounter(b *Breaker) { b.phase.Load().Good.Split() }
 
-// ErrHedgeLost is the cause of the contexts of attempts that lost.
-var ErrHedgeLost = errHedgeLost
-
 // ForgetPanics has the next panic of an observer reported as the first.
 func ForgetPanics() { panicked = sync.Once{} }
 

@@ -118,20 +118,6 @@ func TestATextThatSaysTheAttemptsTimeWasOverIsRetried(t *testing.T) {
 	})
 }
 
-func TestAHedgeThatGaveUpIsKnownByItsText(t *testing.T) {
-	outer := backoff.Policy{Schedule: backoff.Constant(0), AttemptTimeout: time.Hour}
-	calls := 0
-	err := outer.Do(t.Context(), func(ctx context.Context) error {
-		calls++
-		_, err := backoff.HedgeValue(ctx, &backoff.Hedge{}, func(context.Context) (int, error) {
-			return 0, backoff.OfClass(errBoom, backoff.ClassOverloaded)
-		}, nil)
-		return flat(err)
-	})
-	require.Error(t, err)
-	require.Equal(t, 1, calls)
-}
-
 // The first of a group of calls to give up has the others cancelled, and then
 // only its text comes back.
 func TestACallThatGaveUpIsKnownByItsTextThoughOthersGaveUpLater(t *testing.T) {

@@ -18,8 +18,8 @@ const (
 	EventRetry EventKind = iota
 	// EventGiveUp: the call ended without success, for Reason.
 	EventGiveUp
-	// EventSuccess: the call succeeded at the attempt Attempt. For a [Hedge],
-	// Attempt is the number of attempts sent.
+	// EventSuccess: the call succeeded at the attempt Attempt. For a hedged
+	// call, Attempt is the number of attempts sent.
 	EventSuccess
 	// EventReconnect: a run under a [Supervisor] ended, and another one
 	// follows after Wait.
@@ -76,7 +76,7 @@ type Event struct {
 }
 
 // An Observer receives events, for logs, metrics or a callback on retry.
-// [Policy], [Hedge] and [Breaker] have one.
+// [Policy] and [Breaker] have one, and so has what other packages offer.
 //
 // It is called once for every retry and for the end of every call, on the
 // goroutine of the call and with its context. It is called for hedges when
@@ -107,18 +107,28 @@ func JoinObservers(observers ...Observer) Observer {
 	}
 	return func(ctx context.Context, e Event) {
 		for _, o := range all {
-			o.Notify(ctx, e)
+			o.notify(ctx, e)
 		}
 	}
 }
 
-// Notify calls o with e, for code that makes events of its own. If o panics,
-// Notify returns all the same. A nil Observer gets nothing.
+// Notify calls o with e, for code that makes events of its own, and fills in
+// the Header if e has none. If o panics, Notify returns all the same. A nil
+// Observer gets nothing.
 func (o Observer) Notify(ctx context.Context, e Event) {
-	if o != nil {
-		defer contain()
-		o(ctx, e)
+	if o == nil {
+		return
 	}
+	if e.Err != nil && e.Header == nil {
+		e.Header = headerOf(e.Err)
+	}
+	o.notify(ctx, e)
+}
+
+// notify is Notify for an event that is complete.
+func (o Observer) notify(ctx context.Context, e Event) {
+	defer contain()
+	o(ctx, e)
 }
 
 // contain recovers from a panic of an observer.

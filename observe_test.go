@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/hedge"
 )
 
 // What can be said of a call is in its events.
@@ -182,89 +183,6 @@ func (l *leaving) Reserve(backoff.Attempt) (backoff.Ticket, time.Duration, bool)
 }
 func (l *leaving) Confirm(backoff.Ticket) bool { l.after--; return l.after >= 0 }
 
-func TestAHedgedCallTellsWhatBecameOfItsHedgesAndThenItsEnd(t *testing.T) {
-	slow, quick, failing := inTime(time.Minute, 1, nil), inTime(time.Second, 2, nil), inTime(time.Second, 0, errHedgeUnavailable)
-	for name, c := range map[string]struct {
-		steps []hedgeStep
-		want  []backoff.Event
-	}{
-		"not needed": {[]hedgeStep{inTime(milli, 1, nil)}, []backoff.Event{{Kind: backoff.EventSuccess, Attempt: 1, Elapsed: milli}}},
-		"won": {[]hedgeStep{slow, slow, quick}, []backoff.Event{
-			{Kind: backoff.EventHedgeLost, Attempt: 2, Delay: 500 * milli}, {Kind: backoff.EventHedgeWon, Attempt: 3, Delay: 500 * milli},
-			{Kind: backoff.EventSuccess, Attempt: 3, Elapsed: 2 * second}}},
-		"lost": {[]hedgeStep{inTime(900*milli, 1, nil), slow}, []backoff.Event{
-			{Kind: backoff.EventHedgeLost, Attempt: 2, Delay: 500 * milli}, {Kind: backoff.EventSuccess, Attempt: 2, Elapsed: 900 * milli}}},
-		"failed": {[]hedgeStep{failing, failing, failing}, []backoff.Event{
-			{Kind: backoff.EventHedgeLost, Attempt: 2, Delay: 500 * milli}, {Kind: backoff.EventHedgeLost, Attempt: 3, Delay: 500 * milli},
-			{Kind: backoff.EventGiveUp, Attempt: 3, Reason: backoff.ReasonAttempts, Err: errHedgeUnavailable, Class: backoff.ClassRetryable, Elapsed: 2 * second}}},
-		"refused by the server": {[]hedgeStep{inTime(milli, 0, answered{"7"})}, []backoff.Event{
-			{Kind: backoff.EventGiveUp, Attempt: 1, Reason: backoff.ReasonPermanent, Err: answered{"7"}, Class: backoff.ClassPermanent, Elapsed: milli,
-				Header: answered{"7"}.ResponseHeader()}}},
-		"definitive": {[]hedgeStep{inTime(milli, 0, errHedgeInvalid)}, []backoff.Event{
-			{Kind: backoff.EventGiveUp, Attempt: 1, Reason: backoff.ReasonPermanent, Err: errHedgeInvalid, Class: backoff.ClassPermanent, Elapsed: milli}}},
-	} {
-		bubble(t, name, func(t *testing.T) {
-			h := hedgeGRPC()
-			h.Detach = true
-			var got []backoff.Event
-			h.Observer = func(_ context.Context, e backoff.Event) { got = append(got, e) }
-			_, _ = backoff.HedgeValue(t.Context(), h, func(ctx context.Context) (int, error) {
-				return c.steps[backoff.HedgeNumber(ctx)](ctx)
-			}, nil)
-			for i := range c.want {
-				c.want[i].Name, c.want[i].MaxAttempts = "grpc", 3
-			}
-			require.Equal(t, c.want, got)
-			time.Sleep(time.Hour) // the losers return
-		})
-	}
-}
-
-func TestARefusedHedgeIsAnEvent(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var got []backoff.Event
-		h := backoff.Hedge{Delay: second, Budget: refusing(2), Observer: func(_ context.Context, e backoff.Event) { got = append(got, e) }}
-		_, err := backoff.HedgeValue(t.Context(), &h, inTime(time.Minute, 1, nil), nil)
-		require.NoError(t, err)
-		require.Equal(t, []backoff.Event{
-			{Kind: backoff.EventRefused, Reason: backoff.ReasonBudget, MaxAttempts: 2},
-			{Kind: backoff.EventSuccess, Attempt: 1, MaxAttempts: 2, Elapsed: time.Minute},
-		}, got)
-	})
-}
-
-func TestAHedgeThatWaitsForNothingHasNoDelay(t *testing.T) {
-	for name, h := range map[string]*backoff.Hedge{"at once": {Delay: -1}, "after a failure": {}} {
-		var got []backoff.Event
-		h.Observer = func(_ context.Context, e backoff.Event) { got = append(got, e) }
-		_, err := backoff.HedgeValue(t.Context(), h, inTime(0, 0, errHedgeUnavailable), nil)
-		require.Error(t, err)
-		require.Equal(t, backoff.Event{Kind: backoff.EventHedgeLost, Attempt: 2, MaxAttempts: 2}, got[0], name)
-	}
-}
-
-func TestAHedgeThatCannotBeObeyedIsAnEventToo(t *testing.T) {
-	var got []backoff.Event
-	h := backoff.Hedge{MaxExtraLoad: 2, Observer: func(_ context.Context, e backoff.Event) { got = append(got, e) }}
-	_, err := backoff.HedgeValue(t.Context(), &h, inTime(0, 1, nil), nil)
-	require.Error(t, err)
-	require.Len(t, got, 1)
-	require.Equal(t, backoff.ReasonInvalid, got[0].Reason)
-	require.Equal(t, err, got[0].Err)
-	require.Equal(t, backoff.ClassPermanent, got[0].Class)
-	require.Zero(t, got[0].Attempt)
-}
-
-// A call that never returned has no end to tell of.
-func TestAPanickingHedgedCallTellsOfNoEnd(t *testing.T) {
-	var got []backoff.EventKind
-	h := backoff.Hedge{Observer: func(_ context.Context, e backoff.Event) { got = append(got, e.Kind) }}
-	require.Panics(t, func() {
-		_, _ = backoff.HedgeValue(t.Context(), &h, func(context.Context) (int, error) { panic("op") }, nil)
-	})
-	require.Empty(t, got)
-}
-
 func TestABreakerTellsOfItsChangesInTheNameOfTheCallThatCausedThem(t *testing.T) {
 	type key struct{}
 	synctest.Test(t, func(t *testing.T) {
@@ -340,7 +258,7 @@ func TestNobodyIsToldWhereThereIsNoObserver(t *testing.T) {
 	backoff.ForgetPanics()
 	policy := backoff.Policy{Schedule: backoff.Constant(1), Jitter: backoff.NoJitter}
 	require.Error(t, policy.Do(t.Context(), returning(errBoom).do))
-	_, err := backoff.HedgeValue(t.Context(), &backoff.Hedge{Delay: -1}, func(context.Context) (int, error) { return 0, errBoom }, nil)
+	_, err := hedge.Value(t.Context(), &hedge.Hedge{Delay: -1}, func(context.Context) (int, error) { return 0, errBoom }, nil)
 	require.Error(t, err)
 	var breaker backoff.Breaker
 	breaker.Trip()
@@ -509,21 +427,6 @@ func TestASuccessIsToldOnceWhateverStandsAroundThePolicy(t *testing.T) {
 			require.Equal(t, []backoff.Event{{Kind: backoff.EventSuccess, Attempt: 1, MaxAttempts: 4}}, *events, name)
 		}
 	}
-}
-
-// What a breaker refused was no attempt.
-func TestAHedgedCallThatABreakerRefusedTellsOfNoAttempt(t *testing.T) {
-	breaker := new(backoff.Breaker)
-	breaker.Trip()
-	var got []backoff.Event
-	h := backoff.Hedge{Observer: func(_ context.Context, e backoff.Event) { got = append(got, e) }}
-	_, err := backoff.HedgeValue(t.Context(), &h, func(ctx context.Context) (int, error) {
-		return backoff.DoValue(ctx, breaker, func(context.Context) (int, error) { return 1, nil })
-	}, nil)
-	require.ErrorIs(t, err, backoff.ErrOpen)
-	require.Len(t, got, 1)
-	require.Equal(t, backoff.ReasonOpen, got[0].Reason)
-	require.Zero(t, got[0].Attempt)
 }
 
 func TestNotifySurvivesAPanicAndANilObserver(t *testing.T) {

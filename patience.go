@@ -64,8 +64,8 @@ import (
 //
 // In a Stack with a Patience the operation is the attempt that counts: retries
 // count, waits between them do not. An operation of Do that runs a policy itself,
-// as a range loop does, gives its place back while the policy sleeps. A [Hedge]
-// in the operation counts as one attempt. A [Supervisor] and package poll wait
+// as a range loop does, gives its place back while the policy sleeps. A hedged
+// call in the operation counts as one attempt. A [Supervisor] and package poll wait
 // for a circuit themselves, and need no Patience. To the Observer of a policy
 // inside, each time that the call is made is a call of its own.
 //
@@ -220,7 +220,7 @@ func (p *Patience) wait(ctx context.Context, c *patience.Call, earlier error, r 
 	if r.Verdict == patience.Refused { // what a circuit says holds for all
 		after = 0
 	}
-	end := c.Wait(ctx, int(priorityOf(ctx)-PriorityBackground), limits.Or(p.MaxWaiting, defaultMaxWaiting), after)
+	end := c.Wait(ctx, int(PriorityOf(ctx)-PriorityBackground), limits.Or(p.MaxWaiting, defaultMaxWaiting), after)
 	err := r.Err
 	if err == nil && end != patience.Went {
 		err = p.refusal(c.Why)
@@ -265,18 +265,18 @@ func (p *Patience) final(ctx context.Context, c *patience.Call, earlier, err err
 
 // gaveUp is final for a call that ended for a reason of its own.
 func (p *Patience) gaveUp(ctx context.Context, c *patience.Call, why Reason, earlier, err error) error {
-	end := outcome{ctx: ctx, last: err, retryAfter: judge(nil, err).hint.after}
+	e := &Error{Name: p.Name, Attempts: c.Attempts, Reason: why, Last: err, retryAfter: judge(nil, err).hint.after}
 	if earlier != nil {
-		end.last, end.interrupted = earlier, err
+		e.Last, e.Interrupted = earlier, err
 	}
-	end.refused, _ = errtree.As[*OpenError](err)
-	e := end.newError(p.Name, c.Attempts, 0, why)
+	e.open, _ = errtree.As[*OpenError](err)
+	e.endedBy(ctx)
 	e.early, e.waited = ctx.Err() == nil, "did not wait"
 	if !c.Since.IsZero() {
 		e.Elapsed = clock.Since(c.Since)
 		e.waited = waited(e.Elapsed, c.Probes)
 	}
-	if gave, ok := errtree.As[*Error](end.last); ok {
+	if gave, ok := errtree.As[*Error](e.Last); ok {
 		e.class, e.repeat = gave.class, gave.repeat
 	}
 	e.tell(ctx)
@@ -360,7 +360,7 @@ func (e *Error) repeatable(ctx context.Context) bool {
 }
 
 // withKeyOf returns the context for a call that is made again after err: with the
-// idempotency key that a policy or a hedge made for it.
+// idempotency key that was made for it.
 func withKeyOf(ctx context.Context, err error) context.Context {
 	gave, ok := errtree.As[*Error](err)
 	if !ok || gave.repeat == nil || gave.repeat.key == "" || IdempotencyKey(ctx) != "" {

@@ -386,32 +386,6 @@ func TestAPatientCallKeepsItsOwnKey(t *testing.T) {
 	}
 }
 
-// A hedge makes its own key.
-func TestAPatientCallKeepsTheKeyOfItsHedge(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p, h := new(backoff.Patience), &backoff.Hedge{Idempotency: backoff.Keyed, Delay: time.Second}
-		keys := map[string]int{}
-		require.NoError(t, p.Do(t.Context(), func(ctx context.Context) error {
-			_, err := backoff.HedgeValue(ctx, h, func(ctx context.Context) (int, error) {
-				keys[backoff.IdempotencyKey(ctx)]++
-				if len(keys) == 1 && keys[backoff.IdempotencyKey(ctx)] <= 3 {
-					return 0, backoff.OfClass(errors.New("reset"), backoff.ClassRetryable)
-				}
-				return 0, nil
-			}, nil)
-			return err
-		}))
-		require.Len(t, keys, 1)
-	})
-}
-
-// ifNotSent allows to send again what was not sent.
-type ifNotSent struct{}
-
-func (ifNotSent) Repeatable(_ context.Context, c backoff.Class) bool {
-	return c == backoff.ClassNotSent
-}
-
 // madeElsewhere is the Idempotency of a call whose key somebody else has made.
 type madeElsewhere struct{ backoff.Idempotency }
 
@@ -431,57 +405,6 @@ func TestAPatientCallKeepsTheKeyThatWasMadeElsewhere(t *testing.T) {
 			})
 		}))
 		require.Equal(t, []string{"", "made", "made"}, keys)
-	})
-}
-
-func TestNoHedgeRunsBesideAnAttemptThatMayHaveBeenSent(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := &backoff.Hedge{Idempotency: ifNotSent{}, Delay: time.Second, MaxAttempts: 3, MaxExtraLoad: -1}
-		attempts := 0
-		_, err := backoff.HedgeValue(t.Context(), h, func(context.Context) (int, error) {
-			if attempts++; attempts == 1 {
-				return 0, syscall.ECONNREFUSED
-			}
-			time.Sleep(time.Minute)
-			return 0, nil
-		}, nil)
-		require.NoError(t, err)
-		require.Equal(t, 2, attempts)
-	})
-}
-
-func TestAHedgeFollowsWhenAllAttemptsWereNotSent(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := &backoff.Hedge{Idempotency: ifNotSent{}, Delay: time.Second, MaxAttempts: 3, MaxExtraLoad: -1}
-		attempts := 0
-		_, err := backoff.HedgeValue(t.Context(), h, func(context.Context) (int, error) {
-			if attempts++; attempts == 2 {
-				time.Sleep(1500 * time.Millisecond) // another one was due meanwhile
-			}
-			if attempts < 3 {
-				return 0, syscall.ECONNREFUSED
-			}
-			return 0, nil
-		}, nil)
-		require.NoError(t, err)
-		require.Equal(t, 3, attempts)
-	})
-}
-
-func TestAPatientCallDoesNotRepeatWhatItsHedgeMustNot(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p, h := new(backoff.Patience), &backoff.Hedge{Idempotency: ifNotSent{}, Delay: time.Second}
-		attempts := 0
-		require.Error(t, p.Do(t.Context(), func(ctx context.Context) error {
-			_, err := backoff.HedgeValue(ctx, h, func(ctx context.Context) (int, error) {
-				if attempts++; attempts == 1 {
-					return 0, syscall.ECONNREFUSED
-				}
-				return 0, backoff.OfClass(errors.New("reset"), backoff.ClassRetryable)
-			}, nil)
-			return err
-		}))
-		require.Equal(t, 2, attempts)
 	})
 }
 

@@ -1,6 +1,7 @@
 package backoff
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math/bits"
@@ -231,7 +232,7 @@ func (p Policy) Refused(ctx context.Context, err error) {
 // Start returns a new [Run], for callers that cannot pass their operation as a
 // function. The Run holds a copy of the policy.
 func (p Policy) Start(ctx context.Context) *Run {
-	return &Run{policy: p, limit: p.maxAttempts(), outcome: outcome{ctx: ctx}}
+	return &Run{policy: p, limit: p.maxAttempts(), ctx: ctx}
 }
 
 // Delay returns a wait before the given retry, counted from 1, jittered and
@@ -261,7 +262,12 @@ type Decision struct {
 	Class      Class         // of the failure
 	Reason     Reason        // why there is no retry; ReasonSuccess if there is one, or ReasonOpen if it waits for a circuit
 	RetryAfter time.Duration // what the server asked for; 0 if it did not
+
+	result Result
 }
+
+// Result returns what a [Budget] is told of the attempt that failed.
+func (d Decision) Result() Result { return d.result }
 
 // Decide is the policy for a loop that keeps its own count: whether to make the
 // given retry after err, and after what wait. retry counts from 1; less counts
@@ -281,7 +287,7 @@ func (p *Policy) decide(retry int, err error, supervised bool) Decision {
 	}
 	retry = max(retry, 1)
 	after := p.limitsFor(v.class)
-	d := Decision{Class: v.class, Reason: p.ends(context.Background(), &v, retry, after.MaxAttempts), RetryAfter: v.hint.after}
+	d := Decision{Class: v.class, Reason: p.ends(context.Background(), &v, retry, after.MaxAttempts), RetryAfter: v.hint.after, result: v.result()}
 	d.Again = d.Reason == ReasonSuccess
 	if v.open != nil {
 		d.Reason = ReasonOpen
@@ -290,6 +296,47 @@ func (p *Policy) decide(retry int, err error, supervised bool) Decision {
 		d.Wait = p.withRetryAfter(p.jittered(after.Jitter, delayOf(after.Schedule, retry), 0), v.hint, maxDuration)
 	}
 	return d
+}
+
+// GiveUp is Decide's other half: it returns the error of a call that its own
+// loop ends, as Do would return it.
+//
+//	d := p.Decide(n, err)
+//	if !d.Again {
+//		return p.GiveUp(ctx, backoff.Error{Attempts: n, Reason: d.Reason, Last: err})
+//	}
+//
+// The loop fills in the fields of e that it knows. For ReasonOpen, the refusal is
+// Last, or Interrupted if an attempt failed before it. The rest follows from the
+// policy, from ctx and from what the errors say. So the error is final to the
+// policies around the loop, unless MaxAttempts is 1, and a [Patience] can make
+// the call again. For ReasonPermanent, GiveUp returns e.Last as Do does, and
+// otherwise an [*Error].
+func (p Policy) GiveUp(ctx context.Context, e Error) error {
+	if e.Reason == ReasonPermanent && e.Last != nil {
+		return inferred(e.Last)
+	}
+	var last, then verdict
+	if e.Last != nil {
+		last.judge(p.Classify, e.Last)
+	}
+	then.judge(p.Classify, e.Interrupted)
+	then.ended = ctx.Err()
+	if then.ended != nil && e.Interrupted != nil && !then.interruptedByContext(e.Interrupted) {
+		e.Last, e.Interrupted, last = e.Interrupted, nil, then
+	}
+	e.open, e.retryAfter, e.class = last.open, last.hint.after, last.class
+	if e.Reason == ReasonOpen && then.open != nil {
+		e.open, e.retryAfter, e.Interrupted = then.open, then.hint.after, nil
+	}
+	e.Name, e.single = cmp.Or(e.Name, p.Name), p.MaxAttempts == 1 && e.Attempts == 1
+	e.early = then.ended == nil && untilDeadline(ctx) > 0
+	e.endedBy(ctx)
+	if p.Idempotency != nil {
+		e.repeat = &repeat{idempotency: p.Idempotency, key: cmp.Or(madeKey(p.Idempotency), IdempotencyKey(ctx))}
+	}
+	e.tell(ctx)
+	return &e
 }
 
 // Validate reports every field that has a value it must not have, and that
@@ -418,7 +465,7 @@ func (p *Policy) jitteredWith(j Jitter, delay, prev time.Duration, u float64) ti
 
 // prioritized scales a wait by the priority of its call.
 func (p *Policy) prioritized(ctx context.Context, wait time.Duration) time.Duration {
-	wait = scale(wait, priorityOf(ctx).waitFactor())
+	wait = scale(wait, PriorityOf(ctx).waitFactor())
 	if p.MaxDelay > 0 {
 		wait = min(wait, p.MaxDelay)
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/hedge"
 )
 
 // The first call counts.
@@ -1641,7 +1642,7 @@ func TestABudgetSeesThePriority(t *testing.T) {
 		budget := budgetFunc(func(a backoff.Attempt) { asked = append(asked, a.Priority) })
 		ctx := backoff.WithPriority(t.Context(), backoff.PriorityHigh)
 		_ = backoff.Policy{MaxAttempts: 2, Budget: budget}.Do(ctx, returning(errBoom).do)
-		_, _ = backoff.HedgeValue(ctx, &backoff.Hedge{Budget: budget}, func(context.Context) (int, error) { return 0, nil }, nil)
+		_, _ = hedge.Value(ctx, &hedge.Hedge{Budget: budget}, func(context.Context) (int, error) { return 0, nil }, nil)
 		_ = backoff.Policy{Budget: budget}.Do(t.Context(), returning(nil).do)
 		require.Equal(t, []backoff.Priority{backoff.PriorityHigh, backoff.PriorityHigh, backoff.PriorityHigh, backoff.PriorityNormal}, asked)
 	})
@@ -1660,6 +1661,11 @@ func budgetFunc(f func(backoff.Attempt)) watchedBudget { return watchedBudget{re
 func (b watchedBudget) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
 	b.reserve(a)
 	return backoff.Ticket{}, 0, true
+}
+
+func TestAContextTellsItsPriority(t *testing.T) {
+	require.Equal(t, backoff.PriorityNormal, backoff.PriorityOf(t.Context()))
+	require.Equal(t, backoff.PriorityHigh, backoff.PriorityOf(backoff.WithPriority(t.Context(), backoff.PriorityHigh)))
 }
 
 func TestPriorityNamesAreTexts(t *testing.T) {
@@ -1738,3 +1744,146 @@ func TestTheLastAttemptIsMadeThoughABudgetTakesTimeToGrantIt(t *testing.T) {
 		})
 	}
 }
+
+// A loop that asks Decide ends a call as Do does.
+func TestGiveUpReturnsWhatDoReturns(t *testing.T) {
+	refuses := backoff.RetryIf(func(err error) bool { return err != errFinal })
+	for name, row := range map[string]struct {
+		policy backoff.Policy
+		err    error
+	}{
+		"attempts":               {backoff.Policy{Name: "p", MaxAttempts: 2}, errBoom},
+		"one attempt":            {backoff.Policy{MaxAttempts: 1}, errBoom},
+		"permanent":              {backoff.Policy{}, backoff.Permanent(errFinal)},
+		"permanent, by Classify": {backoff.Policy{Classify: refuses}, errFinal},
+		"not idempotent":         {backoff.Policy{Idempotency: backoff.NonIdempotent}, errBoom},
+		"overloaded":             {backoff.Policy{}, backoff.OfClass(errBoom, backoff.ClassOverloaded)},
+		"retry after":            {backoff.Policy{}, backoff.RetryAfter(errBoom, time.Hour)},
+		"open":                   {backoff.Policy{}, &backoff.OpenError{Name: "search", State: backoff.BreakerOpen}},
+	} {
+		bubble(t, name, func(t *testing.T) {
+			p := row.policy
+			want := p.Do(t.Context(), returning(row.err).do)
+			var d backoff.Decision
+			n := 0
+			for d.Again = true; d.Again; {
+				n++
+				d = p.Decide(n, row.err)
+			}
+			if d.Reason == backoff.ReasonOpen {
+				n--
+			}
+			got := p.GiveUp(t.Context(), backoff.Error{Attempts: n, Reason: d.Reason, Last: row.err})
+			if d.Reason != backoff.ReasonOpen { // which Do returns as it is, if it was the first attempt
+				require.Equal(t, want.Error(), got.Error())
+				require.IsType(t, want, got)
+			}
+			for _, target := range []error{row.err, backoff.ErrExhausted, backoff.ErrOpen} {
+				require.Equal(t, errors.Is(want, target), errors.Is(got, target), "%v", target)
+			}
+			require.Equal(t, backoff.Policy{}.Retryable(want), backoff.Policy{}.Retryable(got))
+			wantAfter, _ := backoff.RetryAfterOf(want)
+			gotAfter, _ := backoff.RetryAfterOf(got)
+			require.Equal(t, wantAfter, gotAfter)
+		})
+	}
+}
+
+func TestGiveUpSaysHowTheContextEndedTheCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		early := backoff.Error{Attempts: 1, Reason: backoff.ReasonDeadline, Last: errBoom}
+		err := backoff.Policy{}.GiveUp(ctx, early)
+		require.EqualError(t, err, "backoff: gave up after 1 attempt: the next wait would pass the deadline: boom")
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+
+		<-ctx.Done()
+		late := backoff.Error{Attempts: 2, Reason: backoff.ReasonDeadline, Last: errBoom, Interrupted: io.ErrUnexpectedEOF}
+		err = backoff.Policy{}.GiveUp(ctx, late)
+		require.EqualError(t, err, "backoff: gave up after 2 attempts: context deadline exceeded: boom")
+		require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+		require.True(t, gaveUp(t, err).ContextError() == context.DeadlineExceeded)
+
+		late.Interrupted = backoff.Permanent(errFinal) // an answer that came in time
+		err = backoff.Policy{}.GiveUp(ctx, late)
+		require.ErrorIs(t, gaveUp(t, err).Last, errFinal)
+		require.NoError(t, gaveUp(t, err).Interrupted)
+	})
+}
+
+func TestGiveUpMatchesTheRefusalAfterAFailure(t *testing.T) {
+	open := &backoff.OpenError{Name: "search", State: backoff.BreakerOpen}
+	err := backoff.Policy{}.GiveUp(t.Context(), backoff.Error{Attempts: 1, Reason: backoff.ReasonOpen, Last: errBoom, Interrupted: open})
+	require.EqualError(t, err, "backoff: gave up after 1 attempt: circuit open: boom")
+	var refusal *backoff.OpenError
+	require.ErrorAs(t, err, &refusal)
+	require.Same(t, open, refusal)
+	require.ErrorIs(t, err, backoff.ErrOpen)
+}
+
+// The text of what gave up is enough for a policy around whose attempts have
+// contexts.
+func TestGiveUpTellsThePolicyAround(t *testing.T) {
+	outer := backoff.Policy{Schedule: backoff.Constant(0), AttemptTimeout: time.Hour}
+	calls := 0
+	err := outer.Do(t.Context(), func(ctx context.Context) error {
+		calls++
+		return flat(backoff.Policy{}.GiveUp(ctx, backoff.Error{Attempts: 4, Reason: backoff.ReasonAttempts, Last: errBoom}))
+	})
+	require.Error(t, err)
+	require.Equal(t, 1, calls)
+}
+
+func TestAPatientCallIsRepeatedWithTheKeyOfALoopThatGaveUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var keys []string
+		err := new(backoff.Patience).Do(t.Context(), func(ctx context.Context) error {
+			if backoff.IdempotencyKey(ctx) == "" {
+				ctx = backoff.WithIdempotencyKey(ctx, "")
+			}
+			if keys = append(keys, backoff.IdempotencyKey(ctx)); len(keys) == 3 {
+				return nil
+			}
+			return backoff.Policy{Idempotency: backoff.Keyed}.GiveUp(ctx, backoff.Error{Attempts: 4, Reason: backoff.ReasonAttempts, Last: errBoom})
+		})
+		require.NoError(t, err)
+		require.Equal(t, []string{keys[0], keys[0], keys[0]}, keys)
+	})
+}
+
+func TestAnErrorNamesTheFieldOfWhatGaveUp(t *testing.T) {
+	e := backoff.Error{Attempts: 1, Reason: backoff.ReasonBudget, Last: errBoom}
+	require.EqualError(t, backoff.Policy{}.GiveUp(t.Context(), e), "backoff: gave up after 1 attempt: budget refused (Policy.Budget): boom")
+	e.Limit = "Hedge.Budget"
+	require.EqualError(t, backoff.Policy{}.GiveUp(t.Context(), e), "backoff: gave up after 1 attempt: budget refused (Hedge.Budget): boom")
+}
+
+// What a budget is told of an attempt under Do is what a loop of its own can
+// tell it.
+func TestADecisionHasTheResultForABudget(t *testing.T) {
+	for _, err := range []error{
+		errBoom, backoff.Permanent(errFinal), &backoff.OpenError{}, &backoff.Error{Last: errBoom},
+		backoff.RetryAfter(backoff.OfClass(errBoom, backoff.ClassThrottled), time.Hour),
+		backoff.OfClass(backoff.OfClass(errBoom, backoff.ClassThrottled), backoff.ClassOverloaded),
+	} {
+		var told backoff.Result
+		b := doneFunc{f: func(r backoff.Result) { told = r }}
+		_ = backoff.Policy{Budget: b, MaxAttempts: 1}.Do(t.Context(), returning(err).do)
+		told.Took = 0
+		require.Equal(t, told, backoff.Policy{}.Decide(1, err).Result(), "%v", err)
+	}
+}
+
+// doneFunc is a budget that grants everything, and passes on what it is told.
+type doneFunc struct {
+	backoff.BudgetDefaults
+
+	f func(backoff.Result)
+}
+
+func (doneFunc) Reserve(backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
+	return backoff.Ticket{}, 0, true
+}
+
+func (d doneFunc) Done(_ backoff.Ticket, r backoff.Result) { d.f(r) }

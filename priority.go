@@ -39,8 +39,8 @@ func WithPriority(ctx context.Context, p Priority) context.Context {
 	return context.WithValue(ctx, priorityKey{}, min(max(p, PriorityBackground), PriorityCritical))
 }
 
-// priorityOf returns the priority of ctx.
-func priorityOf(ctx context.Context) Priority {
+// PriorityOf returns the priority that ctx carries, PriorityNormal if there is none.
+func PriorityOf(ctx context.Context) Priority {
 	p, _ := ctx.Value(priorityKey{}).(Priority)
 	return p
 }

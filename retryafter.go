@@ -70,8 +70,8 @@ func RetryExactlyAfter(err error, d time.Duration) error {
 // so, and so does what an inner policy gave up on. The mark does not say that
 // the operation may be repeated: to a [NonIdempotent] one that the server did
 // not execute, add OfClass(err, ClassNotSent). If err says how long to wait,
-// as [RetryAfter] and [RetryExactlyAfter] do, that counts instead. A [Hedge] sends the
-// next attempt at once after any error that may be retried.
+// as [RetryAfter] and [RetryExactlyAfter] do, that counts instead. A hedged call
+// sends its next attempt at once after any error that may be retried.
 //
 // [Policy.Decide] does not know the attempts before, and retries at once only
 // for retry 1. AtOnce(nil) is nil.

@@ -412,13 +412,3 @@ func TestARetryAtOnceIsARetryToTheBudget(t *testing.T) {
 		require.Len(t, op.at, 1)
 	})
 }
-
-func TestAHedgeIsSentAtOnceAfterAtOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := &backoff.Hedge{Delay: time.Minute}
-		op := returning(backoff.AtOnce(httpStatus{400, nil}), nil)
-		_, err := backoff.HedgeValue(t.Context(), h, func(ctx context.Context) (struct{}, error) { return struct{}{}, op.do(ctx) }, nil)
-		require.NoError(t, err)
-		require.Equal(t, msec(0, 0), op.at)
-	})
-}

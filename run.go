@@ -27,9 +27,15 @@ import (
 //
 // A hand-written loop calls Retry after each attempt, and sleeps itself.
 type Run struct {
-	outcome          // what the error of the call tells of its attempts
-	policy  Policy   // a copy, which nobody changes
-	phase   runPhase // where in the call it is
+	ctx    context.Context // of the call
+	policy Policy          // a copy, which nobody changes
+	phase  runPhase        // where in the call it is
+
+	last        error         // of the last attempt that the context did not interrupt, or of the first
+	interrupted error         // of the attempt after that one
+	invalid     error         // what Validate says
+	refused     *OpenError    // by which a breaker refused an attempt
+	retryAfter  time.Duration // what the server asked for by last
 
 	timedOut   bool // AttemptTimeout ended the last attempt
 	granted    bool // the budget waits for the ticket
@@ -332,7 +338,7 @@ func (r *Run) Progress() {
 func (r *Run) Reset() {
 	r.abandon()
 	inAttempt := r.phase == running
-	*r = Run{policy: r.policy, limit: r.policy.maxAttempts(), outcome: outcome{ctx: r.ctx}}
+	*r = Run{policy: r.policy, limit: r.policy.maxAttempts(), ctx: r.ctx}
 	if inAttempt { // what ends now is the first attempt of the new call
 		r.phase, r.number = running, 1
 		r.began, r.key = clock.Now(), keyFor(r.ctx, r.policy.Idempotency)

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/hedge"
 	"github.com/gobackoff/backoff/limit"
 )
 
@@ -709,8 +710,8 @@ func TestTimersStayInTheirBubble(t *testing.T) {
 		require.ErrorIs(t, policy.Do(t.Context(), op.do), errBoom)
 		require.GreaterOrEqual(t, time.Since(began), 3*time.Microsecond)
 		require.Len(t, op.at, 4)
-		slow := &backoff.Hedge{Budget: &hedgeBudget{grant: func(backoff.Attempt) (time.Duration, bool) { return time.Microsecond, true }}}
-		_, err := backoff.HedgeValue(t.Context(), slow, func(context.Context) (int, error) { return 0, nil }, nil)
+		h := &hedge.Hedge{Budget: slow{wait: time.Microsecond}}
+		_, err := hedge.Value(t.Context(), h, func(context.Context) (int, error) { return 0, nil }, nil)
 		require.NoError(t, err)
 	}
 	for range 3 {

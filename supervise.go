@@ -82,7 +82,7 @@ type Supervisor struct {
 // Validate. A panic in op passes through.
 func (s Supervisor) Run(ctx context.Context, op func(context.Context) error) error {
 	p := s.Policy
-	l := reconnects{Supervisor: s, loop: Run{supervised: true, outcome: outcome{ctx: ctx}}, grant: new(runGrant)}
+	l := reconnects{Supervisor: s, loop: Run{supervised: true, ctx: ctx}, grant: new(runGrant)}
 	p.MaxAttempts = cmp.Or(max(s.MaxRuns, 0), -1)
 	p.Budget = &l
 	if p.Observer != nil {

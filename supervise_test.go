@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/hedge"
 	"github.com/gobackoff/backoff/limit"
 )
 
@@ -246,7 +247,7 @@ func TestAReconnectLoopGoesOnAfterAnErrorThatNobodyMarked(t *testing.T) {
 			return supervise(backoff.Policy{MaxAttempts: 2}, ctx, returns(nxdomain))
 		},
 		"a hedge inside": func(ctx context.Context) error {
-			_, err := backoff.HedgeValue(ctx, &backoff.Hedge{Delay: time.Second}, func(context.Context) (int, error) { return 0, nxdomain }, nil)
+			_, err := hedge.Value(ctx, &hedge.Hedge{Delay: time.Second}, func(context.Context) (int, error) { return 0, nxdomain }, nil)
 			return err
 		},
 		"an open circuit inside a policy": func(ctx context.Context) error {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backoffhttp"
+	"github.com/gobackoff/backoff/hedge"
 )
 
 // RFC 9110, 9.2.2.
@@ -256,8 +257,8 @@ func TestTheKeyIsTheSameOnHedges(t *testing.T) {
 		}
 		w := newWire(slow, answer(200))
 		tr := over(w)
-		hedge := backoff.Hedge{Delay: time.Second, Idempotency: backoff.Keyed}
-		resp, err := backoff.HedgeValue(t.Context(), &hedge, func(ctx context.Context) (*http.Response, error) {
+		hedged := hedge.Hedge{Delay: time.Second, Idempotency: backoff.Keyed}
+		resp, err := hedge.Value(t.Context(), &hedged, func(ctx context.Context) (*http.Response, error) {
 			return tr.RoundTrip(newRequest(t, "POST", "http://a.test/", nil).WithContext(ctx))
 		}, func(resp *http.Response) { resp.Body.Close() })
 		require.NoError(t, err)

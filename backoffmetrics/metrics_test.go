@@ -22,6 +22,7 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backoffmetrics"
+	"github.com/gobackoff/backoff/hedge"
 	"github.com/gobackoff/backoff/internal/snapshot"
 	"github.com/gobackoff/backoff/pace"
 )
@@ -239,8 +240,8 @@ func TestRefusalsAreCountedByWhatWasRefused(t *testing.T) {
 			p := &backoff.Policy{Name: name, Observer: m.Observe, Budget: refusing{from: from}}
 			require.ErrorIs(t, p.Do(t.Context(), failing(9)), backoff.ErrBudget)
 		}
-		hedge := &backoff.Hedge{Name: "hedge", Observer: m.Observe, Delay: time.Second, Budget: refusing{from: 2}}
-		_, err := backoff.HedgeValue(t.Context(), hedge, func(context.Context) (int, error) { time.Sleep(time.Minute); return 0, nil }, nil)
+		hedged := &hedge.Hedge{Name: "hedge", Observer: m.Observe, Delay: time.Second, Budget: refusing{from: 2}}
+		_, err := hedge.Value(t.Context(), hedged, func(context.Context) (int, error) { time.Sleep(time.Minute); return 0, nil }, nil)
 		require.NoError(t, err)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
@@ -269,11 +270,11 @@ func TestRefusalsAreCountedByWhatWasRefused(t *testing.T) {
 func TestHedgesAreExtraLoad(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var m backoffmetrics.Metrics
-		h := &backoff.Hedge{Name: "read", Observer: m.Observe, Delay: time.Second, MaxAttempts: 3, MaxExtraLoad: -1}
+		h := &hedge.Hedge{Name: "read", Observer: m.Observe, Delay: time.Second, MaxAttempts: 3, MaxExtraLoad: -1}
 		slow := func(attempts ...time.Duration) {
-			_, err := backoff.HedgeValue(t.Context(), h, func(ctx context.Context) (int, error) {
+			_, err := hedge.Value(t.Context(), h, func(ctx context.Context) (int, error) {
 				select {
-				case <-time.After(attempts[backoff.HedgeNumber(ctx)]):
+				case <-time.After(attempts[hedge.Number(ctx)]):
 				case <-ctx.Done():
 				}
 				return 0, ctx.Err()

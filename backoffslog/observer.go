@@ -13,7 +13,7 @@
 //	              that is known (see package endpoint)
 //	attempt       the attempt that has just ended, from 1
 //	max_attempts  the limit; left out if there is none
-//	hedge         the number of a hedge, from 1 (see backoff.HedgeNumber)
+//	hedge         the number of a hedge, from 1 (see hedge.Number)
 //	class         of the error, such as "throttled"; of a refusal by a breaker
 //	              that of the failure which opened the circuit; of a call that
 //	              ended before its first attempt "not sent"

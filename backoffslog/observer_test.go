@@ -20,6 +20,7 @@ import (
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backoffhttp"
 	"github.com/gobackoff/backoff/backoffslog"
+	"github.com/gobackoff/backoff/hedge"
 )
 
 var errBoom = errors.New("boom")
@@ -231,9 +232,9 @@ func TestABreakerTellsFromToAndWhy(t *testing.T) {
 func TestAHedgeTellsItsNumber(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var j journal
-		h := &backoff.Hedge{Name: "read", Delay: time.Second, MaxExtraLoad: -1, Observer: backoffslog.New(j.logger(), nil)}
-		_, err := backoff.HedgeValue(t.Context(), h, func(ctx context.Context) (int, error) {
-			if backoff.HedgeNumber(ctx) == 0 {
+		h := &hedge.Hedge{Name: "read", Delay: time.Second, MaxExtraLoad: -1, Observer: backoffslog.New(j.logger(), nil)}
+		_, err := hedge.Value(t.Context(), h, func(ctx context.Context) (int, error) {
+			if hedge.Number(ctx) == 0 {
 				<-ctx.Done()
 				return 0, ctx.Err()
 			}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/control"
+	"github.com/gobackoff/backoff/hedge"
 	"github.com/gobackoff/backoff/limit"
 )
 
@@ -363,11 +364,11 @@ func TestHedgesAreSwitchedOffAndOn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var p control.Panel
-				hedge := &backoff.Hedge{Name: "read", Delay: time.Millisecond, MaxExtraLoad: -1, Budget: budget}
-				p.Hedge(hedge)
+				hedged := &hedge.Hedge{Name: "read", Delay: time.Millisecond, MaxExtraLoad: -1, Budget: budget}
+				p.Hedge(hedged)
 				count := func() (n int) {
 					var calls atomic.Int64
-					_, err := backoff.HedgeValue(t.Context(), hedge, func(ctx context.Context) (int, error) {
+					_, err := hedge.Value(t.Context(), hedged, func(ctx context.Context) (int, error) {
 						if calls.Add(1) == 2 {
 							<-ctx.Done()
 							return 0, ctx.Err()

@@ -5,12 +5,13 @@ import (
 	"time"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/hedge"
 )
 
 // Hedge registers a hedge under its name. Call it before the first use of h:
 // it adds to the Budget of h, which from then on refuses hedges while they are
 // off. h is used as before.
-func (p *Panel) Hedge(h *backoff.Hedge) {
+func (p *Panel) Hedge(h *hedge.Hedge) {
 	gate := &gate{of: h.Name}
 	if h.Budget == nil {
 		h.Budget = gate

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/hedge"
 	"github.com/gobackoff/backoff/limit"
 )
 
@@ -108,9 +109,9 @@ var waysToRun = map[string]func(context.Context, backoff.Policy, func(context.Co
 	"Supervise": func(ctx context.Context, p backoff.Policy, op func(context.Context) error) {
 		_ = backoff.Supervisor{Policy: p}.Run(ctx, op)
 	},
-	"HedgeValue": func(ctx context.Context, p backoff.Policy, op func(context.Context) error) {
-		h := backoff.Hedge{Delay: time.Nanosecond, MaxAttempts: 2, Budget: p.Budget, Classify: p.Classify, Observer: p.Observer}
-		_, _ = backoff.HedgeValue(ctx, &h, func(ctx context.Context) (int, error) { return 0, op(ctx) }, nil)
+	"hedge.Value": func(ctx context.Context, p backoff.Policy, op func(context.Context) error) {
+		h := hedge.Hedge{Delay: time.Nanosecond, MaxAttempts: 2, Budget: p.Budget, Classify: p.Classify, Observer: p.Observer}
+		_, _ = hedge.Value(ctx, &h, func(ctx context.Context) (int, error) { return 0, op(ctx) }, nil)
 	},
 }
 

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/hedge"
 	"github.com/gobackoff/backoff/limit"
 	"github.com/gobackoff/backoff/pace"
 )
@@ -195,8 +196,8 @@ func TestAHedgeThatOnlyWaitsHoldsNoSlot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		concurrency, slow := &limit.Concurrency{Max: 1}, &limit.Rate{Limiter: rate.NewLimiter(1, 1)}
 		slow.Limiter.Allow()
-		h := &backoff.Hedge{Delay: time.Hour, Budget: backoff.JoinBudgets(concurrency, slow)}
-		go backoff.HedgeValue(t.Context(), h, func(context.Context) (int, error) {
+		h := &hedge.Hedge{Delay: time.Hour, Budget: backoff.JoinBudgets(concurrency, slow)}
+		go hedge.Value(t.Context(), h, func(context.Context) (int, error) {
 			require.Equal(t, 1, concurrency.Load())
 			return 0, nil
 		}, nil)

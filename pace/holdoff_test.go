@@ -15,6 +15,7 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backofftest"
+	"github.com/gobackoff/backoff/hedge"
 	"github.com/gobackoff/backoff/pace"
 )
 
@@ -264,10 +265,10 @@ func TestConnectionsHearWhatTheServerToldOneOfThem(t *testing.T) {
 
 func TestHedgedCallsHearAndAreHeldOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		hedge := &backoff.Hedge{Delay: time.Hour, MaxAttempts: 1, Budget: new(pace.HoldOff)}
+		hedged := &hedge.Hedge{Delay: time.Hour, MaxAttempts: 1, Budget: new(pace.HoldOff)}
 		call := func() (at time.Duration) {
 			began := time.Now()
-			_, _ = backoff.HedgeValue(t.Context(), hedge, func(context.Context) (int, error) {
+			_, _ = hedge.Value(t.Context(), hedged, func(context.Context) (int, error) {
 				at = time.Since(began)
 				return 0, backoff.RetryAfter(errFlood, time.Minute)
 			}, nil)

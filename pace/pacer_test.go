@@ -17,6 +17,7 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backofftest"
+	"github.com/gobackoff/backoff/hedge"
 	"github.com/gobackoff/backoff/limit"
 	"github.com/gobackoff/backoff/pace"
 )
@@ -897,8 +898,8 @@ func TestAHedgedCallKeepsThePace(t *testing.T) {
 		p := slowed(8)
 		queue(t, p, 59)
 		began := time.Now()
-		h := backoff.Hedge{Budget: p, Delay: time.Hour}
-		_, err := backoff.HedgeValue(t.Context(), &h, func(context.Context) (int, error) { return 0, nil }, nil)
+		h := hedge.Hedge{Budget: p, Delay: time.Hour}
+		_, err := hedge.Value(t.Context(), &h, func(context.Context) (int, error) { return 0, nil }, nil)
 		require.NoError(t, err)
 		require.InDelta(t, 10*time.Second, time.Since(began), float64(50*time.Millisecond))
 	})

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/hedge"
 	"github.com/gobackoff/backoff/pace"
 	"github.com/gobackoff/backoff/poll"
 )
@@ -95,15 +96,15 @@ func TestAHedgeDoesNotGoIntoAHold(t *testing.T) {
 				if longer {
 					time.AfterFunc(3*time.Second, func() { h.Hold(33 * time.Second) })
 				}
-				hedge := &backoff.Hedge{Delay: 2 * time.Second, Budget: h, MaxExtraLoad: -1}
+				hedged := &hedge.Hedge{Delay: 2 * time.Second, Budget: h, MaxExtraLoad: -1}
 				var mu sync.Mutex
 				var went []time.Duration
 				began := time.Now()
-				_, err := backoff.HedgeValue(t.Context(), hedge, func(ctx context.Context) (int, error) {
+				_, err := hedge.Value(t.Context(), hedged, func(ctx context.Context) (int, error) {
 					mu.Lock()
 					went = append(went, time.Since(began))
 					mu.Unlock()
-					if backoff.HedgeNumber(ctx) == 0 {
+					if hedge.Number(ctx) == 0 {
 						<-ctx.Done()
 					}
 					return 0, ctx.Err()

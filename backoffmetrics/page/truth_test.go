@@ -25,6 +25,7 @@ import (
 	"github.com/gobackoff/backoff/backoffmetrics/page"
 	"github.com/gobackoff/backoff/control"
 	"github.com/gobackoff/backoff/endpoint"
+	"github.com/gobackoff/backoff/hedge"
 	"github.com/gobackoff/backoff/internal/nightly"
 )
 
@@ -113,9 +114,9 @@ func simulate(name string, m *backoffmetrics.Metrics, panel *control.Panel, budg
 	}[order]
 	s.service = backoff.Stack(s.service, doerFunc(countAttempt))
 	if s.hedged = draw.IntN(4) == 0; s.hedged {
-		hedge := &backoff.Hedge{Name: "hedge of " + name, Observer: m.Observe, Delay: 300 * time.Millisecond}
+		hedged := &hedge.Hedge{Name: "hedge of " + name, Observer: m.Observe, Delay: 300 * time.Millisecond}
 		s.service = backoff.Stack(s.service, doerFunc(func(ctx context.Context, op func(context.Context) error) error {
-			_, err := backoff.HedgeValue(ctx, hedge, func(ctx context.Context) (any, error) { return nil, op(ctx) }, nil)
+			_, err := hedge.Value(ctx, hedged, func(ctx context.Context) (any, error) { return nil, op(ctx) }, nil)
 			return err
 		}))
 	}

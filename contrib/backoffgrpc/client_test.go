@@ -26,6 +26,7 @@ import (
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/contrib/backoffgrpc"
 	"github.com/gobackoff/backoff/control"
+	"github.com/gobackoff/backoff/hedge"
 	"github.com/gobackoff/backoff/internal/faultproxy"
 	"github.com/gobackoff/backoff/plug"
 	"github.com/gobackoff/backoff/presets"
@@ -382,7 +383,7 @@ func relay(conn net.Conn, to string) {
 }
 
 func TestHedge(t *testing.T) {
-	hedged := func(h *backoff.Hedge) *backoffgrpc.Config {
+	hedged := func(h *hedge.Hedge) *backoffgrpc.Config {
 		return &backoffgrpc.Config{Methods: map[string]backoffgrpc.Method{"": {Hedge: h}}}
 	}
 	t.Run("a slow attempt is beaten", func(t *testing.T) {
@@ -393,7 +394,7 @@ func TestHedge(t *testing.T) {
 			}
 			return nil
 		}}
-		client := dial(t, s.serve(t), hedged(&backoff.Hedge{Delay: 400 * time.Millisecond, MaxExtraLoad: -1}))
+		client := dial(t, s.serve(t), hedged(&hedge.Hedge{Delay: 400 * time.Millisecond, MaxExtraLoad: -1}))
 		var header, trailer metadata.MD
 		var to peer.Peer
 		reply, err := client.UnaryCall(t.Context(), &pb.SimpleRequest{Payload: &pb.Payload{Body: []byte("x")}}, grpc.Header(&header), grpc.Trailer(&trailer), grpc.Peer(&to))
@@ -406,12 +407,12 @@ func TestHedge(t *testing.T) {
 	})
 	t.Run("a non-fatal failure sends the next at once", func(t *testing.T) {
 		s := &service{unary: fails(1, codes.Unavailable)}
-		require.NoError(t, call(t, dial(t, s.serve(t), hedged(&backoff.Hedge{Delay: 2 * time.Second, MaxExtraLoad: -1}))))
+		require.NoError(t, call(t, dial(t, s.serve(t), hedged(&hedge.Hedge{Delay: 2 * time.Second, MaxExtraLoad: -1}))))
 		require.Equal(t, 2, s.calls())
 	})
 	t.Run("a fatal one ends the call", func(t *testing.T) {
 		s := &service{unary: fails(9, codes.NotFound)}
-		err := call(t, dial(t, s.serve(t), hedged(&backoff.Hedge{Delay: 2 * time.Second, MaxExtraLoad: -1})))
+		err := call(t, dial(t, s.serve(t), hedged(&hedge.Hedge{Delay: 2 * time.Second, MaxExtraLoad: -1})))
 		require.Equal(t, codes.NotFound, status.Code(err))
 		require.Equal(t, 1, s.calls())
 	})
@@ -420,7 +421,7 @@ func TestHedge(t *testing.T) {
 			backoffgrpc.DoNotRetry(ctx)
 			return fails(9, codes.Unavailable)(ctx, n)
 		}}
-		err := call(t, dial(t, s.serve(t), hedged(&backoff.Hedge{Delay: 2 * time.Second, MaxExtraLoad: -1})))
+		err := call(t, dial(t, s.serve(t), hedged(&hedge.Hedge{Delay: 2 * time.Second, MaxExtraLoad: -1})))
 		require.Equal(t, codes.Unavailable, status.Code(err))
 		require.Equal(t, 1, s.calls())
 	})
@@ -473,11 +474,11 @@ func TestAnInvalidConfigIsRefused(t *testing.T) {
 	var none *backoffgrpc.Config
 	for want, c := range map[string]*backoffgrpc.Config{
 		"Config is nil":        none,
-		"not both":             {Methods: map[string]backoffgrpc.Method{"": {Policy: backoff.Policy{MaxAttempts: 1}, Hedge: &backoff.Hedge{}}}},
-		"hedge, not both":      {Methods: map[string]backoffgrpc.Method{"": {Control: new(control.Panel).Policy(backoff.Policy{}), Hedge: &backoff.Hedge{}}}},
+		"not both":             {Methods: map[string]backoffgrpc.Method{"": {Policy: backoff.Policy{MaxAttempts: 1}, Hedge: &hedge.Hedge{}}}},
+		"hedge, not both":      {Methods: map[string]backoffgrpc.Method{"": {Control: new(control.Panel).Policy(backoff.Policy{}), Hedge: &hedge.Hedge{}}}},
 		"set one of them":      {Methods: map[string]backoffgrpc.Method{"": {Policy: backoff.Policy{Name: "call"}, Control: new(control.Panel).Policy(backoff.Policy{})}}},
 		"Policy.Schedule":      {Methods: map[string]backoffgrpc.Method{"": {Policy: backoff.Policy{Schedule: backoff.Constant(-1)}}}},
-		"Hedge.Idempotency":    {Methods: map[string]backoffgrpc.Method{"": {Hedge: &backoff.Hedge{Idempotency: backoff.NonIdempotent}}}},
+		"Hedge.Idempotency":    {Methods: map[string]backoffgrpc.Method{"": {Hedge: &hedge.Hedge{Idempotency: backoff.NonIdempotent}}}},
 		`method "pkg.Svc/Get"`: {Methods: map[string]backoffgrpc.Method{"pkg.Svc/Get": {}}},
 	} {
 		require.ErrorContains(t, c.Validate(), want)

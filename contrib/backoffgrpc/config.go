@@ -28,6 +28,7 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/endpoint"
+	"github.com/gobackoff/backoff/hedge"
 )
 
 // A Method says how the calls of a method are retried or hedged. The zero value
@@ -55,7 +56,7 @@ type Method struct {
 	// not do. It takes the place of Policy, which must be zero, and of Control.
 	// It applies to unary calls only: a stream is opened once. nil means no
 	// hedging.
-	Hedge *backoff.Hedge
+	Hedge *hedge.Hedge
 	// Timeout limits a call with all its attempts, in addition to the
 	// deadline of its context. 0 and negative numbers mean no limit.
 	Timeout time.Duration

@@ -14,6 +14,7 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/contrib/backoffgrpc"
+	"github.com/gobackoff/backoff/hedge"
 )
 
 func TestAPushbackOnADefinitiveAnswerIsNoFailure(t *testing.T) {
@@ -31,7 +32,7 @@ func TestAPushbackOnADefinitiveAnswerIsNoFailure(t *testing.T) {
 		addr := s.serve(t)
 		for name, m := range map[string]backoffgrpc.Method{
 			"retried": {Policy: backoff.Policy{Budget: new(places)}},
-			"hedged":  {Hedge: &backoff.Hedge{Delay: time.Hour, MaxExtraLoad: -1, Budget: new(places)}},
+			"hedged":  {Hedge: &hedge.Hedge{Delay: time.Hour, MaxExtraLoad: -1, Budget: new(places)}},
 		} {
 			breaker := &backoff.Breaker{Classify: backoffgrpc.Classify, ConsecutiveFailures: 2, ConsecutiveSpan: -1}
 			client := dial(t, addr, &backoffgrpc.Config{Methods: map[string]backoffgrpc.Method{"": m}})

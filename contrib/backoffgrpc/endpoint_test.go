@@ -20,6 +20,7 @@ import (
 	"github.com/gobackoff/backoff/backoffslog"
 	"github.com/gobackoff/backoff/contrib/backoffgrpc"
 	"github.com/gobackoff/backoff/endpoint"
+	"github.com/gobackoff/backoff/hedge"
 )
 
 // sightings keeps what observers hear, and of which endpoint.
@@ -63,7 +64,7 @@ func TestTheObserverOfAHedgeLearnsTheMethod(t *testing.T) {
 	}}
 	addr := s.serve(t)
 	require.NoError(t, call(t, dial(t, addr, &backoffgrpc.Config{Methods: map[string]backoffgrpc.Method{
-		"": {Hedge: &backoff.Hedge{Name: "call", Delay: time.Millisecond, Observer: seen.observe}},
+		"": {Hedge: &hedge.Hedge{Name: "call", Delay: time.Millisecond, Observer: seen.observe}},
 	}})))
 	require.Contains(t, seen.lines, "call: "+addr+"/grpc.testing.TestService/UnaryCall: success")
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/contrib/backoffgrpc"
+	"github.com/gobackoff/backoff/hedge"
 	"github.com/gobackoff/backoff/pace"
 )
 
@@ -22,7 +23,7 @@ func ExampleConfig() {
 	pacer := new(pace.Pacer) // one for the server
 	config := &backoffgrpc.Config{Methods: map[string]backoffgrpc.Method{
 		"":                 {Policy: backoff.Policy{Budget: pacer}},
-		"/shop.Orders/Get": {Hedge: &backoff.Hedge{}},
+		"/shop.Orders/Get": {Hedge: &hedge.Hedge{}},
 		"/shop.Orders/Add": {Policy: backoff.Policy{Budget: pacer, Idempotency: backoff.NonIdempotent}, Timeout: 5 * time.Second},
 	}}
 	options := append(config.DialOptions(), grpc.WithTransportCredentials(insecure.NewCredentials()))

@@ -18,6 +18,7 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/contrib/backoffgrpc"
+	"github.com/gobackoff/backoff/hedge"
 )
 
 // recorded is a histogram with one set of attributes.
@@ -92,7 +93,7 @@ func TestTheMetricsOfA96CountRetriesAndTheirDelay(t *testing.T) {
 func TestTheMetricsOfA96CountHedges(t *testing.T) {
 	var addr string
 	config, read := measured(t, &backoffgrpc.Config{Methods: map[string]backoffgrpc.Method{
-		"": {Hedge: &backoff.Hedge{Delay: time.Millisecond, MaxAttempts: 2, MaxExtraLoad: -1}},
+		"": {Hedge: &hedge.Hedge{Delay: time.Millisecond, MaxAttempts: 2, MaxExtraLoad: -1}},
 	}}, &addr, "grpc.testing.TestService/UnaryCall")
 	s := &service{unary: func(_ context.Context, n int) error {
 		if n == 1 {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/contrib/backoffgrpc"
+	"github.com/gobackoff/backoff/hedge"
 )
 
 // places is a budget that counts the places that are taken, and keeps how the
@@ -270,7 +271,7 @@ func TestAHedgedCallGivesItsPlacesBackHoweverItEnds(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			budget := new(places)
-			l := dialLimited(t, &service{unary: c.unary}, backoffgrpc.Method{Hedge: &backoff.Hedge{
+			l := dialLimited(t, &service{unary: c.unary}, backoffgrpc.Method{Hedge: &hedge.Hedge{
 				Delay: time.Millisecond, MaxAttempts: 3, MaxExtraLoad: -1, Budget: budget,
 			}})
 			if c.end {

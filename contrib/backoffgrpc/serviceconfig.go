@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/hedge"
 	"github.com/gobackoff/backoff/plug"
 	"github.com/gobackoff/backoff/presets"
 )
@@ -232,8 +233,8 @@ func (p *hedgingPolicy) check() error {
 }
 
 // hedge returns the Hedge of a method.
-func (p *hedgingPolicy) hedge(name string, budget backoff.Budget) *backoff.Hedge {
-	h := &backoff.Hedge{
+func (p *hedgingPolicy) hedge(name string, budget backoff.Budget) *hedge.Hedge {
+	h := &hedge.Hedge{
 		Name:          strings.TrimPrefix(name, "/"),
 		MaxAttempts:   min(p.MaxAttempts, maxAttempts),
 		Delay:         time.Duration(p.HedgingDelay),

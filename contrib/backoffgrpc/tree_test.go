@@ -15,6 +15,7 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/contrib/backoffgrpc"
+	"github.com/gobackoff/backoff/hedge"
 	"github.com/gobackoff/backoff/plug"
 )
 
@@ -104,7 +105,7 @@ func TestWhatOpenedACircuitHappenedToAnotherCall(t *testing.T) {
 	require.Less(t, gave.RetryAfter(), 10*time.Minute, "not the hour of the other call")
 
 	// On the client the breaker is an interceptor.
-	for name, m := range map[string]backoffgrpc.Method{"retried": retrying().Methods[""], "hedged": {Hedge: &backoff.Hedge{Delay: time.Hour}}} {
+	for name, m := range map[string]backoffgrpc.Method{"retried": retrying().Methods[""], "hedged": {Hedge: &hedge.Hedge{Delay: time.Hour}}} {
 		client := dialLimited(t, s, m, grpc.WithChainUnaryInterceptor(
 			func(context.Context, string, any, any, *grpc.ClientConn, grpc.UnaryInvoker, ...grpc.CallOption) error {
 				return opened(t, other)
@@ -117,7 +118,7 @@ func TestWhatOpenedACircuitHappenedToAnotherCall(t *testing.T) {
 // An interceptor of the client may fail without a status, and say what is for
 // its own side only.
 func TestTheTextOfAClientsInterceptorStaysOnTheServerThatIsTheClient(t *testing.T) {
-	for name, m := range map[string]backoffgrpc.Method{"retried": retrying().Methods[""], "hedged": {Hedge: &backoff.Hedge{Delay: time.Hour}}} {
+	for name, m := range map[string]backoffgrpc.Method{"retried": retrying().Methods[""], "hedged": {Hedge: &hedge.Hedge{Delay: time.Hour}}} {
 		below := dialLimited(t, &service{unary: fails(0, 0)}, m, grpc.WithChainUnaryInterceptor(
 			func(context.Context, string, any, any, *grpc.ClientConn, grpc.UnaryInvoker, ...grpc.CallOption) error {
 				return errors.New(secret)
@@ -167,7 +168,7 @@ func TestWhatIsLargerThanALimitIsNotSentAgain(t *testing.T) {
 	} {
 		for _, m := range []backoffgrpc.Method{
 			{Policy: backoff.Policy{Schedule: backoff.Constant(0), Classify: classify}},
-			{Hedge: &backoff.Hedge{Delay: time.Hour, MaxExtraLoad: -1, Classify: classify}},
+			{Hedge: &hedge.Hedge{Delay: time.Hour, MaxExtraLoad: -1, Classify: classify}},
 		} {
 			s := &service{unary: fails(0, 0)}
 			attempts := 0

@@ -13,6 +13,7 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/endpoint"
+	"github.com/gobackoff/backoff/hedge"
 )
 
 // Unary returns an interceptor that makes unary calls as the config says.
@@ -126,12 +127,12 @@ func withAttempt(ctx context.Context, number int) context.Context {
 }
 
 // hedge makes the call under a Hedge.
-func (u *unary) hedge(ctx context.Context, hedge *backoff.Hedge, reply any) error {
-	classify := withFallback(hedge.Classify)
+func (u *unary) hedge(ctx context.Context, hedged *hedge.Hedge, reply any) error {
+	classify := withFallback(hedged.Classify)
 	var hedges atomic.Int64
 	defer func() { u.tally.recordHedges(ctx, int(hedges.Load())) }()
-	won, err := backoff.HedgeValue(ctx, hedge, func(ctx context.Context) (*hedgeReply, error) {
-		a, number := &hedgeReply{reply: newLike(reply)}, backoff.HedgeNumber(ctx)
+	won, err := hedge.Value(ctx, hedged, func(ctx context.Context) (*hedgeReply, error) {
+		a, number := &hedgeReply{reply: newLike(reply)}, hedge.Number(ctx)
 		if number > 0 {
 			hedges.Add(1)
 		}

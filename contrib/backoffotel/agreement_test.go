@@ -19,6 +19,7 @@ import (
 	"github.com/gobackoff/backoff/backoffhttp"
 	"github.com/gobackoff/backoff/backoffslog"
 	"github.com/gobackoff/backoff/contrib/backoffotel"
+	"github.com/gobackoff/backoff/hedge"
 	"github.com/gobackoff/backoff/poll"
 )
 
@@ -161,7 +162,7 @@ func newTraffic(observer backoff.Observer, draw *rand.Rand) *traffic {
 	behind := backoff.Stack(front, guarded)
 	waiting.MaxElapsed = 2 * time.Second
 	job.MaxElapsed = time.Second
-	hedge := &backoff.Hedge{Name: "hedged", Observer: observer, Delay: 100 * time.Millisecond}
+	hedged := &hedge.Hedge{Name: "hedged", Observer: observer, Delay: 100 * time.Millisecond}
 	client := &http.Client{Transport: &backoffhttp.Transport{Policy: policy("web"), Base: roundTrip(func(r *http.Request) (*http.Response, error) {
 		if err := f.attempt(r.Context()); err != nil {
 			return nil, err
@@ -182,7 +183,7 @@ func newTraffic(observer backoff.Observer, draw *rand.Rand) *traffic {
 			})
 		},
 		"hedged": func() error {
-			_, err := backoff.HedgeValue(context.Background(), hedge, func(ctx context.Context) (any, error) { return nil, f.attempt(ctx) }, nil)
+			_, err := hedge.Value(context.Background(), hedged, func(ctx context.Context) (any, error) { return nil, f.attempt(ctx) }, nil)
 			return err
 		},
 		"web": func() error {

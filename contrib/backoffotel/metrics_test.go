@@ -16,6 +16,7 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/contrib/backoffotel"
+	"github.com/gobackoff/backoff/hedge"
 )
 
 func TestEverySeriesIsInTheMetrics(t *testing.T) {
@@ -84,9 +85,9 @@ func TestHedgesAndReconnectsAreCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		mp, reader := metering()
 		observer := backoffotel.Metrics(mp)
-		h := &backoff.Hedge{Name: "read", MaxAttempts: 3, Delay: time.Second, MaxExtraLoad: -1, Observer: observer}
-		_, err := backoff.HedgeValue(t.Context(), h, func(ctx context.Context) (int, error) {
-			if backoff.HedgeNumber(ctx) == 1 {
+		h := &hedge.Hedge{Name: "read", MaxAttempts: 3, Delay: time.Second, MaxExtraLoad: -1, Observer: observer}
+		_, err := hedge.Value(t.Context(), h, func(ctx context.Context) (int, error) {
+			if hedge.Number(ctx) == 1 {
 				time.Sleep(1500 * time.Millisecond)
 				return 1, nil
 			}

@@ -35,7 +35,7 @@ import (
 // call's span has backoff.attempt, the number of attempts, and for a failure
 // backoff.reason, error.type and the status.
 //
-// A [backoff.Hedge] is no Doer: its attempts are traced by what they call, and
+// A [hedge.Hedge] is no Doer: its attempts are traced by what they call, and
 // SpanEvents reports its hedges.
 //
 // Both kinds of span are internal: the client span of a request is made by the

@@ -30,7 +30,7 @@ var used atomic.Bool
 // driverKey is the key of the Driver in a context.
 type driverKey struct{}
 
-// With returns a context whose hedged call d drives. HedgeValue then returns at
+// With returns a context whose hedged call d drives. hedge.Value then returns at
 // once, and d.Over gets the result.
 func With(ctx context.Context, d Driver) context.Context {
 	used.Store(true)

@@ -1,6 +1,9 @@
 package sim
 
-import "github.com/gobackoff/backoff"
+import (
+	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/hedge"
+)
 
 // A Client is what a simulation compares: a name, and a function that makes the
 // objects of each process.
@@ -33,7 +36,7 @@ type Process struct {
 	Guard   Guard
 	// Hedge replaces the policy, in the layer that calls the service. Its
 	// Budget must be nil or a RetryBudget. nil means that calls are not hedged.
-	Hedge *backoff.Hedge
+	Hedge *hedge.Hedge
 	// Unmarked hides from the layer above that this process has given up, as a
 	// protocol does that does not carry the mark: the layer above receives an
 	// error like any other, and retries it.

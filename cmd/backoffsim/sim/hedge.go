@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/hedge"
 	"github.com/gobackoff/backoff/internal/steer"
 )
 
@@ -14,7 +15,7 @@ type hedgedCall struct{ *call }
 
 // startHedge makes the call under the Hedge of its process.
 func (c *call) startHedge() {
-	_, _ = backoff.HedgeValue[struct{}](steer.With(c.context(), hedgedCall{c}), c.process.hedge, nil, nil)
+	_, _ = hedge.Value[struct{}](steer.With(c.context(), hedgedCall{c}), c.process.hedge, nil, nil)
 }
 
 // Send implements [steer.Driver].
@@ -86,7 +87,7 @@ func (a *hedgedAttempt) arrive() {
 }
 
 // validateHedge refuses a hedge that is invalid or cannot be simulated.
-func validateHedge(h *backoff.Hedge, env Environment) error {
+func validateHedge(h *hedge.Hedge, env Environment) error {
 	if err := h.Validate(); err != nil {
 		return err
 	}

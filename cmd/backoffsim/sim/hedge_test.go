@@ -7,10 +7,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/hedge"
 )
 
 // hedging returns a client with the given hedge.
-func hedging(h func() *backoff.Hedge) Client {
+func hedging(h func() *hedge.Hedge) Client {
 	return Client{Name: "hedge", New: func(Environment) Process { return Process{Hedge: h()} }}
 }
 
@@ -34,13 +35,13 @@ func TestAHedgeCutsTheTailForAFewPercentMore(t *testing.T) {
 
 func TestAHedgeWithAFixedDelayIsSentThen(t *testing.T) {
 	s := Scenario{Every: time.Second, Server: Server{Servers: 10, Service: Exact(100 * time.Millisecond)}, Horizon: 10 * time.Second}
-	at := func(h *backoff.Hedge) Result { return run(t, s, 1, hedging(func() *backoff.Hedge { return h }))[0] }
-	fast := at(&backoff.Hedge{Delay: 150 * time.Millisecond})
+	at := func(h *hedge.Hedge) Result { return run(t, s, 1, hedging(func() *hedge.Hedge { return h }))[0] }
+	fast := at(&hedge.Hedge{Delay: 150 * time.Millisecond})
 	require.Equal(t, 10, fast.Attempts)
-	slow := at(&backoff.Hedge{Delay: 40 * time.Millisecond, MaxAttempts: 3, MaxExtraLoad: -1})
+	slow := at(&hedge.Hedge{Delay: 40 * time.Millisecond, MaxAttempts: 3, MaxExtraLoad: -1})
 	require.Equal(t, 30, slow.Attempts)
 	require.InDelta(t, .1, slow.Mean.Mean, 1e-9, "the first attempt wins")
-	all := at(&backoff.Hedge{Delay: -1, MaxAttempts: 4, MaxExtraLoad: -1})
+	all := at(&hedge.Hedge{Delay: -1, MaxAttempts: 4, MaxExtraLoad: -1})
 	require.Equal(t, 40, all.Attempts)
 }
 
@@ -54,7 +55,7 @@ func TestAHedgeIsNotSentWhereItWouldHurt(t *testing.T) {
 
 func TestWhatAHedgeSendsAfterAFailureIsARetry(t *testing.T) {
 	s := lone(0)
-	r := run(t, s, 1, hedging(func() *backoff.Hedge { return &backoff.Hedge{MaxAttempts: 3, MaxExtraLoad: -1} }))[0]
+	r := run(t, s, 1, hedging(func() *hedge.Hedge { return &hedge.Hedge{MaxAttempts: 3, MaxExtraLoad: -1} }))[0]
 	require.Equal(t, 3.0, r.Amplification[0].Mean)
 	require.Zero(t, r.Success.Mean)
 }
@@ -62,7 +63,7 @@ func TestWhatAHedgeSendsAfterAFailureIsARetry(t *testing.T) {
 func TestAHedgeMindsTheDeadlineTheNetworkAndTheBreaker(t *testing.T) {
 	s := lone(time.Second)
 	s.Delay, s.Timeout = 10*time.Millisecond, 500*time.Millisecond
-	fixed := func() *backoff.Hedge { return &backoff.Hedge{Delay: 100 * time.Millisecond, MaxExtraLoad: -1} }
+	fixed := func() *hedge.Hedge { return &hedge.Hedge{Delay: 100 * time.Millisecond, MaxExtraLoad: -1} }
 	require.Equal(t, 2.0, run(t, s, 1, hedging(fixed))[0].Amplification[0].Mean)
 	s.Deadline = 150 * time.Millisecond
 	require.Equal(t, 1.0, run(t, s, 1, hedging(fixed))[0].Amplification[0].Mean, "no time is left for another")
@@ -75,11 +76,11 @@ func TestAHedgeMindsTheDeadlineTheNetworkAndTheBreaker(t *testing.T) {
 }
 
 func TestHedgesThatCannotBeSimulatedAreRefused(t *testing.T) {
-	for want, h := range map[string]*backoff.Hedge{
+	for want, h := range map[string]*hedge.Hedge{
 		"Hedge.MaxExtraLoad is 2":                      {MaxExtraLoad: 2},
 		"Hedge.Budget is simulated only if it is a Re": {Budget: new(TokenBucket)},
 	} {
-		_, err := Compare(lone(0), []Client{hedging(func() *backoff.Hedge { return h })}, Options{})
+		_, err := Compare(lone(0), []Client{hedging(func() *hedge.Hedge { return h })}, Options{})
 		require.ErrorContains(t, err, want)
 	}
 	s := lone(0)

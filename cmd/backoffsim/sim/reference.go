@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/hedge"
 	"github.com/gobackoff/backoff/limit"
 	"github.com/gobackoff/backoff/pace"
 	"github.com/gobackoff/backoff/presets"
@@ -149,7 +150,7 @@ func refusers() []Client {
 // Hedging returns a client with a zero Hedge and no policy. It sends a second
 // attempt when the first is slow.
 func Hedging() Client {
-	return Client{Name: "Hedge", New: func(Environment) Process { return Process{Hedge: new(backoff.Hedge)} }}
+	return Client{Name: "Hedge", New: func(Environment) Process { return Process{Hedge: new(hedge.Hedge)} }}
 }
 
 // libraryClients returns the combinations of the library's parts, from a budget

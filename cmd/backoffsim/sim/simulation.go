@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/hedge"
 	"github.com/gobackoff/backoff/internal/timeouts"
 	"github.com/gobackoff/backoff/limit"
 )
@@ -30,7 +31,7 @@ type process struct {
 	policy   *backoff.Policy
 	paced    *pacedBudget // the policy's budget, if it has one
 	breaker  *backoff.Breaker
-	hedge    *backoff.Hedge
+	hedge    *hedge.Hedge
 	timeout  backoff.Schedule // of each attempt
 	guard    Guard
 	unmarked bool

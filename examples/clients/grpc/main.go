@@ -26,6 +26,7 @@ import (
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/contrib/backoffgrpc"
 	"github.com/gobackoff/backoff/examples/internal/journal"
+	"github.com/gobackoff/backoff/hedge"
 	"github.com/gobackoff/backoff/internal/faultproxy"
 )
 
@@ -70,7 +71,7 @@ func config(log *journal.Journal) *backoffgrpc.Config {
 	policy.Observer = log.Observe
 	return &backoffgrpc.Config{Methods: map[string]backoffgrpc.Method{
 		"/grpc.testing.TestService/UnaryCall": {Policy: policy},
-		"/grpc.testing.TestService/EmptyCall": {Hedge: &backoff.Hedge{Delay: 30 * time.Millisecond, Observer: log.Observe}},
+		"/grpc.testing.TestService/EmptyCall": {Hedge: &hedge.Hedge{Delay: 30 * time.Millisecond, Observer: log.Observe}},
 	}}
 }
 

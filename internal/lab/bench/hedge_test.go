@@ -8,7 +8,7 @@ import (
 	"github.com/failsafe-go/failsafe-go"
 	"github.com/failsafe-go/failsafe-go/hedgepolicy"
 
-	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/hedge"
 )
 
 // BenchmarkHedge is a fast call that is not hedged.
@@ -24,9 +24,9 @@ func BenchmarkHedge(b *testing.B) {
 	})
 	b.Run("backoff", func(b *testing.B) {
 		ctx := start(b)
-		hedge := &backoff.Hedge{Delay: time.Second}
+		hedged := &hedge.Hedge{Delay: time.Second}
 		for b.Loop() {
-			_, err := backoff.HedgeValue(ctx, hedge, value, nil)
+			_, err := hedge.Value(ctx, hedged, value, nil)
 			must(b, err)
 		}
 		expect(b, calls, 1)

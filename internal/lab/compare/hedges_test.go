@@ -11,7 +11,7 @@ import (
 	"github.com/failsafe-go/failsafe-go"
 	"github.com/failsafe-go/failsafe-go/hedgepolicy"
 
-	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/hedge"
 )
 
 var hedges = table{
@@ -38,7 +38,7 @@ type hedger func(ctx context.Context, op func(context.Context) (int, error), dis
 var hedgers = map[string]hedger{ours: oursHedger, "failsafe-go": failsafeHedger}
 
 func oursHedger(ctx context.Context, op func(context.Context) (int, error), discard func(int)) (int, error) {
-	return backoff.HedgeValue(ctx, &backoff.Hedge{Delay: time.Second, MaxExtraLoad: -1}, op, discard)
+	return hedge.Value(ctx, &hedge.Hedge{Delay: time.Second, MaxExtraLoad: -1}, op, discard)
 }
 
 // failsafe-go's has nowhere to give the results of losers to.

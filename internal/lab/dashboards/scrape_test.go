@@ -22,6 +22,7 @@ import (
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backoffmetrics"
 	"github.com/gobackoff/backoff/endpoint"
+	"github.com/gobackoff/backoff/hedge"
 )
 
 const hostile = "<b>\"a\\b\"\n{x=\"y\"} 1\u2028\xff"
@@ -67,11 +68,11 @@ func eventful(t *testing.T) *backoffmetrics.Metrics {
 }
 
 func hedged(t *testing.T, ctx context.Context, m *backoffmetrics.Metrics, name string) {
-	h := &backoff.Hedge{Name: name, Observer: m.Observe, Delay: time.Second}
+	h := &hedge.Hedge{Name: name, Observer: m.Observe, Delay: time.Second}
 	for _, slow := range []int{0, 1} {
-		_, err := backoff.HedgeValue(ctx, h, func(ctx context.Context) (int, error) {
+		_, err := hedge.Value(ctx, h, func(ctx context.Context) (int, error) {
 			wait := 2 * time.Second
-			if backoff.HedgeNumber(ctx) == slow {
+			if hedge.Number(ctx) == slow {
 				wait = time.Minute
 			}
 			select {

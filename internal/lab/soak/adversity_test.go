@@ -18,6 +18,7 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backoffhttp"
+	"github.com/gobackoff/backoff/hedge"
 	"github.com/gobackoff/backoff/limit"
 )
 
@@ -36,7 +37,7 @@ type adversity struct {
 	end       context.CancelFunc
 	policy    backoff.Policy
 	breaker   backoff.Breaker
-	hedge     backoff.Hedge
+	hedge     hedge.Hedge
 	places    limit.Concurrency
 	books     books
 	budgets   backoff.Budgets
@@ -73,7 +74,7 @@ func newAdversity() *adversity {
 		Budget: backoff.JoinBudgets(&a.places, &a.books, &backoff.RetryBudget{Window: 100 * time.Millisecond}),
 	}
 	a.breaker = backoff.Breaker{OpenFor: backoff.Constant(time.Millisecond), ProbeTimeout: time.Millisecond, MaxProbes: -1, MaxRetryAfter: time.Millisecond}
-	a.hedge = backoff.Hedge{Delay: -1, MaxExtraLoad: -1, MaxAttempts: 3, Budget: a.policy.Budget}
+	a.hedge = hedge.Hedge{Delay: -1, MaxExtraLoad: -1, MaxAttempts: 3, Budget: a.policy.Budget}
 	a.budgets.MaxKeys, a.breakers.MaxKeys = 64, 64
 	a.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		io.WriteString(w, receipt(0))
@@ -222,13 +223,13 @@ func (a *adversity) cancelBody(n int) {
 func (a *adversity) race(n int) {
 	ctx, cancel := context.WithCancel(a.life)
 	defer cancel()
-	_, err := backoff.HedgeValue(ctx, &a.hedge, func(ctx context.Context) (int, error) {
+	_, err := hedge.Value(ctx, &a.hedge, func(ctx context.Context) (int, error) {
 		select {
 		case <-ctx.Done():
 			return 0, ctx.Err()
 		case <-time.After(time.Duration(n%5) * 10 * time.Microsecond):
 		}
-		switch (n/ways + backoff.HedgeNumber(ctx)) % 5 {
+		switch (n/ways + hedge.Number(ctx)) % 5 {
 		case 0:
 			return 0, errAdverse
 		case 1:

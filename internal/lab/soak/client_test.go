@@ -14,6 +14,7 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backoffhttp"
+	"github.com/gobackoff/backoff/hedge"
 )
 
 // A kind is how a call is made, which decides how often it may be carried out.
@@ -49,14 +50,14 @@ type client struct {
 	base   *meter
 	http   *http.Client // retries
 	direct *http.Client // does not
-	hedge  *backoff.Hedge
+	hedge  *hedge.Hedge
 	tally  *tally
 }
 
 func newClient(url string, t *tally) *client {
 	c := &client{url: url, tally: t, base: &meter{Transport: &http.Transport{MaxIdleConnsPerHost: 2 * workers}}}
 	c.direct = &http.Client{Transport: c.base}
-	c.hedge = &backoff.Hedge{Name: "soak", Observer: t.observe}
+	c.hedge = &hedge.Hedge{Name: "soak", Observer: t.observe}
 	c.http = &http.Client{Transport: &backoffhttp.Transport{
 		Base: c.base,
 		Policy: backoff.Policy{
@@ -126,7 +127,7 @@ func (c *client) make(call int) error {
 func (c *client) get(call int) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
 	defer cancel()
-	_, err := backoff.HedgeValue(ctx, c.hedge, func(ctx context.Context) (struct{}, error) {
+	_, err := hedge.Value(ctx, c.hedge, func(ctx context.Context) (struct{}, error) {
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.address(call), nil)
 		if err != nil {
 			return struct{}{}, err

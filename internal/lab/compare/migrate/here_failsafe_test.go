@@ -8,6 +8,7 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backoffhttp"
+	"github.com/gobackoff/backoff/hedge"
 )
 
 func hereFailsafeRetry(ctx context.Context, save operation) error {
@@ -41,8 +42,8 @@ func hereFailsafeStack(ctx context.Context, save operation) error {
 }
 
 func hereHedge(ctx context.Context, fetch func(context.Context) (string, error)) (string, error) {
-	hedge := &backoff.Hedge{Delay: time.Second}
-	page, err := backoff.HedgeValue(ctx, hedge, fetch, nil)
+	hedged := &hedge.Hedge{Delay: time.Second}
+	page, err := hedge.Value(ctx, hedged, fetch, nil)
 	return page, err
 }
 

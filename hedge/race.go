@@ -1,4 +1,4 @@
-package backoff
+package hedge
 
 import (
 	"context"
@@ -6,9 +6,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/hedge/internal/lazyctx"
 	"github.com/gobackoff/backoff/internal/clock"
 	"github.com/gobackoff/backoff/internal/errtree"
-	"github.com/gobackoff/backoff/internal/lazyctx"
 	"github.com/gobackoff/backoff/internal/limits"
 	"github.com/gobackoff/backoff/internal/steer"
 )
@@ -22,7 +23,7 @@ type contest[T any] struct {
 	passed  bool // to the caller
 }
 
-func (c *contest[T]) run(a *hedgeAttempt) {
+func (c *contest[T]) run(a *attempt) {
 	value, err := c.op(a)
 	kept := false
 	defer func() { // also where the classifier or the budget panics
@@ -46,65 +47,66 @@ func (c *contest[T]) drop() {
 // race is one hedged call: its attempts, and when the next one starts. mu
 // guards the fields below it until the call is over.
 type race struct {
-	outcome // ctx has the call's key; mu guards the rest of it
-	hedge   *Hedge
-	runner  runner
-	began   time.Time
-	sent    time.Time     // when the first attempt was sent
-	delay   time.Duration // before each hedge
-	keep    bool          // the winner's context must outlive the call
-	key     string        // the idempotency key made for the call
+	ctx    context.Context // of the call, with its key
+	hedge  *Hedge
+	runner runner
+	began  time.Time
+	sent   time.Time     // when the first attempt was sent
+	delay  time.Duration // before each hedge
+	keep   bool          // the winner's context must outlive the call
 
-	mu       sync.Mutex
-	first    hedgeAttempt
-	winner   *hedgeAttempt // that ended the call with success
-	attempts [mostHedgeAttempts]*hedgeAttempt
-	number   int          // of attempts sent
-	running  int          // attempts that have no result yet
-	unsent   int          // attempts that a breaker refused
-	alarm    *clock.Alarm // for the next hedge
-	earliest time.Time    // for the next hedge, as a server or the Budget said
-	ticket   Ticket       // of the attempt about to be sent
-	granted  bool         // the next hedge is paid for, and only has to wait
-	unpaid   bool         // there was nothing to pay a hedge with
-	class    Class        // of the last attempt that failed
-	early    bool         // there was no time for the next wait
-	why      Reason       // why there are no more hedges; ReasonSuccess while there may be
-	err      error        // of the call
-	over     bool
-	done     chan struct{} // closed when over, if the caller waits
-	crashed  bool          // an attempt ended the call by a panic or a Goexit
-	panicked any           // the value of that panic; nil for a Goexit
+	mu          sync.Mutex
+	first       attempt
+	winner      *attempt // that ended the call with success
+	attempts    [mostAttempts]*attempt
+	number      int            // of attempts sent
+	running     int            // attempts that have no result yet
+	unsent      int            // attempts that a breaker refused
+	alarm       *clock.Alarm   // for the next hedge
+	earliest    time.Time      // for the next hedge, as a server or the Budget said
+	ticket      backoff.Ticket // of the attempt about to be sent
+	granted     bool           // the next hedge is paid for, and only has to wait
+	unpaid      bool           // there was nothing to pay a hedge with
+	last        *failure       // of the last attempt that the context did not interrupt, or of the first; nil if none failed
+	interrupted *failure       // after last, by the end of the context
+	refusal     *failure       // by which a breaker refused an attempt
+	retryAfter  time.Duration  // what the server asked for
+	why         backoff.Reason // why there are no more hedges; ReasonSuccess while there may be
+	err         error          // of the call
+	over        bool
+	done        chan struct{} // closed when over, if the caller waits
+	crashed     bool          // an attempt ended the call by a panic or a Goexit
+	panicked    any           // the value of that panic; nil for a Goexit
 }
 
 // A runner makes the attempts of a race. That is its contest, or the simulator.
 type runner interface {
-	run(*hedgeAttempt)    // makes an attempt, and finishes it
-	launch(*hedgeAttempt) // runs an attempt beside those under way
-	arm(time.Duration)    // sets the alarm for the next hedge
+	run(*attempt)      // makes an attempt, and finishes it
+	launch(*attempt)   // runs an attempt beside those under way
+	arm(time.Duration) // sets the alarm for the next hedge
 }
 
-// hedgeAttempt is one attempt, and its context.
-type hedgeAttempt struct {
+// attempt is one attempt, and its context.
+type attempt struct {
 	lazyctx.Context
 	number int
-	ticket Ticket
+	ticket backoff.Ticket
 	sent   time.Time
 	over   bool // it has returned; guarded by the race
 }
 
-// hedgeKey is the key by which a context finds its attempt.
-type hedgeKey struct{}
+// attemptKey is the key by which a context finds its attempt.
+type attemptKey struct{}
 
 // Value implements context.Context.
-func (a *hedgeAttempt) Value(key any) any {
-	if key == (hedgeKey{}) {
+func (a *attempt) Value(key any) any {
+	if key == (attemptKey{}) {
 		return a
 	}
 	return a.Context.Value(key)
 }
 
-// call is HedgeValue for a value of any type.
+// call is Value for a value of any type.
 func (r *race) call(ctx context.Context, h *Hedge) {
 	if d := steer.Of(ctx); d != nil {
 		h.steer(ctx, d)
@@ -131,10 +133,10 @@ func (r *race) start(ctx context.Context, h *Hedge) bool {
 		return false
 	}
 	r.sent = r.began
-	if r.key = keyFor(ctx, h.Idempotency); r.key != "" {
-		r.ctx = WithIdempotencyKey(ctx, r.key)
+	if h.Idempotency == backoff.Keyed && backoff.IdempotencyKey(ctx) == "" {
+		r.ctx = backoff.WithIdempotencyKey(ctx, "")
 	}
-	if why := r.askFirst(); why != ReasonSuccess {
+	if why := r.askFirst(); why != backoff.ReasonSuccess {
 		r.giveUp(why)
 		return false
 	}
@@ -145,49 +147,49 @@ func (r *race) start(ctx context.Context, h *Hedge) bool {
 
 // askFirst asks the Budget for the first attempt, and waits if the Budget says
 // so.
-func (r *race) askFirst() (why Reason) {
+func (r *race) askFirst() (why backoff.Reason) {
 	b := r.hedge.Budget
 	if err := r.ctx.Err(); err != nil {
 		return endOf(err)
 	}
 	if b == nil {
-		return ReasonSuccess
+		return backoff.ReasonSuccess
 	}
 	ticket, wait, ok := b.Reserve(r.ask(r.began))
 	if !ok {
-		return ReasonBudget
+		return backoff.ReasonBudget
 	}
-	for why == ReasonSuccess && wait > 0 {
+	for why == backoff.ReasonSuccess && wait > 0 {
 		switch {
 		case wait >= r.left(r.sent):
-			r.early, why = true, ReasonDeadline
+			why = backoff.ReasonDeadline
 		case !clock.Sleep(r.ctx, wait):
 			why = endOf(r.ctx.Err())
 		default:
 			r.sent = clock.Now()
 			if ticket, wait, ok = b.Pace(ticket); !ok {
-				why = ReasonBudget
+				why = backoff.ReasonBudget
 			}
 		}
 	}
-	if why == ReasonSuccess && !b.Confirm(ticket) {
-		why = ReasonBudget
+	if why == backoff.ReasonSuccess && !b.Confirm(ticket) {
+		why = backoff.ReasonBudget
 	}
-	if why == ReasonSuccess {
+	if why == backoff.ReasonSuccess {
 		r.ticket = ticket
 		return why
 	}
-	b.Done(ticket, Result{Outcome: OutcomeNotSent})
+	b.Done(ticket, backoff.Result{Outcome: backoff.OutcomeNotSent})
 	return why
 }
 
 // ask returns what the Budget is asked for.
-func (r *race) ask(now time.Time) Attempt {
-	return Attempt{
+func (r *race) ask(now time.Time) backoff.Attempt {
+	return backoff.Attempt{
 		Number:      r.number + 1,
 		Hedge:       r.number > 0,
-		Class:       r.class,
-		Priority:    priorityOf(r.ctx),
+		Class:       r.last.class(),
+		Priority:    backoff.PriorityOf(r.ctx),
 		MaxAttempts: r.hedge.maxAttempts(),
 		Now:         now,
 		Paced:       true,
@@ -196,7 +198,7 @@ func (r *race) ask(now time.Time) Attempt {
 
 // begin is what every goroutine of a call runs: an attempt, or an alarm that
 // may lead to one. A panic that is the caller's own goes on by itself.
-func (r *race) begin(al *clock.Alarm, a *hedgeAttempt) {
+func (r *race) begin(al *clock.Alarm, a *attempt) {
 	returned := false
 	defer func() {
 		switch {
@@ -229,15 +231,15 @@ func (r *race) open() {
 
 // crash ends the call for an attempt that panicked with value, or left its
 // goroutine if value is nil.
-func (r *race) crash(a *hedgeAttempt, value any) {
+func (r *race) crash(a *attempt, value any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if a != nil && !a.over {
-		v := verdict{class: ClassRetryable}
+		result := backoff.Result{Outcome: backoff.OutcomeTransient, Class: backoff.ClassRetryable}
 		if r.over {
-			v.ended = context.Canceled
+			result.Outcome = backoff.OutcomeCanceled
 		}
-		r.uncount(a, v.result())
+		r.uncount(a, result)
 	}
 	if !r.over {
 		r.crashed, r.panicked = true, value
@@ -272,7 +274,7 @@ func (r *race) await() {
 }
 
 // count counts an attempt that is about to run.
-func (r *race) count(a *hedgeAttempt, now time.Time) {
+func (r *race) count(a *attempt, now time.Time) {
 	a.Parent, a.number, a.ticket, a.sent = r.ctx, r.number, r.ticket, now
 	r.attempts[r.number] = a
 	r.number++
@@ -280,7 +282,7 @@ func (r *race) count(a *hedgeAttempt, now time.Time) {
 }
 
 // uncount counts an attempt that has returned.
-func (r *race) uncount(a *hedgeAttempt, result Result) {
+func (r *race) uncount(a *attempt, result backoff.Result) {
 	a.over = true
 	r.running--
 	if r.hedge.Budget != nil {
@@ -290,20 +292,20 @@ func (r *race) uncount(a *hedgeAttempt, result Result) {
 
 // finish takes the end of an attempt, and reports whether it ended the call. If
 // it did, finish calls take, which keeps the attempt's value.
-func (r *race) finish(a *hedgeAttempt, err error, take func()) bool {
-	var v verdict
+func (r *race) finish(a *attempt, err error, take func()) bool {
+	var f *failure
 	if err != nil {
-		v = judge(r.hedge.Classify, err)
+		f = r.hedge.judge(err)
 	}
 	now := clock.Now()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
 	case r.over:
-		r.uncount(a, Result{Outcome: OutcomeCanceled})
+		r.uncount(a, backoff.Result{Outcome: backoff.OutcomeCanceled})
 		return false
 	case err != nil:
-		r.fail(a, err, v, now)
+		r.fail(a, f, now)
 	default:
 		r.win(a, now)
 	}
@@ -314,14 +316,14 @@ func (r *race) finish(a *hedgeAttempt, err error, take func()) bool {
 }
 
 // win ends the call with the success of an attempt.
-func (r *race) win(a *hedgeAttempt, now time.Time) {
+func (r *race) win(a *attempt, now time.Time) {
 	r.measure(a, now)
-	r.hedge.account.Calls.Add(1)
+	r.hedge.account.calls.Add(1)
 	if a != &r.first {
 		r.hedge.wins.Add(1)
 	}
-	r.uncount(a, Result{Took: now.Sub(a.sent)})
-	r.stop(ReasonAttempts) // the budget may panic, and there is no winner then
+	r.uncount(a, backoff.Result{Took: now.Sub(a.sent)})
+	r.stop(backoff.ReasonAttempts) // the budget may panic, and there is no winner then
 	r.winner = a
 	r.end(nil)
 }
@@ -330,7 +332,7 @@ func (r *race) win(a *hedgeAttempt, now time.Time) {
 // attempt that was beaten counts as well, or none would seem slow. It counts
 // with the time it had, or with the delay if that is longer, because it would
 // have taken longer than both.
-func (r *race) measure(winner *hedgeAttempt, now time.Time) {
+func (r *race) measure(winner *attempt, now time.Time) {
 	h := r.hedge
 	if h.Delay != 0 || r.first.over {
 		return
@@ -339,57 +341,91 @@ func (r *race) measure(winner *hedgeAttempt, now time.Time) {
 	if winner != &r.first {
 		d = max(d, h.delay(maxDuration))
 	}
-	h.slow.Add(d, now, h.MaxExtraLoad)
+	h.slow.add(d, now, h.MaxExtraLoad)
 }
 
+// failure is the error of an attempt, and what it means.
+type failure struct {
+	backoff.Decision // after one attempt of many
+	err              error
+	told             bool // the server said when to retry
+}
+
+// judge says what the error of an attempt means.
+func (h *Hedge) judge(err error) *failure {
+	rules := backoff.Policy{MaxAttempts: -1, MaxRetryAfter: h.MaxRetryAfter, Classify: h.Classify}
+	_, told := backoff.RetryAfterOf(err)
+	return &failure{Decision: rules.Decide(1, err), err: err, told: told}
+}
+
+// unwrap returns the error, nil if there is none.
+func (f *failure) unwrap() error {
+	if f == nil {
+		return nil
+	}
+	return f.err
+}
+
+// class returns the class of the error.
+func (f *failure) class() backoff.Class {
+	if f == nil {
+		return backoff.ClassUnknown
+	}
+	return f.Class
+}
+
+// refused reports whether a breaker refused the attempt.
+func (f *failure) refused() bool { return f.Reason == backoff.ReasonOpen }
+
 // fail decides what follows a failed attempt.
-func (r *race) fail(a *hedgeAttempt, err error, v verdict, now time.Time) {
-	v.ended = r.ctx.Err()
+func (r *race) fail(a *attempt, f *failure, now time.Time) {
+	ended := r.ctx.Err()
 	switch {
-	case v.ended != nil && r.last != nil && v.interruptedByContext(err):
-		r.interrupted = err
-	case v.open == nil || a == &r.first:
-		r.last, r.class = err, v.class // after a refusal, the service's last answer stays
+	case ended != nil && r.last != nil:
+		r.interrupted = f
+	case !f.refused() || a == &r.first:
+		r.last = f // after a refusal, the service's last answer stays
 	}
-	if v.hint.given {
-		r.retryAfter = v.hint.after
+	if f.told {
+		r.retryAfter = f.RetryAfter
 	}
-	if v.open != nil {
+	result := f.Result()
+	switch {
+	case f.refused():
 		r.unsent++
-		r.uncount(a, Result{Outcome: OutcomeNotSent})
-	} else {
-		result := v.result()
+		result = backoff.Result{Outcome: backoff.OutcomeNotSent}
+	case ended != nil:
+		result.Outcome = backoff.OutcomeCanceled
+		fallthrough
+	default:
 		result.Took = now.Sub(a.sent)
-		r.uncount(a, result)
 	}
+	r.uncount(a, result)
 	a.Cancel(nil)
-	if v.ended != nil {
-		r.giveUp(endOf(v.ended))
+	if ended != nil {
+		r.giveUp(endOf(ended))
 	} else {
-		r.next(err, v, now)
+		r.next(f, now)
 	}
 	r.finishIfIdle()
 }
 
 // next decides, after a failure, whether the next hedge is sent.
-func (r *race) next(err error, v verdict, now time.Time) {
-	switch limit := r.hedge.maxRetryAfter(); {
-	case v.open != nil:
-		r.stop(ReasonOpen)
-		r.refused, r.why = v.open, ReasonOpen // also if this was the last attempt
-	case v.class == ClassPermanent && r.running > 0 && errtree.Is(err, ErrBudget):
-		r.stop(ReasonBudget)
-	case v.class == ClassPermanent:
-		if v.judged {
-			err = inferred(err)
-		}
-		r.end(err)
-	case v.class == ClassOverloaded, v.class == ClassThrottled && !v.hint.given:
-		r.stop(ReasonOverloaded)
-	case v.hint.given && limit > 0 && v.hint.after > limit:
-		r.stop(ReasonRetryAfter)
+func (r *race) next(f *failure, now time.Time) {
+	switch {
+	case f.refused():
+		r.stop(backoff.ReasonOpen)
+		r.refusal, r.why = f, backoff.ReasonOpen // also if this was the last attempt
+	case f.Class == backoff.ClassPermanent && r.running > 0 && errtree.Is(f.err, backoff.ErrBudget):
+		r.stop(backoff.ReasonBudget)
+	case f.Class == backoff.ClassPermanent:
+		r.end(r.hedge.endCall(r.ctx, backoff.Error{Reason: backoff.ReasonPermanent, Last: f.err}, f.Class))
+	case f.Class == backoff.ClassOverloaded, f.Class == backoff.ClassThrottled && !f.told:
+		r.stop(backoff.ReasonOverloaded)
+	case f.Reason == backoff.ReasonRetryAfter:
+		r.stop(backoff.ReasonRetryAfter)
 	default:
-		r.putOff(now.Add(v.hint.after))
+		r.putOff(now.Add(f.RetryAfter))
 		r.sendSoon(now)
 	}
 }
@@ -419,7 +455,7 @@ func (r *race) putOff(at time.Time) {
 
 // sendSoon sends the next hedge as soon as it may be sent.
 func (r *race) sendSoon(now time.Time) {
-	if r.why != ReasonSuccess || !r.granted && !r.earliest.After(now) && !r.grant(now) {
+	if r.why != backoff.ReasonSuccess || !r.granted && !r.earliest.After(now) && !r.grant(now) {
 		return
 	}
 	wait := r.earliest.Sub(now)
@@ -429,8 +465,7 @@ func (r *race) sendSoon(now time.Time) {
 	case r.fits(now, wait):
 		r.runner.arm(wait)
 	default:
-		r.early = true
-		r.stop(ReasonDeadline)
+		r.stop(backoff.ReasonDeadline)
 	}
 }
 
@@ -442,7 +477,7 @@ func (r *race) send(now time.Time) {
 	}
 	r.granted = false
 	r.hedge.hedges.Add(1)
-	a := new(hedgeAttempt)
+	a := new(attempt)
 	r.count(a, now)
 	r.runner.launch(a)
 	r.scheduleNext(now)
@@ -453,7 +488,7 @@ func (r *race) scheduleNext(now time.Time) {
 	r.disarm()
 	switch {
 	case r.number >= r.hedge.maxAttempts():
-		r.why = ReasonAttempts
+		r.why = backoff.ReasonAttempts
 	case r.hedge.Delay < 0:
 		r.sendSoon(now)
 	case r.delay > 0 && r.fits(now, r.delay):
@@ -463,21 +498,20 @@ func (r *race) scheduleNext(now time.Time) {
 
 // grant asks for the next hedge, or stops the hedging.
 func (r *race) grant(now time.Time) bool {
-	h, class := r.hedge, r.class
+	h, class := r.hedge, r.last.class()
 	if r.running > 0 { // and may have been sent
-		class = ClassUnknown
+		class = backoff.ClassUnknown
 	}
 	switch ended := r.ctx.Err(); {
 	case ended != nil:
 		r.stop(endOf(ended))
 	case !r.fits(now, 0):
-		r.early = r.delay > 0
-		r.stop(ReasonDeadline)
+		r.stop(backoff.ReasonDeadline)
 	case h.Idempotency != nil && !h.Idempotency.Repeatable(r.ctx, class):
 		if r.running == 0 { // otherwise it may be sent when the others have failed
-			r.stop(ReasonNotIdempotent)
+			r.stop(backoff.ReasonNotIdempotent)
 		}
-	case !h.account.Take(h.MaxExtraLoad) || !r.reserve(now):
+	case !h.account.take(h.MaxExtraLoad) || !r.reserve(now):
 		r.refuse()
 	default:
 		r.granted = true
@@ -493,7 +527,7 @@ func (r *race) reserve(now time.Time) bool {
 	}
 	ticket, wait, ok := h.Budget.Reserve(r.ask(now))
 	if !ok {
-		h.account.GiveBack()
+		h.account.giveBack()
 		return false
 	}
 	r.ticket = ticket
@@ -521,12 +555,12 @@ func (r *race) pace(now time.Time) bool {
 func (r *race) refuse() {
 	r.hedge.refused.Add(1)
 	r.unpaid = true
-	r.stop(ReasonBudget)
+	r.stop(backoff.ReasonBudget)
 }
 
 // stop says that no more hedges are sent, and why. Attempts under way go on.
-func (r *race) stop(why Reason) {
-	if r.why == ReasonSuccess {
+func (r *race) stop(why backoff.Reason) {
+	if r.why == backoff.ReasonSuccess {
 		r.why = why
 	}
 	r.disarm()
@@ -538,33 +572,57 @@ func (r *race) stop(why Reason) {
 // giveBack returns what was granted for the next hedge.
 func (r *race) giveBack() {
 	r.granted = false
-	r.hedge.account.GiveBack()
+	r.hedge.account.giveBack()
 	if r.hedge.Budget != nil {
-		r.hedge.Budget.Done(r.ticket, Result{Outcome: OutcomeNotSent})
+		r.hedge.Budget.Done(r.ticket, backoff.Result{Outcome: backoff.OutcomeNotSent})
 	}
 }
 
-// giveUp ends the call with an *Error.
-func (r *race) giveUp(why Reason) {
-	e := r.newError(r.hedge.Name, r.number-r.unsent, r.hedge.maxAttempts(), why)
-	e.Elapsed, e.hedged = clock.Now().Sub(r.began), true
-	e.early = why == ReasonDeadline && r.ctx.Err() == nil && r.early
-	e.class = r.class
-	if i := r.hedge.Idempotency; i != nil {
-		e.repeat = &repeat{idempotency: i, key: r.key}
+// limitOf names the field of a Hedge that ends a call for a reason.
+var limitOf = map[backoff.Reason]string{
+	backoff.ReasonRetryAfter:    "Hedge.MaxRetryAfter",
+	backoff.ReasonNotIdempotent: "Hedge.Idempotency",
+	backoff.ReasonBudget:        "Hedge.Budget or MaxExtraLoad",
+}
+
+// giveUp ends the call with a *backoff.Error.
+func (r *race) giveUp(why backoff.Reason) {
+	last, then := r.last.unwrap(), r.interrupted
+	if why == backoff.ReasonOpen {
+		then = r.refusal
+	} else if after, _ := backoff.RetryAfterOf(last); why == backoff.ReasonRetryAfter && after < r.retryAfter {
+		last = backoff.RetryAfter(last, r.retryAfter) // as the server said to another attempt
 	}
-	e.tell(r.ctx)
-	r.end(e)
+	err := r.hedge.endCall(r.ctx, backoff.Error{
+		Attempts:    r.number - r.unsent,
+		Elapsed:     clock.Now().Sub(r.began),
+		Reason:      why,
+		Last:        last,
+		Limit:       limitOf[why],
+		Interrupted: then.unwrap(),
+	}, r.last.class())
+	if r.interrupted != nil && err.(*backoff.Error).Interrupted == nil { // it was an answer that came in time
+		r.last = r.interrupted
+	}
+	r.end(err)
+}
+
+// endOf returns the reason of a context's error.
+func endOf(err error) backoff.Reason {
+	if err == context.DeadlineExceeded {
+		return backoff.ReasonDeadline
+	}
+	return backoff.ReasonCanceled
 }
 
 // end ends every call.
 func (r *race) end(err error) {
-	r.stop(ReasonAttempts)
+	r.stop(backoff.ReasonAttempts)
 	r.over, r.err = true, err
 	for _, a := range r.attempts[:r.number] {
 		switch {
 		case !a.over:
-			a.Cancel(errHedgeLost)
+			a.Cancel(errLost)
 		case a != r.winner || !r.keep:
 			a.Cancel(nil)
 		}
@@ -595,14 +653,14 @@ func (r *race) notify() {
 		return
 	}
 	for n := 1; n < r.number; n++ {
-		e := Event{Kind: EventHedgeLost, Attempt: n + 1, Delay: r.delay}
+		e := backoff.Event{Kind: backoff.EventHedgeLost, Attempt: n + 1, Delay: r.delay}
 		if r.attempts[n] == r.winner {
-			e.Kind = EventHedgeWon
+			e.Kind = backoff.EventHedgeWon
 		}
 		r.observe(e)
 	}
 	if r.unpaid {
-		r.observe(Event{Kind: EventRefused, Reason: ReasonBudget})
+		r.observe(backoff.Event{Kind: backoff.EventRefused, Reason: backoff.ReasonBudget})
 	}
 	if !r.crashed {
 		r.observe(r.endEvent())
@@ -610,28 +668,27 @@ func (r *race) notify() {
 }
 
 // endEvent is the event of the call's end.
-func (r *race) endEvent() Event {
-	e := Event{Kind: EventSuccess, Attempt: r.number - r.unsent, Elapsed: clock.Now().Sub(r.began)}
+func (r *race) endEvent() backoff.Event {
+	e := backoff.Event{Kind: backoff.EventSuccess, Attempt: r.number - r.unsent, Elapsed: clock.Now().Sub(r.began)}
 	if r.err == nil {
 		return e
 	}
-	e.Kind, e.Err, e.Class, e.RetryAfter, e.Reason = EventGiveUp, r.last, r.class, r.retryAfter, ReasonPermanent
-	if gave, ok := r.err.(*Error); ok && gave != nil {
-		e.Reason = gave.Reason
+	e.Kind, e.Err, e.Class, e.RetryAfter, e.Reason = backoff.EventGiveUp, r.last.unwrap(), r.last.class(), r.retryAfter, backoff.ReasonPermanent
+	if gave, ok := r.err.(*backoff.Error); ok && gave != nil {
+		e.Reason, e.RetryAfter = gave.Reason, gave.RetryAfter()
 	} else if r.number == 0 {
-		e.Err, e.Class, e.Reason = r.err, ClassPermanent, ReasonInvalid
+		e.Err, e.Class, e.Reason = r.err, backoff.ClassPermanent, backoff.ReasonInvalid
 	}
-	e.Header = headerOf(e.Err)
 	return e
 }
 
-func (r *race) observe(e Event) {
+func (r *race) observe(e backoff.Event) {
 	e.Name, e.MaxAttempts = r.hedge.Name, r.hedge.maxAttempts()
 	r.hedge.Observer.Notify(r.ctx, e)
 }
 
 // launch runs an attempt beside those under way.
-func (r *race) launch(a *hedgeAttempt) { go r.begin(nil, a) }
+func (r *race) launch(a *attempt) { go r.begin(nil, a) }
 
 // arm sets the alarm for the next hedge.
 func (r *race) arm(d time.Duration) {
@@ -683,14 +740,14 @@ func (h *Hedge) steer(ctx context.Context, d steer.Driver) {
 }
 
 // run sends an attempt. Its result comes later.
-func (s *steered) run(a *hedgeAttempt) {
+func (s *steered) run(a *attempt) {
 	s.driver.Send(func(err error) {
 		s.finish(a, err, func() {})
 		s.tellOver()
 	})
 }
 
-func (s *steered) launch(a *hedgeAttempt) { s.run(a) }
+func (s *steered) launch(a *attempt) { s.run(a) }
 
 func (s *steered) arm(d time.Duration) {
 	s.disarm()

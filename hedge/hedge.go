@@ -1,29 +1,39 @@
-package backoff
+// Package hedge sends a call a second time while the first attempt is slow, and
+// takes the result that arrives first.
+//
+//	var lookups = hedge.Hedge{Name: "lookup"}
+//
+//	answer, err := hedge.Value(ctx, &lookups, lookup, nil)
+//
+// It is for tail latency. What fails is retried by a [backoff.Policy] instead.
+package hedge
 
 import (
 	"context"
 	"errors"
-	"strconv"
+	"math"
 	"sync/atomic"
 	"time"
 
-	"github.com/gobackoff/backoff/internal/hedging"
+	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/internal/badfield"
 	"github.com/gobackoff/backoff/internal/limits"
 )
 
 const (
-	defaultHedgeAttempts = 2
-	mostHedgeAttempts    = 5 // gRFC A6, "Limits on Retries and Hedges"
+	defaultAttempts = 2
+	mostAttempts    = 5 // gRFC A6, "Limits on Retries and Hedges"
+	maxDuration     = time.Duration(math.MaxInt64)
 )
 
-// errHedgeLost is the cause of an attempt's context, as context.Cause tells it,
+// errLost is the cause of an attempt's context, as context.Cause tells it,
 // when another attempt of the same hedged call has ended the call.
-var errHedgeLost = errors.New("backoff: hedge lost: another attempt has ended the call")
+var errLost = errors.New("backoff: hedge lost: another attempt has ended the call")
 
 // A Hedge sends an operation a second time while the first attempt is slow,
 // and takes the result that arrives first. It is for tail latency: a few calls
 // take ten times as long as the others, although nothing is wrong with them.
-// [HedgeValue] runs operations under it.
+// [Value] runs operations under it.
 //
 // The zero value measures latency. It sends one hedge to an attempt that takes
 // longer than 95 % of the recent ones, which is about 5 % more load for the
@@ -36,12 +46,13 @@ var errHedgeLost = errors.New("backoff: hedge lost: another attempt has ended th
 // It must not be copied, nor its fields changed, after first use.
 //
 // Retry or hedge, but do not do both around one operation. A Hedge is not a
-// [Doer], and so does not fit into a [Stack] or [DoValue], but neither can see
-// the other inside a func. A [Policy] around HedgeValue does no harm, because
-// what the Hedge gave up on is final to it. A Policy inside the operation
-// multiplies: every attempt then makes all attempts of the policy.
+// [backoff.Doer], and so does not fit into a [backoff.Stack] or
+// [backoff.DoValue], but neither can see the other inside a func. A
+// [backoff.Policy] around Value does no harm, because what the Hedge gave up on
+// is final to it. A Policy inside the operation multiplies: every attempt then
+// makes all attempts of the policy.
 //
-// A Hedge does not choose where an attempt goes (see [HedgeNumber]), and does
+// A Hedge does not choose where an attempt goes (see [Number]), and does
 // not limit the time of an attempt. The operation does both.
 //
 // Sources: Dean and Barroso, "The Tail at Scale", CACM 56(2), 2013; gRFC A6,
@@ -77,35 +88,35 @@ type Hedge struct {
 	// Classify sorts errors into those that end the call and those that do not.
 	// nil means DefaultClassifier. gRPC's nonFatalStatusCodes are
 	// plug.OnCode(status.Code, codes.Unavailable, ...).
-	Classify Classifier
+	Classify backoff.Classifier
 	// Idempotency must allow the operation to run twice at the same time. nil
 	// means Idempotent: to use a Hedge is to say so. NonIdempotent is
 	// invalid. Keyed gives all attempts of a call the same key.
 	// Any other Idempotency is asked when a hedge is due, with ClassUnknown while
 	// another attempt runs. If it says no, the call goes on without the hedge.
-	Idempotency Idempotency
+	Idempotency backoff.Idempotency
 	// Budget is asked for every attempt, the first included. It should be the
 	// budget that the policies for the same service share. nil means none.
-	Budget Budget
+	Budget backoff.Budget
 	// Observer receives the events of a call when the call is over: first one
 	// for each hedge, which won, lost or was refused, then one for the end.
 	// nil means none.
-	Observer Observer
+	Observer backoff.Observer
 	// Detach runs the first attempt on a goroutine of its own. Otherwise it
 	// runs on the caller's goroutine. That makes fast calls cheap, but
-	// HedgeValue then returns only after the first attempt has, even if a hedge
+	// Value then returns only after the first attempt has, even if a hedge
 	// has won. So without Detach the operation must return when its context
 	// ends.
 	Detach bool
 
-	slow    hedging.Delay   // measured, of first attempts
-	account hedging.Account // of MaxExtraLoad
+	slow    measuredDelay // measured, of first attempts
+	account account       // of MaxExtraLoad
 
 	hedges, wins, refused, panics atomic.Uint64
 }
 
-// HedgeStats counts what a [Hedge] has done since it was first used.
-type HedgeStats struct {
+// Stats counts what a [Hedge] has done since it was first used.
+type Stats struct {
 	Calls   uint64        // that succeeded
 	Hedges  uint64        // sent; Hedges/Calls is the extra load
 	Wins    uint64        // hedges whose result was the call's
@@ -115,9 +126,9 @@ type HedgeStats struct {
 }
 
 // Stats returns the counts so far. They are not all of the same instant.
-func (h *Hedge) Stats() HedgeStats {
-	return HedgeStats{
-		Calls:   h.account.Calls.Load(),
+func (h *Hedge) Stats() Stats {
+	return Stats{
+		Calls:   h.account.calls.Load(),
 		Hedges:  h.hedges.Load(),
 		Wins:    h.wins.Load(),
 		Refused: h.refused.Load(),
@@ -127,27 +138,29 @@ func (h *Hedge) Stats() HedgeStats {
 }
 
 // Validate says what is wrong with the hedge, naming the field and its value,
-// or returns nil. HedgeValue calls it by itself.
+// or returns nil. Value calls it by itself.
 func (h *Hedge) Validate() error {
-	var share, idempotency error
+	var share, idempotency, budget error
 	if !(h.MaxExtraLoad <= 1) {
-		share = invalid("Hedge.MaxExtraLoad", "is "+strconv.FormatFloat(h.MaxExtraLoad, 'g', -1, 64)+", want a share of at most 1, or a negative number for no limit")
+		share = backoff.Permanent(badfield.Float("Hedge.MaxExtraLoad", h.MaxExtraLoad, "a share of at most 1, or a negative number for no limit"))
 	}
-	if h.Idempotency == NonIdempotent {
-		idempotency = invalid("Hedge.Idempotency", "is NonIdempotent, but a hedge sends the operation twice")
+	if h.Idempotency == backoff.NonIdempotent {
+		idempotency = backoff.Permanent(badfield.New("Hedge.Idempotency", "is NonIdempotent, but a hedge sends the operation twice"))
 	}
-	return errors.Join(share, idempotency, validateBudget(h.Budget))
+	if h.Budget != nil {
+		budget = h.Budget.Validate()
+	}
+	return errors.Join(share, idempotency, budget)
 }
 
-// HedgeValue calls op, and calls it again while the first call is slow, as h
-// says. It returns the first result that comes without an error. The contexts
-// of the other attempts then end, with a cause that says so; HedgeValue
-// does not wait for them.
+// Value calls op, and calls it again while the first call is slow, as h says. It
+// returns the first result that comes without an error. The contexts of the other
+// attempts then end, with a cause that says so; Value does not wait for them.
 //
 // An attempt that fails does not beat one that may yet succeed. If its error
 // may be retried, the next hedge is sent at once, and the one after it h.Delay
-// later. If the server said when ([RetryExactlyAfter], [RetryAfter]), the hedge is sent
-// exactly then. There are no more hedges, and attempts under way go on, if the
+// later. If the server said when ([backoff.RetryExactlyAfter],
+// [backoff.RetryAfter]), the hedge is sent exactly then. There are no more hedges, and attempts under way go on, if the
 // server said not to retry (ClassOverloaded), or said "too much" but not when
 // (ClassThrottled), or if the attempt was refused before it was sent
 // (ErrBudget, ErrOpen). A definitive error ends the call.
@@ -155,15 +168,15 @@ func (h *Hedge) Validate() error {
 // op runs on several goroutines at once, and the calls must not share
 // variables. The result is of type T; struct{} will do if there is none. The
 // context of op is derived from ctx, and ends when the attempt fails or loses.
-// The context of the winner ends when HedgeValue returns. With a discard it
+// The context of the winner ends when Value returns. With a discard it
 // ends when ctx does, because a value that must be closed may need it until
-// then, and HedgeValue cannot know for how long. Until then an attempt that
+// then, and Value cannot know for how long. Until then an attempt that
 // asked for the end of its context keeps some 200 bytes on ctx. So if ctx
 // outlives the value, derive a context for the call with context.WithCancel,
 // and cancel it where the value is closed.
 //
 // discard gets the value of every attempt that succeeds too late, once, on the
-// goroutine of that attempt, and possibly long after HedgeValue has returned.
+// goroutine of that attempt, and possibly long after Value has returned.
 // It also gets the value of a call that was won, if a panic or a
 // runtime.Goexit reaches the caller instead. It may be nil if values need no
 // closing. For an *http.Response it is
@@ -171,23 +184,23 @@ func (h *Hedge) Validate() error {
 //	func(r *http.Response) { r.Body.Close() }
 //
 // Values beside errors are not discarded: an attempt that fails cleans up after
-// itself. HedgeValue returns such a value if the call ended with that attempt.
+// itself. Value returns such a value if the call ended with that attempt.
 //
-// A definitive error is returned as by [Policy.Do]. Otherwise the error is an
-// [*Error], which matches the error of the last attempt and says why there was
+// A definitive error is returned as by [backoff.Policy.Do]. Otherwise the error is an
+// [*backoff.Error], which matches the error of the last attempt and says why there was
 // no further one. It is final to a Policy around the call, unless MaxAttempts
-// is 1. HedgeValue refuses an invalid h with the error of Validate, before the
+// is 1. Value refuses an invalid h with the error of Validate, before the
 // first attempt, and a ctx that has ended.
 //
-// HedgeValue blocks until there is a result, and returns it even if ctx has
-// ended meanwhile. If ctx ends without a result, HedgeValue returns at once if
+// Value blocks until there is a result, and returns it even if ctx has
+// ended meanwhile. If ctx ends without a result, Value returns at once if
 // h.Detach is set or the first attempt has failed, and otherwise when the
 // first attempt returns. A panic or a runtime.Goexit in an attempt reaches the
 // caller's goroutine. If it comes on another goroutine after the call is over,
-// it ends there; [HedgeStats] counts the panics.
+// it ends there; [Stats] counts the panics.
 //
-// While op is fast, HedgeValue starts no goroutine and allocates once.
-func HedgeValue[T any](ctx context.Context, h *Hedge, op func(context.Context) (T, error), discard func(T)) (T, error) {
+// While op is fast, Value starts no goroutine and allocates once.
+func Value[T any](ctx context.Context, h *Hedge, op func(context.Context) (T, error), discard func(T)) (T, error) {
 	c := &contest[T]{op: op, discard: discard}
 	c.runner, c.keep = c, discard != nil
 	defer c.drop()
@@ -196,11 +209,11 @@ func HedgeValue[T any](ctx context.Context, h *Hedge, op func(context.Context) (
 	return c.value, c.err
 }
 
-// HedgeNumber returns which attempt ctx belongs to: 0 for the first attempt,
-// and outside of HedgeValue; 1 for the first hedge, and so on. By it an
+// Number returns which attempt ctx belongs to: 0 for the first attempt,
+// and outside of Value; 1 for the first hedge, and so on. By it an
 // operation picks another replica than the attempts before it.
-func HedgeNumber(ctx context.Context) int {
-	if a, ok := ctx.Value(hedgeKey{}).(*hedgeAttempt); ok {
+func Number(ctx context.Context) int {
+	if a, ok := ctx.Value(attemptKey{}).(*attempt); ok {
 		return a.number
 	}
 	return 0
@@ -212,16 +225,24 @@ func (h *Hedge) delay(left time.Duration) time.Duration {
 	if h.Delay != 0 {
 		return max(0, h.Delay)
 	}
-	return h.slow.Within(left)
+	return h.slow.within(left)
 }
 
 func (h *Hedge) maxAttempts() int {
-	if n := limits.Or(h.MaxAttempts, defaultHedgeAttempts); n > 0 {
-		return min(n, mostHedgeAttempts)
+	if n := limits.Or(h.MaxAttempts, defaultAttempts); n > 0 {
+		return min(n, mostAttempts)
 	}
-	return mostHedgeAttempts
+	return mostAttempts
 }
 
-func (h *Hedge) maxRetryAfter() time.Duration {
-	return limits.Or(h.MaxRetryAfter, defaultMaxRetryAfter)
+// endCall returns the error of a call that ends with e, whose last error is of
+// class c.
+func (h *Hedge) endCall(ctx context.Context, e backoff.Error, c backoff.Class) error {
+	p := backoff.Policy{
+		Name:        h.Name,
+		MaxAttempts: h.maxAttempts(),
+		Idempotency: h.Idempotency,
+		Classify:    func(error) backoff.Class { return c }, // which h.Classify has said
+	}
+	return p.GiveUp(ctx, e)
 }

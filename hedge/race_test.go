@@ -1,4 +1,4 @@
-package backoff_test
+package hedge_test
 
 import (
 	"context"
@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/hedge"
 	"github.com/gobackoff/backoff/internal/steer"
 	"github.com/gobackoff/backoff/limit"
 )
@@ -46,7 +47,7 @@ func TestHedgeAsksItsBudgetOnceForEachAttemptAndTellsItHowThatEnded(t *testing.T
 func TestHedgeIsNotSentIfItsBudgetRefuses(t *testing.T) {
 	hedgeTest(t, "while the first attempt is slow", func(t *testing.T) {
 		b := &hedgeBudget{grant: func(a backoff.Attempt) (time.Duration, bool) { return 0, a.First() }}
-		h := &backoff.Hedge{Delay: 100 * milli, MaxAttempts: 5, Budget: b}
+		h := &hedge.Hedge{Delay: 100 * milli, MaxAttempts: 5, Budget: b}
 		s := script(inTime(second, 1, nil))
 		v, _, err := s.run(t.Context(), h)
 		require.NoError(t, err)
@@ -56,7 +57,7 @@ func TestHedgeIsNotSentIfItsBudgetRefuses(t *testing.T) {
 		require.EqualValues(t, 1, h.Stats().Refused)
 
 		for range 20 { // what the hedge's own budget paid was paid back
-			_, err = backoff.HedgeValue(t.Context(), h, inTime(150*milli, 0, errHedgeUnknown), nil)
+			_, err = hedge.Value(t.Context(), h, inTime(150*milli, 0, errHedgeUnknown), nil)
 			require.ErrorIs(t, err, backoff.ErrBudget)
 			require.ErrorIs(t, err, errHedgeUnknown)
 			require.ErrorContains(t, err, "budget refused (Hedge.Budget or MaxExtraLoad): UNKNOWN")
@@ -66,7 +67,7 @@ func TestHedgeIsNotSentIfItsBudgetRefuses(t *testing.T) {
 	hedgeTest(t, "after the wait that the server asked for", func(t *testing.T) {
 		b := &hedgeBudget{grant: func(a backoff.Attempt) (time.Duration, bool) { return 0, a.First() }}
 		s := script(inTime(0, 0, backoff.RetryExactlyAfter(errHedgeUnknown, second)))
-		_, took, err := s.run(t.Context(), &backoff.Hedge{Budget: b})
+		_, took, err := s.run(t.Context(), &hedge.Hedge{Budget: b})
 		require.ErrorIs(t, err, backoff.ErrBudget)
 		require.ErrorIs(t, err, errHedgeUnknown)
 		require.Equal(t, time.Second, took)
@@ -76,7 +77,7 @@ func TestHedgeIsNotSentIfItsBudgetRefuses(t *testing.T) {
 func TestHedgeStartsNoCallThatItsBudgetRefuses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &hedgeBudget{grant: func(backoff.Attempt) (time.Duration, bool) { return 0, false }}
-		_, err := backoff.HedgeValue(t.Context(), &backoff.Hedge{Budget: b}, inTime(0, 0, nil), nil)
+		_, err := hedge.Value(t.Context(), &hedge.Hedge{Budget: b}, inTime(0, 0, nil), nil)
 		require.EqualError(t, err, "backoff: not started: budget refused (Hedge.Budget or MaxExtraLoad)")
 		require.ErrorIs(t, err, backoff.ErrBudget)
 		require.Empty(t, b.outcomes)
@@ -86,7 +87,7 @@ func TestHedgeStartsNoCallThatItsBudgetRefuses(t *testing.T) {
 func TestHedgeIsNotSentIfItsBudgetIsOutOfPlacesAtTheLastMoment(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &hedgeBudget{depart: func(number int) bool { return number == 1 }}
-		h := &backoff.Hedge{Delay: 100 * milli, Budget: b}
+		h := &hedge.Hedge{Delay: 100 * milli, Budget: b}
 		s := script(inTime(second, 0, errHedgeUnknown))
 		_, _, err := s.run(t.Context(), h)
 		require.ErrorIs(t, err, backoff.ErrBudget)
@@ -94,7 +95,7 @@ func TestHedgeIsNotSentIfItsBudgetIsOutOfPlacesAtTheLastMoment(t *testing.T) {
 		require.Zero(t, h.Stats().Hedges)
 
 		b = &hedgeBudget{depart: func(int) bool { return false }}
-		_, err = backoff.HedgeValue(t.Context(), &backoff.Hedge{Budget: b}, inTime(0, 0, nil), nil)
+		_, err = hedge.Value(t.Context(), &hedge.Hedge{Budget: b}, inTime(0, 0, nil), nil)
 		require.ErrorIs(t, err, backoff.ErrBudget)
 		require.Equal(t, map[uint64][]backoff.Outcome{1: {backoff.OutcomeNotSent}}, b.outcomes)
 	})
@@ -120,7 +121,7 @@ func TestHedgeIsSentNoSoonerThanItsBudgetWants(t *testing.T) {
 		require.Equal(t, []time.Duration{0, time.Second, 3 * time.Second}, s.starts)
 	})
 	hedgeTest(t, "whatever fails meanwhile", func(t *testing.T) {
-		h := &backoff.Hedge{Delay: 100 * milli, Budget: &hedgeBudget{grant: hedgeWait(second)}}
+		h := &hedge.Hedge{Delay: 100 * milli, Budget: &hedgeBudget{grant: hedgeWait(second)}}
 		s := script(inTime(200*milli, 1, errHedgeUnknown), inTime(milli, 2, nil))
 		_, _, err := s.run(t.Context(), h)
 		require.NoError(t, err)
@@ -131,7 +132,7 @@ func TestHedgeIsSentNoSoonerThanItsBudgetWants(t *testing.T) {
 func TestHedgeGivesBackWhatItDoesNotUseOfItsBudget(t *testing.T) {
 	hedgeTest(t, "when the first attempt is back", func(t *testing.T) {
 		b := &hedgeBudget{grant: hedgeWait(second)}
-		h := &backoff.Hedge{Delay: 100 * milli, Budget: b}
+		h := &hedge.Hedge{Delay: 100 * milli, Budget: b}
 		for range 20 {
 			s := script(inTime(200*milli, 1, nil))
 			_, _, err := s.run(t.Context(), h)
@@ -148,7 +149,7 @@ func TestHedgeGivesBackWhatItDoesNotUseOfItsBudget(t *testing.T) {
 		defer cancel()
 		b := &hedgeBudget{grant: hedgeWait(second)}
 		s := script(inTime(200*milli, 1, errHedgeUnknown))
-		_, _, err := s.run(ctx, &backoff.Hedge{Delay: 100 * milli, Budget: b})
+		_, _, err := s.run(ctx, &hedge.Hedge{Delay: 100 * milli, Budget: b})
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.Equal(t, map[uint64][]backoff.Outcome{1: {backoff.OutcomeTransient}, 2: {backoff.OutcomeNotSent}}, b.outcomes)
 	})
@@ -159,7 +160,7 @@ func TestHedgeWaitsForItsBudget(t *testing.T) {
 		return &hedgeBudget{grant: func(backoff.Attempt) (time.Duration, bool) { return second, true }}
 	}
 	hedgeTest(t, "before the first attempt, and does not measure it", func(t *testing.T) {
-		h := &backoff.Hedge{Budget: patient(), MaxAttempts: 1}
+		h := &hedge.Hedge{Budget: patient(), MaxAttempts: 1}
 		for range 100 {
 			s := script(inTime(10*milli, 1, nil))
 			_, _, err := s.run(t.Context(), h)
@@ -172,13 +173,13 @@ func TestHedgeWaitsForItsBudget(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), second)
 		defer cancel()
 		b := patient()
-		_, err := backoff.HedgeValue(ctx, &backoff.Hedge{Budget: b}, inTime(0, 0, nil), nil)
+		_, err := hedge.Value(ctx, &hedge.Hedge{Budget: b}, inTime(0, 0, nil), nil)
 		require.EqualError(t, err, "backoff: not started: the next wait would pass the deadline")
 		require.Equal(t, map[uint64][]backoff.Outcome{1: {backoff.OutcomeNotSent}}, b.outcomes)
 
 		b = patient()
 		b.depart = func(int) bool { panic("it does not depart") }
-		_, err = backoff.HedgeValue(ctx, &backoff.Hedge{Budget: b}, inTime(0, 0, nil), nil)
+		_, err = hedge.Value(ctx, &hedge.Hedge{Budget: b}, inTime(0, 0, nil), nil)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.Equal(t, map[uint64][]backoff.Outcome{1: {backoff.OutcomeNotSent}}, b.outcomes)
 	})
@@ -186,7 +187,7 @@ func TestHedgeWaitsForItsBudget(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(milli, cancel)
 		b := patient()
-		_, err := backoff.HedgeValue(ctx, &backoff.Hedge{Budget: b}, inTime(0, 0, nil), nil)
+		_, err := hedge.Value(ctx, &hedge.Hedge{Budget: b}, inTime(0, 0, nil), nil)
 		require.ErrorIs(t, err, context.Canceled)
 		require.Equal(t, map[uint64][]backoff.Outcome{1: {backoff.OutcomeNotSent}}, b.outcomes)
 	})
@@ -196,7 +197,7 @@ func TestHedgeWaitsForItsBudget(t *testing.T) {
 func TestHedgeCountsAsConcurrent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &limit.Concurrency{Max: 2}
-		h := &backoff.Hedge{Delay: 100 * milli, MaxAttempts: 3, Budget: b}
+		h := &hedge.Hedge{Delay: 100 * milli, MaxAttempts: 3, Budget: b}
 		s := script(inTime(250*milli, 1, nil), deaf(second, 2, nil), inTime(0, 3, nil))
 		v, _, err := s.run(t.Context(), h)
 		require.NoError(t, err)
@@ -209,11 +210,11 @@ func TestHedgeCountsAsConcurrent(t *testing.T) {
 
 func TestHedgeSendsNoneUntilItHasMeasuredAHundred(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var h backoff.Hedge
+		var h hedge.Hedge
 		fast, slow := inTime(20*milli, 1, nil), inTime(time.Hour, 1, nil)
 		for n := range 99 {
 			require.Zero(t, h.Stats().Delay, "after %d", n)
-			_, err := backoff.HedgeValue(t.Context(), &h, fast, nil)
+			_, err := hedge.Value(t.Context(), &h, fast, nil)
 			require.NoError(t, err)
 			if n == 50 {
 				s := script(slow, fast)
@@ -235,7 +236,7 @@ func TestHedgeSendsNoneUntilItHasMeasuredAHundred(t *testing.T) {
 func TestHedgeAfterAFailureIsSentFromTheFirstCallOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := script(inTime(5*milli, 0, errHedgeUnknown), inTime(time.Hour, 2, nil))
-		v, _, err := s.run(t.Context(), &backoff.Hedge{MaxAttempts: 3})
+		v, _, err := s.run(t.Context(), &hedge.Hedge{MaxAttempts: 3})
 		require.NoError(t, err)
 		require.Equal(t, 2, v)
 		require.Equal(t, []time.Duration{0, 5 * milli}, s.starts)
@@ -243,10 +244,10 @@ func TestHedgeAfterAFailureIsSentFromTheFirstCallOn(t *testing.T) {
 }
 
 // hedgeMeasured returns a hedge that has seen so many calls take d.
-func hedgeMeasured(t *testing.T, d time.Duration) *backoff.Hedge {
-	h := new(backoff.Hedge)
+func hedgeMeasured(t *testing.T, d time.Duration) *hedge.Hedge {
+	h := new(hedge.Hedge)
 	for range 100 {
-		_, err := backoff.HedgeValue(t.Context(), h, inTime(d, 0, nil), nil)
+		_, err := hedge.Value(t.Context(), h, inTime(d, 0, nil), nil)
 		require.NoError(t, err)
 	}
 	return h
@@ -254,9 +255,9 @@ func hedgeMeasured(t *testing.T, d time.Duration) *backoff.Hedge {
 
 func TestHedgeWithoutALimitOfExtraLoadIsSentAtTheDelayOfFivePercent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := &backoff.Hedge{MaxExtraLoad: -1, MaxAttempts: 1}
+		h := &hedge.Hedge{MaxExtraLoad: -1, MaxAttempts: 1}
 		for n := range 200 {
-			_, err := backoff.HedgeValue(t.Context(), h, inTime(time.Duration(n+1)*second, 0, nil), nil)
+			_, err := hedge.Value(t.Context(), h, inTime(time.Duration(n+1)*second, 0, nil), nil)
 			require.NoError(t, err)
 		}
 		require.InDelta(t, 190, h.Stats().Delay.Seconds(), 3)
@@ -293,7 +294,7 @@ func TestHedgeIsNotSentWithLessTimeLeftThanItsDelay(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), timeout)
 		defer cancel()
 		s := script(first, inTime(time.Hour, 2, nil), inTime(time.Hour, 3, nil))
-		_, _, err := s.run(ctx, &backoff.Hedge{Delay: 100 * milli, MaxAttempts: 3})
+		_, _, err := s.run(ctx, &hedge.Hedge{Delay: 100 * milli, MaxAttempts: 3})
 		synctest.Wait()
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		return s.starts, err
@@ -318,14 +319,14 @@ func TestHedgeIsNotSentWithLessTimeLeftThanItsDelay(t *testing.T) {
 // One call in a thousand takes 30 s.
 func TestHedgeEstimateWithstandsOutliers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := backoff.Hedge{MaxAttempts: 1} // measures, and cannot shorten the tail
+		h := hedge.Hedge{MaxAttempts: 1} // measures, and cannot shorten the tail
 		service := lognormal(rand.New(rand.NewPCG(7, 8)), 1)
 		for n := range 10_000 {
 			op := service
 			if n%1000 == 500 {
 				op = inTime(30*second, 0, nil)
 			}
-			_, err := backoff.HedgeValue(t.Context(), &h, op, nil)
+			_, err := hedge.Value(t.Context(), &h, op, nil)
 			require.NoError(t, err)
 			if n > 1000 && n%100 == 0 {
 				require.InDelta(t, 23.8, float64(h.Stats().Delay)/1e6, 5)
@@ -339,10 +340,10 @@ func TestHedgeEstimateLeavesOutFailures(t *testing.T) {
 		h := hedgeMeasured(t, 20*milli)
 		before := h.Stats().Delay
 		for range 500 {
-			_, err := backoff.HedgeValue(t.Context(), h, inTime(time.Microsecond, 0, errHedgeInvalid), nil)
+			_, err := hedge.Value(t.Context(), h, inTime(time.Microsecond, 0, errHedgeInvalid), nil)
 			require.Error(t, err)
 			ctx, cancel := context.WithTimeout(t.Context(), 10*milli)
-			_, err = backoff.HedgeValue(ctx, h, inTime(second, 0, nil), nil)
+			_, err = hedge.Value(ctx, h, inTime(second, 0, nil), nil)
 			require.Error(t, err)
 			cancel()
 		}
@@ -357,7 +358,7 @@ func TestHedgeEstimateLeavesOutFailures(t *testing.T) {
 			require.NoError(t, err)
 		}
 		for range 40 {
-			_, err := backoff.HedgeValue(t.Context(), h, inTime(20*milli, 0, nil), nil)
+			_, err := hedge.Value(t.Context(), h, inTime(20*milli, 0, nil), nil)
 			require.NoError(t, err)
 		}
 		require.Equal(t, before, h.Stats().Delay)
@@ -396,7 +397,7 @@ func TestHedgeEstimateIsOfFirstAttemptsAlsoBeatenOnesAndNotOfHedges(t *testing.T
 }
 
 // hedgeAgain is hedgeGRPC that goes by what the errors say of themselves.
-func hedgeAgain() *backoff.Hedge {
+func hedgeAgain() *hedge.Hedge {
 	h := hedgeGRPC()
 	h.Classify = nil
 	return h
@@ -491,7 +492,7 @@ func TestHedgeWaitsForNoRetryAfterBeyondTheDeadline(t *testing.T) {
 func TestHedgeWaitsForARetryAfterOfJustMaxRetryAfter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := script(inTime(0, 0, backoff.RetryExactlyAfter(errHedgeUnavailable, 5*time.Minute)), inTime(0, 2, nil))
-		_, took, err := s.run(t.Context(), new(backoff.Hedge))
+		_, took, err := s.run(t.Context(), new(hedge.Hedge))
 		require.NoError(t, err)
 		require.Equal(t, 5*time.Minute, took)
 	})
@@ -502,7 +503,7 @@ func TestHedgeAtTheVeryDeadlineIsNotSent(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 2*second)
 		defer cancel()
 		s := script(inTime(0, 0, backoff.RetryExactlyAfter(errHedgeUnknown, 2*second)))
-		_, took, err := s.run(ctx, &backoff.Hedge{})
+		_, took, err := s.run(ctx, &hedge.Hedge{})
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.Zero(t, took)
 	})
@@ -513,7 +514,7 @@ func TestHedgeTellsADeadlineThatPassedFromOneThatWould(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*second)
 		defer cancel()
 		s := script(inTime(time.Hour, 0, nil), inTime(0, 0, backoff.RetryExactlyAfter(errHedgeUnknown, time.Minute)))
-		_, _, err := s.run(ctx, &backoff.Hedge{Delay: second, MaxAttempts: 3})
+		_, _, err := s.run(ctx, &hedge.Hedge{Delay: second, MaxAttempts: 3})
 		require.EqualError(t, err, "backoff: gave up after 2 attempts: context deadline exceeded: UNKNOWN")
 	})
 }
@@ -523,13 +524,13 @@ func TestHedgeIsNotSentToAThrottlingServer(t *testing.T) {
 	throttled := backoff.OfClass(errHedgeUnavailable, backoff.ClassThrottled)
 	hedgeTest(t, "alone", func(t *testing.T) {
 		s := script(inTime(milli, 0, throttled))
-		_, took, err := s.run(t.Context(), &backoff.Hedge{Delay: second})
+		_, took, err := s.run(t.Context(), &hedge.Hedge{Delay: second})
 		require.ErrorIs(t, err, errHedgeUnavailable)
 		require.Equal(t, milli, took)
 	})
 	hedgeTest(t, "with one under way", func(t *testing.T) {
 		s := script(inTime(2*second, 1, nil), inTime(milli, 0, throttled))
-		v, _, err := s.run(t.Context(), &backoff.Hedge{Delay: second, MaxAttempts: 3})
+		v, _, err := s.run(t.Context(), &hedge.Hedge{Delay: second, MaxAttempts: 3})
 		require.NoError(t, err)
 		require.Equal(t, 1, v)
 		require.Len(t, s.starts, 2)
@@ -548,14 +549,14 @@ func TestHedgeRefusedLocallyLeavesTheFirstAttemptAlone(t *testing.T) {
 	for name, refusal := range hedgeRefusals {
 		hedgeTest(t, name, func(t *testing.T) {
 			s := script(inTime(5*second, 1, nil), inTime(0, 0, refusal))
-			v, _, err := s.run(t.Context(), &backoff.Hedge{Delay: second, MaxAttempts: 5})
+			v, _, err := s.run(t.Context(), &hedge.Hedge{Delay: second, MaxAttempts: 5})
 			require.NoError(t, err)
 			require.Equal(t, 1, v)
 			require.Len(t, s.starts, 2)
 		})
 		hedgeTest(t, name+", then a failure", func(t *testing.T) {
 			s := script(inTime(5*second, 1, errHedgeUnknown), inTime(0, 0, refusal))
-			_, _, err := s.run(t.Context(), &backoff.Hedge{Delay: second, MaxAttempts: 5})
+			_, _, err := s.run(t.Context(), &hedge.Hedge{Delay: second, MaxAttempts: 5})
 			require.ErrorIs(t, err, errHedgeUnknown)
 			require.False(t, new(backoff.Policy).Retryable(err))
 		})
@@ -566,7 +567,7 @@ func TestHedgeRefusedLocallyAfterAFailureEndsTheCall(t *testing.T) {
 	for name, refusal := range hedgeRefusals {
 		hedgeTest(t, name, func(t *testing.T) {
 			s := script(inTime(0, 1, errHedgeUnknown), inTime(0, 0, refusal))
-			_, _, err := s.run(t.Context(), &backoff.Hedge{Delay: second, MaxAttempts: 5})
+			_, _, err := s.run(t.Context(), &hedge.Hedge{Delay: second, MaxAttempts: 5})
 			require.ErrorIs(t, err, refusal)
 			require.False(t, new(backoff.Policy).Retryable(err))
 			require.Len(t, s.starts, 2)
@@ -578,14 +579,14 @@ func TestHedgeWhoseFirstAttemptIsRefusedLocallySaysSo(t *testing.T) {
 	for name, refusal := range hedgeRefusals {
 		hedgeTest(t, name, func(t *testing.T) {
 			s := script(inTime(0, 0, refusal))
-			_, _, err := s.run(t.Context(), &backoff.Hedge{Delay: second})
+			_, _, err := s.run(t.Context(), &hedge.Hedge{Delay: second})
 			require.ErrorIs(t, err, refusal)
 			require.Contains(t, err.Error(), strings.TrimPrefix(refusal.Error(), "backoff: "))
 			require.False(t, new(backoff.Policy).Retryable(err))
 		})
 	}
 	hedgeTest(t, "by a budget, as it is", func(t *testing.T) {
-		_, err := backoff.HedgeValue(t.Context(), &backoff.Hedge{}, inTime(0, 0, backoff.Permanent(backoff.ErrBudget)), nil)
+		_, err := hedge.Value(t.Context(), &hedge.Hedge{}, inTime(0, 0, backoff.Permanent(backoff.ErrBudget)), nil)
 		require.EqualError(t, err, backoff.ErrBudget.Error())
 	})
 }
@@ -594,7 +595,7 @@ func TestHedgeRefusedLocallyIsNoAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := new(hedgeBudget)
 		s := script(inTime(5*second, 1, errHedgeUnknown), inTime(0, 0, &backoff.OpenError{}))
-		_, _, err := s.run(t.Context(), &backoff.Hedge{Delay: second, Budget: b})
+		_, _, err := s.run(t.Context(), &hedge.Hedge{Delay: second, Budget: b})
 		var gaveUp *backoff.Error
 		require.ErrorAs(t, err, &gaveUp)
 		require.Equal(t, 1, gaveUp.Attempts)
@@ -607,7 +608,7 @@ func TestHedgeRefusedLocallyIsNoAttempt(t *testing.T) {
 func TestHedgeRefusedLocallyLetsTheLastAnswerOfTheServiceStand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := script(inTime(0, 0, errHedgeUnknown), inTime(0, 0, &backoff.OpenError{}))
-		_, _, err := s.run(t.Context(), &backoff.Hedge{Delay: second})
+		_, _, err := s.run(t.Context(), &hedge.Hedge{Delay: second})
 		require.ErrorIs(t, err, errHedgeUnknown)
 		require.ErrorIs(t, err, backoff.ErrOpen)
 	})
@@ -619,7 +620,7 @@ func TestHedgeRefusedByAHalfOpenBreakerLeavesTheProbeAlone(t *testing.T) {
 		_ = b.Do(t.Context(), func(context.Context) error { return errHedgeUnknown })
 		time.Sleep(second)
 		s := script(inTime(500*milli, 1, nil), inTime(0, 2, nil))
-		v, err := backoff.HedgeValue(t.Context(), &backoff.Hedge{Delay: 100 * milli}, func(ctx context.Context) (int, error) {
+		v, err := hedge.Value(t.Context(), &hedge.Hedge{Delay: 100 * milli}, func(ctx context.Context) (int, error) {
 			return backoff.DoValue(ctx, b, s.op)
 		}, nil)
 		require.NoError(t, err)
@@ -631,12 +632,12 @@ func TestHedgeRefusedByAHalfOpenBreakerLeavesTheProbeAlone(t *testing.T) {
 func TestHedgeRefusedByTheBudgetOfItsOperation(t *testing.T) {
 	hedgeTest(t, "says so if the first fails", func(t *testing.T) {
 		s := script(inTime(5*second, 1, errHedgeUnknown), inTime(0, 0, backoff.Permanent(backoff.ErrBudget)))
-		_, _, err := s.run(t.Context(), &backoff.Hedge{Delay: second, MaxAttempts: 3})
+		_, _, err := s.run(t.Context(), &hedge.Hedge{Delay: second, MaxAttempts: 3})
 		require.ErrorContains(t, err, "budget refused (Hedge.Budget or MaxExtraLoad): UNKNOWN")
 	})
 	hedgeTest(t, "unless it says that it may be retried", func(t *testing.T) {
 		s := script(inTime(5*second, 1, nil), inTime(0, 0, backoff.OfClass(backoff.ErrBudget, backoff.ClassRetryable)), inTime(0, 3, nil))
-		v, _, err := s.run(t.Context(), &backoff.Hedge{Delay: second, MaxAttempts: 3})
+		v, _, err := s.run(t.Context(), &hedge.Hedge{Delay: second, MaxAttempts: 3})
 		require.NoError(t, err)
 		require.Equal(t, 3, v)
 	})
@@ -659,14 +660,14 @@ func (s *steering) Arm(d time.Duration, ring func()) {
 
 func (s *steering) Over(err error) { s.ends = append(s.ends, err) }
 
-func steered(h *backoff.Hedge) *steering {
+func steered(h *hedge.Hedge) *steering {
 	s := new(steering)
-	_, _ = backoff.HedgeValue[struct{}](steer.With(context.Background(), s), h, nil, nil)
+	_, _ = hedge.Value[struct{}](steer.With(context.Background(), s), h, nil, nil)
 	return s
 }
 
 func TestASteeredHedgeGoesWhereItsDriverLetsIt(t *testing.T) {
-	h := &backoff.Hedge{Delay: time.Hour, MaxExtraLoad: -1}
+	h := &hedge.Hedge{Delay: time.Hour, MaxExtraLoad: -1}
 	s := steered(h)
 	require.Len(t, s.sent, 1)
 	require.Equal(t, []time.Duration{time.Hour}, s.armed)
@@ -687,7 +688,7 @@ func TestASteeredHedgeTriesAgainAtOnceAfterAFailure(t *testing.T) {
 
 func triesAgain(t *testing.T) {
 	boom := errors.New("boom")
-	s := steered(&backoff.Hedge{Delay: time.Hour})
+	s := steered(&hedge.Hedge{Delay: time.Hour})
 	s.sent[0](boom)
 	synctest.Wait()
 	require.Len(t, s.sent, 2, "and once")
@@ -701,7 +702,7 @@ func triesAgain(t *testing.T) {
 }
 
 func TestASteeredHedgeEndsWithADefinitiveError(t *testing.T) {
-	s := steered(&backoff.Hedge{Delay: time.Hour})
+	s := steered(&hedge.Hedge{Delay: time.Hour})
 	s.sent[0](backoff.Permanent(errBoom))
 	require.Len(t, s.sent, 1)
 	require.Len(t, s.ends, 1)
@@ -709,7 +710,7 @@ func TestASteeredHedgeEndsWithADefinitiveError(t *testing.T) {
 }
 
 func TestASteeredHedgeMayEndWithItsAlarm(t *testing.T) {
-	s := steered(&backoff.Hedge{Delay: time.Hour, Budget: refusing(2)})
+	s := steered(&hedge.Hedge{Delay: time.Hour, Budget: refusesHedges()})
 	s.sent[0](backoff.RetryExactlyAfter(errBoom, time.Minute))
 	require.Empty(t, s.ends, "the server asked for a minute")
 	s.rings[1]()
@@ -718,7 +719,7 @@ func TestASteeredHedgeMayEndWithItsAlarm(t *testing.T) {
 }
 
 func TestASteeredHedgeThatIsInvalidSendsNothing(t *testing.T) {
-	s := steered(&backoff.Hedge{MaxExtraLoad: 2})
+	s := steered(&hedge.Hedge{MaxExtraLoad: 2})
 	require.Empty(t, s.sent)
 	require.Len(t, s.ends, 1)
 	require.ErrorContains(t, s.ends[0], "Hedge.MaxExtraLoad is 2")
@@ -730,7 +731,7 @@ func TestHedgeEndsWithItsContext(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		cancel(errGone)
 		b := new(hedgeBudget)
-		_, err := backoff.HedgeValue(ctx, &backoff.Hedge{Budget: b}, inTime(0, 0, errHedgeNever), nil)
+		_, err := hedge.Value(ctx, &hedge.Hedge{Budget: b}, inTime(0, 0, errHedgeNever), nil)
 		require.EqualError(t, err, "backoff: not started: caller is gone")
 		require.ErrorIs(t, err, context.Canceled)
 		require.ErrorIs(t, err, errGone)
@@ -740,7 +741,7 @@ func TestHedgeEndsWithItsContext(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		time.AfterFunc(50*milli, func() { cancel(errGone) })
 		s := script(inTime(time.Hour, 1, nil))
-		_, took, err := s.run(ctx, &backoff.Hedge{Delay: 100 * milli})
+		_, took, err := s.run(ctx, &hedge.Hedge{Delay: 100 * milli})
 		require.ErrorIs(t, err, context.Canceled)
 		require.ErrorIs(t, err, errGone)
 		require.Equal(t, 50*milli, took)
@@ -749,7 +750,7 @@ func TestHedgeEndsWithItsContext(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), second)
 		defer cancel()
 		s := script(inTime(milli, 1, errHedgeUnknown), deaf(time.Hour, 2, nil))
-		_, took, err := s.run(ctx, &backoff.Hedge{Delay: 100 * milli})
+		_, took, err := s.run(ctx, &hedge.Hedge{Delay: 100 * milli})
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.ErrorIs(t, err, errHedgeUnknown)
 		require.Equal(t, time.Second, took)
@@ -761,7 +762,7 @@ func TestHedgeEndsWithItsContext(t *testing.T) {
 		time.AfterFunc(second, cancel)
 		b := new(hedgeBudget)
 		s := script(inTime(0, 1, backoff.RetryAfter(errHedgeUnknown, time.Minute)))
-		_, took, err := s.run(ctx, &backoff.Hedge{Budget: b})
+		_, took, err := s.run(ctx, &hedge.Hedge{Budget: b})
 		require.ErrorIs(t, err, context.Canceled)
 		require.ErrorIs(t, err, errHedgeUnknown)
 		require.Equal(t, time.Second, took)
@@ -770,7 +771,7 @@ func TestHedgeEndsWithItsContext(t *testing.T) {
 	hedgeTest(t, "but a result is not lost", func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), second)
 		defer cancel()
-		v, err := backoff.HedgeValue(ctx, &backoff.Hedge{}, deaf(2*second, 1, nil), nil)
+		v, err := hedge.Value(ctx, &hedge.Hedge{}, deaf(2*second, 1, nil), nil)
 		require.NoError(t, err)
 		require.Equal(t, 1, v)
 	})
@@ -779,7 +780,7 @@ func TestHedgeEndsWithItsContext(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			time.AfterFunc(100*milli, cancel)
 			s := script(deaf(150*milli, 0, errHedgeUnknown), inTime(time.Hour, 0, nil))
-			_, _, err := s.run(ctx, &backoff.Hedge{Delay: 100 * milli, MaxExtraLoad: -1})
+			_, _, err := s.run(ctx, &hedge.Hedge{Delay: 100 * milli, MaxExtraLoad: -1})
 			require.ErrorIs(t, err, context.Canceled)
 		}
 	})
@@ -806,7 +807,7 @@ func TestHedgeContextsCarryTheCallsValuesAndDeadline(t *testing.T) {
 		ctx, cancel := context.WithTimeout(context.WithValue(t.Context(), hedgeKey{}, "v"), second)
 		defer cancel()
 		for _, asks := range []bool{false, true} {
-			_, err := backoff.HedgeValue(ctx, &backoff.Hedge{}, func(ctx context.Context) (int, error) {
+			_, err := hedge.Value(ctx, &hedge.Hedge{}, func(ctx context.Context) (int, error) {
 				if asks {
 					_ = ctx.Done()
 				}
@@ -825,7 +826,7 @@ func TestHedgeContextsEndWithThatOfTheCallCauseAndAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, asks := range []bool{false, true} {
 			ctx, cancel := context.WithCancelCause(t.Context())
-			_, err := backoff.HedgeValue(ctx, &backoff.Hedge{}, func(attempt context.Context) (int, error) {
+			_, err := hedge.Value(ctx, &hedge.Hedge{}, func(attempt context.Context) (int, error) {
 				if asks {
 					_ = attempt.Done()
 				}
@@ -844,11 +845,11 @@ func TestHedgeContextsEndWithThatOfTheCallCauseAndAll(t *testing.T) {
 	})
 }
 
-func TestHedgeContextsOfLosersEndForErrHedgeLostWithThoseDerivedFromThem(t *testing.T) {
+func TestHedgeContextsOfLosersEndForErrLostWithThoseDerivedFromThem(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		done := make(chan struct{})
-		_, err := backoff.HedgeValue(t.Context(), &backoff.Hedge{Delay: milli}, func(ctx context.Context) (int, error) {
-			if backoff.HedgeNumber(ctx) == 1 {
+		_, err := hedge.Value(t.Context(), &hedge.Hedge{Delay: milli}, func(ctx context.Context) (int, error) {
+			if hedge.Number(ctx) == 1 {
 				return 0, nil
 			}
 			derived, cancel := context.WithCancel(context.WithValue(ctx, hedgeKey{}, 1))
@@ -860,7 +861,7 @@ func TestHedgeContextsOfLosersEndForErrHedgeLostWithThoseDerivedFromThem(t *test
 				return 0, errHedgeNever
 			}
 			<-done
-			if derived.Err() != context.Canceled || context.Cause(derived) != backoff.ErrHedgeLost || ctx.Err() != context.Canceled {
+			if derived.Err() != context.Canceled || context.Cause(derived) != hedge.ErrLost || ctx.Err() != context.Canceled {
 				return 0, backoff.Permanent(errHedgeNever)
 			}
 			return 0, nil
@@ -874,7 +875,7 @@ func TestHedgeContextsOfWinnersEndWithTheCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, winner := range hedgeWinners {
 			var seen context.Context
-			_, err := backoff.HedgeValue(context.WithValue(t.Context(), hedgeKey{}, "v"), &backoff.Hedge{}, winner(&seen), nil)
+			_, err := hedge.Value(context.WithValue(t.Context(), hedgeKey{}, "v"), &hedge.Hedge{}, winner(&seen), nil)
 			require.NoError(t, err)
 			require.Equal(t, "v", seen.Value(hedgeKey{}))
 			require.Equal(t, context.Canceled, seen.Err())
@@ -892,7 +893,7 @@ func TestHedgeContextsOfWinnersWhoseValueMayBeDiscardedEndWithTheirCallers(t *te
 		for _, winner := range hedgeWinners {
 			var seen context.Context
 			ctx, cancel := context.WithCancelCause(t.Context())
-			_, err := backoff.HedgeValue(ctx, &backoff.Hedge{}, winner(&seen), func(int) {})
+			_, err := hedge.Value(ctx, &hedge.Hedge{}, winner(&seen), func(int) {})
 			require.NoError(t, err)
 			require.NoError(t, seen.Err())
 			cancel(errHedgeUnknown)
@@ -929,7 +930,7 @@ func TestAHedgedCallLeavesNothingOnItsContext(t *testing.T) {
 		}
 		call := func(ctx context.Context, detach bool, discard func(int), steps ...hedgeStep) {
 			defer func() { _ = recover() }()
-			_, _ = backoff.HedgeValue(ctx, &backoff.Hedge{Delay: milli, MaxExtraLoad: -1, Detach: detach}, script(steps...).op, discard)
+			_, _ = hedge.Value(ctx, &hedge.Hedge{Delay: milli, MaxExtraLoad: -1, Detach: detach}, script(steps...).op, discard)
 		}
 		discard := func(int) {}
 		for range 100 {
@@ -953,8 +954,8 @@ func TestAHedgedCallLeavesNothingOnItsContext(t *testing.T) {
 func TestHedgeContextsOfFailuresEndAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var seen context.Context
-		_, err := backoff.HedgeValue(t.Context(), &backoff.Hedge{}, func(ctx context.Context) (int, error) {
-			if backoff.HedgeNumber(ctx) == 0 {
+		_, err := hedge.Value(t.Context(), &hedge.Hedge{}, func(ctx context.Context) (int, error) {
+			if hedge.Number(ctx) == 0 {
 				return keepContext(&seen, errHedgeUnknown)(ctx)
 			}
 			if seen.Err() == nil {
@@ -970,7 +971,7 @@ func TestHedgeContextsMayBeAskedByManyAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for range 100 {
 			var wg sync.WaitGroup
-			_, err := backoff.HedgeValue(t.Context(), &backoff.Hedge{}, func(ctx context.Context) (int, error) {
+			_, err := hedge.Value(t.Context(), &hedge.Hedge{}, func(ctx context.Context) (int, error) {
 				for range 4 {
 					wg.Go(func() { <-ctx.Done() })
 				}
@@ -982,15 +983,15 @@ func TestHedgeContextsMayBeAskedByManyAtOnce(t *testing.T) {
 	})
 }
 
-func TestHedgeNumberOutsideOfAHedgeIsZero(t *testing.T) {
-	require.Zero(t, backoff.HedgeNumber(t.Context()))
+func TestNumberOutsideOfAHedgeIsZero(t *testing.T) {
+	require.Zero(t, hedge.Number(t.Context()))
 }
 
 func TestHedgeContextOfAFailureEndsForNoLaterCause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var seen context.Context
 		ctx, cancel := context.WithCancelCause(t.Context())
-		_, err := backoff.HedgeValue(ctx, &backoff.Hedge{MaxAttempts: 1}, func(ctx context.Context) (int, error) {
+		_, err := hedge.Value(ctx, &hedge.Hedge{MaxAttempts: 1}, func(ctx context.Context) (int, error) {
 			_, seen = ctx.Done(), ctx
 			return 0, errHedgeUnknown
 		}, nil)
@@ -1003,8 +1004,8 @@ func TestHedgeContextOfAFailureEndsForNoLaterCause(t *testing.T) {
 func TestHedgeThatIsInvalidTellsOfNoTimeThatPassed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var heard []backoff.Event
-		h := &backoff.Hedge{MaxExtraLoad: 2, Observer: func(_ context.Context, e backoff.Event) { heard = append(heard, e) }}
-		_, err := backoff.HedgeValue(t.Context(), h, inTime(0, 0, errHedgeNever), nil)
+		h := &hedge.Hedge{MaxExtraLoad: 2, Observer: func(_ context.Context, e backoff.Event) { heard = append(heard, e) }}
+		_, err := hedge.Value(t.Context(), h, inTime(0, 0, errHedgeNever), nil)
 		require.Error(t, err)
 		require.Len(t, heard, 1)
 		require.Equal(t, backoff.ReasonInvalid, heard[0].Reason)

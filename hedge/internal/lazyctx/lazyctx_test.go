@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/gobackoff/backoff/internal/lazyctx"
+	"github.com/gobackoff/backoff/hedge/internal/lazyctx"
 )
 
 var (

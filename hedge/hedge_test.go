@@ -1,4 +1,4 @@
-package backoff_test
+package hedge_test
 
 import (
 	"context"
@@ -14,8 +14,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/gobackoff/backoff"
 	"github.com/stretchr/testify/require"
+
+	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/hedge"
 )
 
 const (
@@ -33,8 +35,8 @@ var (
 // hedgeGRPC is the policy of the article: maxAttempts 3, hedgingDelay 0.5 s,
 // nonFatalStatusCodes UNAVAILABLE and UNKNOWN. A6 knows no limit of extra load
 // but throttling.
-func hedgeGRPC() *backoff.Hedge {
-	return &backoff.Hedge{
+func hedgeGRPC() *hedge.Hedge {
+	return &hedge.Hedge{
 		Name:         "grpc",
 		MaxAttempts:  3,
 		Delay:        500 * milli,
@@ -85,7 +87,7 @@ func script(steps ...hedgeStep) *hedgeScript {
 }
 
 func (s *hedgeScript) op(ctx context.Context) (int, error) {
-	n := backoff.HedgeNumber(ctx)
+	n := hedge.Number(ctx)
 	s.mu.Lock()
 	s.starts = append(s.starts, time.Since(s.began))
 	s.mu.Unlock()
@@ -110,8 +112,8 @@ func (s *hedgeScript) lost() []int {
 }
 
 // run returns what the call gave, and when.
-func (s *hedgeScript) run(ctx context.Context, h *backoff.Hedge) (v int, took time.Duration, err error) {
-	v, err = backoff.HedgeValue(ctx, h, s.op, s.discard)
+func (s *hedgeScript) run(ctx context.Context, h *hedge.Hedge) (v int, took time.Duration, err error) {
+	v, err = hedge.Value(ctx, h, s.op, s.discard)
 	took = time.Since(s.began)
 	synctest.Wait()
 	return v, took, err
@@ -173,28 +175,28 @@ func hedgeTest(t *testing.T, name string, f func(t *testing.T)) {
 	t.Run(name, func(t *testing.T) { synctest.Test(t, f) })
 }
 
-func TestRow54HedgeSendsADuplicateFirstSuccessWinsLosersAreCancelled(t *testing.T) {
+func TestHedgeSendsADuplicateFirstSuccessWinsLosersAreCancelled(t *testing.T) {
 	hedgeTest(t, "the hedge wins", func(t *testing.T) {
 		s := script(inTime(time.Second, 1, nil), inTime(10*milli, 2, nil))
-		v, took, err := s.run(t.Context(), &backoff.Hedge{Delay: 100 * milli})
+		v, took, err := s.run(t.Context(), &hedge.Hedge{Delay: 100 * milli})
 		require.NoError(t, err)
 		require.Equal(t, 2, v)
 		require.Equal(t, 110*milli, took)
 		require.Equal(t, []time.Duration{0, 100 * milli}, s.starts)
-		require.Equal(t, map[int]error{0: backoff.ErrHedgeLost, 1: nil}, s.results)
+		require.Equal(t, map[int]error{0: hedge.ErrLost, 1: nil}, s.results)
 	})
 	hedgeTest(t, "the first attempt wins", func(t *testing.T) {
 		s := script(inTime(150*milli, 1, nil), inTime(time.Second, 2, nil))
-		v, took, err := s.run(t.Context(), &backoff.Hedge{Delay: 100 * milli})
+		v, took, err := s.run(t.Context(), &hedge.Hedge{Delay: 100 * milli})
 		require.NoError(t, err)
 		require.Equal(t, 1, v)
 		require.Equal(t, 150*milli, took)
 		synctest.Wait()
-		require.Equal(t, map[int]error{0: nil, 1: backoff.ErrHedgeLost}, s.results)
+		require.Equal(t, map[int]error{0: nil, 1: hedge.ErrLost}, s.results)
 	})
 	hedgeTest(t, "none is needed", func(t *testing.T) {
 		s := script(inTime(100*milli-1, 1, nil))
-		v, _, err := s.run(t.Context(), &backoff.Hedge{Delay: 100 * milli})
+		v, _, err := s.run(t.Context(), &hedge.Hedge{Delay: 100 * milli})
 		require.NoError(t, err)
 		require.Equal(t, 1, v)
 		rest(time.Minute)
@@ -217,15 +219,15 @@ func lognormal(random *rand.Rand, slowdown float64) func(context.Context) (int, 
 	}
 }
 
-func TestRow55HedgeAtP95CostsFivePercent(t *testing.T) {
+func TestHedgeAtP95CostsFivePercent(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var h backoff.Hedge
+		var h hedge.Hedge
 		service := lognormal(rand.New(rand.NewPCG(1, 2)), 1)
 		sorted := make([]time.Duration, 0, 20_000)
 		for range cap(sorted) {
 			began := time.Now()
-			_, err := backoff.HedgeValue(t.Context(), &h, service, nil)
+			_, err := hedge.Value(t.Context(), &h, service, nil)
 			require.NoError(t, err)
 			sorted = append(sorted, time.Since(began))
 		}
@@ -246,10 +248,10 @@ func TestHedgeKeepsToOtherSharesOfExtraLoad(t *testing.T) {
 	t.Parallel()
 	for _, share := range []float64{.01, .1, .25} {
 		hedgeTest(t, fmt.Sprint(share), func(t *testing.T) {
-			h := backoff.Hedge{MaxExtraLoad: share}
+			h := hedge.Hedge{MaxExtraLoad: share}
 			service := lognormal(rand.New(rand.NewPCG(3, 4)), 1)
 			for range 10_000 {
-				_, err := backoff.HedgeValue(t.Context(), &h, service, nil)
+				_, err := hedge.Value(t.Context(), &h, service, nil)
 				require.NoError(t, err)
 			}
 			require.InEpsilon(t, share, float64(h.Stats().Hedges)/10_000, .2)
@@ -260,12 +262,12 @@ func TestHedgeKeepsToOtherSharesOfExtraLoad(t *testing.T) {
 // A service that gets ten times slower as a whole is not sent everything twice.
 func TestHedgeBudgetBoundsALatencyShift(t *testing.T) {
 	shift := func(t *testing.T, share float64) (hedges uint64) {
-		h := backoff.Hedge{MaxExtraLoad: share}
+		h := hedge.Hedge{MaxExtraLoad: share}
 		random := rand.New(rand.NewPCG(5, 6))
 		call := func(n int, slowdown float64) {
 			service := lognormal(random, slowdown)
 			for range n {
-				_, err := backoff.HedgeValue(t.Context(), &h, service, nil)
+				_, err := hedge.Value(t.Context(), &h, service, nil)
 				require.NoError(t, err)
 			}
 			synctest.Wait()
@@ -289,21 +291,21 @@ func TestHedgeBudgetBoundsALatencyShift(t *testing.T) {
 // concurrency: at most ten hedges, and one for every twenty calls that succeed.
 func TestHedgeBoundOfExtraLoadIsExact(t *testing.T) {
 	hedgeTest(t, "one after the other", func(t *testing.T) {
-		h := backoff.Hedge{Delay: milli}
+		h := hedge.Hedge{Delay: milli}
 		for n := range 1000 {
-			_, err := backoff.HedgeValue(t.Context(), &h, inTime(2*milli, 0, nil), nil)
+			_, err := hedge.Value(t.Context(), &h, inTime(2*milli, 0, nil), nil)
 			require.NoError(t, err)
 			require.LessOrEqual(t, h.Stats().Hedges, uint64(10+n/20))
 		}
 		require.EqualValues(t, 10+999/20, h.Stats().Hedges, "and no less")
 	})
 	t.Run("together", func(t *testing.T) {
-		h := backoff.Hedge{Delay: -1, MaxAttempts: 3}
+		h := hedge.Hedge{Delay: -1, MaxAttempts: 3}
 		var wg sync.WaitGroup
 		for range 16 {
 			wg.Go(func() {
 				for range 500 {
-					_, _ = backoff.HedgeValue(t.Context(), &h, inTime(0, 0, nil), nil)
+					_, _ = hedge.Value(t.Context(), &h, inTime(0, 0, nil), nil)
 				}
 			})
 		}
@@ -313,9 +315,9 @@ func TestHedgeBoundOfExtraLoadIsExact(t *testing.T) {
 		require.Greater(t, h.Stats().Hedges, uint64(8000/20-20))
 	})
 	hedgeTest(t, "failures earn nothing", func(t *testing.T) {
-		h := backoff.Hedge{Delay: milli}
+		h := hedge.Hedge{Delay: milli}
 		for range 100 {
-			_, err := backoff.HedgeValue(t.Context(), &h, inTime(5*milli, 0, errHedgeUnknown), nil)
+			_, err := hedge.Value(t.Context(), &h, inTime(5*milli, 0, errHedgeUnknown), nil)
 			require.ErrorIs(t, err, errHedgeUnknown)
 		}
 		require.EqualValues(t, 10, h.Stats().Hedges)
@@ -324,7 +326,7 @@ func TestHedgeBoundOfExtraLoadIsExact(t *testing.T) {
 	})
 }
 
-func TestRow57HedgeAsGRPCSendsOneAtEachDelay(t *testing.T) {
+func TestHedgeAsGRPCSendsOneAtEachDelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := script(inTime(10*time.Second, 1, nil), inTime(10*time.Second, 2, nil), inTime(10*time.Second, 3, nil))
 		v, took, err := s.run(t.Context(), hedgeGRPC())
@@ -335,7 +337,7 @@ func TestRow57HedgeAsGRPCSendsOneAtEachDelay(t *testing.T) {
 	})
 }
 
-func TestRow57HedgeAsGRPCEndsAtAFatalStatus(t *testing.T) {
+func TestHedgeAsGRPCEndsAtAFatalStatus(t *testing.T) {
 	for _, fatal := range []int{0, 1, 2} {
 		hedgeTest(t, fmt.Sprintf("hedge-fatal in attempt %d", fatal+1), func(t *testing.T) {
 			s := script(inTime(time.Minute, 1, nil), inTime(time.Minute, 2, nil), inTime(time.Minute, 3, nil))
@@ -349,14 +351,14 @@ func TestRow57HedgeAsGRPCEndsAtAFatalStatus(t *testing.T) {
 			synctest.Wait()
 			for n, result := range s.results {
 				if n != fatal {
-					require.Equal(t, backoff.ErrHedgeLost, result)
+					require.Equal(t, hedge.ErrLost, result)
 				}
 			}
 		})
 	}
 }
 
-func TestRow57HedgeAsGRPCSendsTheNextAtOnceAfterANonFatalStatus(t *testing.T) {
+func TestHedgeAsGRPCSendsTheNextAtOnceAfterANonFatalStatus(t *testing.T) {
 	hedgeTest(t, "of the first attempt", func(t *testing.T) {
 		s := script(inTime(100*milli, 0, errHedgeUnavailable), inTime(time.Minute, 2, nil), inTime(milli, 3, nil))
 		v, took, err := s.run(t.Context(), hedgeGRPC())
@@ -374,7 +376,7 @@ func TestRow57HedgeAsGRPCSendsTheNextAtOnceAfterANonFatalStatus(t *testing.T) {
 	})
 }
 
-func TestRow57HedgeAsGRPCEndsWithTheLastFailureIfAllFail(t *testing.T) {
+func TestHedgeAsGRPCEndsWithTheLastFailureIfAllFail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := script(inTime(milli, 0, errHedgeUnavailable), inTime(milli, 0, errHedgeUnknown), inTime(milli, 7, errHedgeUnavailable))
 		v, took, err := s.run(t.Context(), hedgeGRPC())
@@ -386,7 +388,7 @@ func TestRow57HedgeAsGRPCEndsWithTheLastFailureIfAllFail(t *testing.T) {
 	})
 }
 
-func TestRow57HedgeAsGRPCTakesMoreThanFiveAttemptsForFive(t *testing.T) {
+func TestHedgeAsGRPCTakesMoreThanFiveAttemptsForFive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for attempts, want := range map[int]int{0: 2, 1: 1, 2: 2, 5: 5, 6: 5, -1: 5} {
 			h := hedgeGRPC()
@@ -400,7 +402,7 @@ func TestRow57HedgeAsGRPCTakesMoreThanFiveAttemptsForFive(t *testing.T) {
 	})
 }
 
-func TestRow57HedgeAsGRPCSendsAllAtOnceWithoutADelay(t *testing.T) {
+func TestHedgeAsGRPCSendsAllAtOnceWithoutADelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := hedgeGRPC()
 		h.Delay = -1
@@ -417,7 +419,7 @@ func TestRow57HedgeAsGRPCSendsAllAtOnceWithoutADelay(t *testing.T) {
 func TestHedgeFailureDoesNotBeatAGoodFirstAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := script(inTime(200*milli, 1, nil), inTime(milli, 0, errHedgeUnknown))
-		v, took, err := s.run(t.Context(), &backoff.Hedge{Delay: 100 * milli})
+		v, took, err := s.run(t.Context(), &hedge.Hedge{Delay: 100 * milli})
 		require.NoError(t, err)
 		require.Equal(t, 1, v)
 		require.Equal(t, 200*milli, took)
@@ -426,14 +428,14 @@ func TestHedgeFailureDoesNotBeatAGoodFirstAttempt(t *testing.T) {
 
 // Neither is a Doer, and a loop around a hedge, or a hedge around a loop, does
 // not multiply what it gave up on.
-func TestRow58HedgeOrRetryNotBoth(t *testing.T) {
-	_, doer := any(new(backoff.Hedge)).(backoff.Doer)
+func TestHedgeOrRetryNotBoth(t *testing.T) {
+	_, doer := any(new(hedge.Hedge)).(backoff.Doer)
 	require.False(t, doer, "it would fit into a Stack")
 
 	hedgeTest(t, "a policy around does not repeat it", func(t *testing.T) {
 		s := script(inTime(milli, 0, errHedgeUnavailable), inTime(milli, 0, errHedgeUnavailable), inTime(milli, 0, errHedgeUnavailable))
 		_, err := backoff.DoValue(t.Context(), &backoff.Policy{}, func(ctx context.Context) (int, error) {
-			return backoff.HedgeValue(ctx, hedgeGRPC(), s.op, nil)
+			return hedge.Value(ctx, hedgeGRPC(), s.op, nil)
 		})
 		require.ErrorIs(t, err, errHedgeUnavailable)
 		require.Len(t, s.starts, 3)
@@ -444,7 +446,7 @@ func TestRow58HedgeOrRetryNotBoth(t *testing.T) {
 	hedgeTest(t, "unless it was for others to repeat", func(t *testing.T) {
 		s := script(inTime(milli, 0, errHedgeUnavailable))
 		_, err := backoff.DoValue(t.Context(), &backoff.Policy{MaxAttempts: 3}, func(ctx context.Context) (int, error) {
-			return backoff.HedgeValue(ctx, &backoff.Hedge{MaxAttempts: 1}, s.op, nil)
+			return hedge.Value(ctx, &hedge.Hedge{MaxAttempts: 1}, s.op, nil)
 		})
 		require.ErrorIs(t, err, errHedgeUnavailable)
 		require.Len(t, s.starts, 3)
@@ -452,14 +454,14 @@ func TestRow58HedgeOrRetryNotBoth(t *testing.T) {
 	hedgeTest(t, "nor what was definitive", func(t *testing.T) {
 		s := script(inTime(milli, 0, errHedgeInvalid))
 		_, err := backoff.DoValue(t.Context(), &backoff.Policy{}, func(ctx context.Context) (int, error) {
-			return backoff.HedgeValue(ctx, hedgeGRPC(), s.op, nil)
+			return hedge.Value(ctx, hedgeGRPC(), s.op, nil)
 		})
 		require.EqualError(t, err, errHedgeInvalid.Error())
 		require.Len(t, s.starts, 1)
 	})
 	hedgeTest(t, "what a policy inside gave up on is final", func(t *testing.T) {
 		s := script(inTime(0, 0, errHedgeUnavailable))
-		_, err := backoff.HedgeValue(t.Context(), &backoff.Hedge{Delay: time.Hour}, func(ctx context.Context) (int, error) {
+		_, err := hedge.Value(t.Context(), &hedge.Hedge{Delay: time.Hour}, func(ctx context.Context) (int, error) {
 			return backoff.DoValue(ctx, &backoff.Policy{MaxAttempts: 2}, s.op)
 		}, nil)
 		require.ErrorIs(t, err, errHedgeUnavailable)
@@ -468,7 +470,7 @@ func TestRow58HedgeOrRetryNotBoth(t *testing.T) {
 }
 
 func TestHedgeOfAFastCallStartsNoGoroutine(t *testing.T) {
-	for name, h := range map[string]*backoff.Hedge{
+	for name, h := range map[string]*hedge.Hedge{
 		"measuring": {},
 		"fixed":     {Delay: time.Minute},
 		"off":       {MaxAttempts: 1},
@@ -477,7 +479,7 @@ func TestHedgeOfAFastCallStartsNoGoroutine(t *testing.T) {
 			more := math.MaxInt
 			for range 100 { // others may come and go
 				before, during := runtime.NumGoroutine(), 0
-				_, err := backoff.HedgeValue(t.Context(), h, func(context.Context) (int, error) {
+				_, err := hedge.Value(t.Context(), h, func(context.Context) (int, error) {
 					during = runtime.NumGoroutine()
 					return 0, nil
 				}, nil)
@@ -491,13 +493,13 @@ func TestHedgeOfAFastCallStartsNoGoroutine(t *testing.T) {
 
 func TestHedgeOfAFastCallAllocatesOnce(t *testing.T) {
 	op := func(context.Context) (int, error) { return 0, nil }
-	for name, h := range map[string]*backoff.Hedge{
+	for name, h := range map[string]*hedge.Hedge{
 		"measuring": {},
 		"fixed":     {Delay: time.Minute},
 		"budget":    {Delay: time.Minute, Budget: new(backoff.RetryBudget)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			call := func() { _, _ = backoff.HedgeValue(t.Context(), h, op, nil) }
+			call := func() { _, _ = hedge.Value(t.Context(), h, op, nil) }
 			least := testing.AllocsPerRun(1, call)
 			for range 100 { // the race detector, and the collector, make a sync.Pool forget
 				least = min(least, testing.AllocsPerRun(1, call))
@@ -510,7 +512,7 @@ func TestHedgeOfAFastCallAllocatesOnce(t *testing.T) {
 func TestHedgeDetach(t *testing.T) {
 	hedgeTest(t, "without it, a first attempt that ignores its context holds up the winner", func(t *testing.T) {
 		s := script(deaf(time.Hour, 1, nil), inTime(milli, 2, nil))
-		v, took, err := s.run(t.Context(), &backoff.Hedge{Delay: 100 * milli})
+		v, took, err := s.run(t.Context(), &hedge.Hedge{Delay: 100 * milli})
 		require.NoError(t, err)
 		require.Equal(t, 2, v, "but does not become it")
 		require.Equal(t, time.Hour, took)
@@ -518,7 +520,7 @@ func TestHedgeDetach(t *testing.T) {
 	})
 	hedgeTest(t, "with it, not", func(t *testing.T) {
 		s := script(deaf(time.Hour, 1, nil), inTime(milli, 2, nil))
-		v, took, err := s.run(t.Context(), &backoff.Hedge{Delay: 100 * milli, Detach: true})
+		v, took, err := s.run(t.Context(), &hedge.Hedge{Delay: 100 * milli, Detach: true})
 		require.NoError(t, err)
 		require.Equal(t, 2, v)
 		require.Equal(t, 101*milli, took)
@@ -528,7 +530,7 @@ func TestHedgeDetach(t *testing.T) {
 	})
 	hedgeTest(t, "everything else is the same", func(t *testing.T) {
 		s := script(inTime(20*milli, 1, nil))
-		v, took, err := s.run(t.Context(), &backoff.Hedge{Delay: 100 * milli, Detach: true})
+		v, took, err := s.run(t.Context(), &hedge.Hedge{Delay: 100 * milli, Detach: true})
 		require.NoError(t, err)
 		require.Equal(t, 1, v)
 		require.Equal(t, 20*milli, took)
@@ -537,7 +539,7 @@ func TestHedgeDetach(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), second)
 		defer cancel()
 		s := script(deaf(time.Hour, 1, nil), deaf(time.Hour, 2, nil))
-		_, took, err := s.run(ctx, &backoff.Hedge{Name: "slow", Delay: 100 * milli, Detach: true})
+		_, took, err := s.run(ctx, &hedge.Hedge{Name: "slow", Delay: 100 * milli, Detach: true})
 		require.EqualError(t, err, "backoff: slow: gave up after 2 attempts: context deadline exceeded")
 		require.Equal(t, time.Second, took)
 		rest(2 * time.Hour)
@@ -559,7 +561,7 @@ func TestHedgeDiscardsEachLosingValueOnce(t *testing.T) {
 	})
 	hedgeTest(t, "not those beside an error", func(t *testing.T) {
 		s := script(inTime(milli, 1, errHedgeUnknown), inTime(10*milli, 2, nil))
-		v, _, err := s.run(t.Context(), &backoff.Hedge{})
+		v, _, err := s.run(t.Context(), &hedge.Hedge{})
 		require.NoError(t, err)
 		require.Equal(t, 2, v)
 		require.Empty(t, s.lost())
@@ -575,7 +577,7 @@ func TestHedgeDiscardsEachLosingValueOnce(t *testing.T) {
 	})
 	hedgeTest(t, "if anybody wants them", func(t *testing.T) {
 		s := script(deaf(second, 1, nil), inTime(milli, 2, nil))
-		v, err := backoff.HedgeValue(t.Context(), &backoff.Hedge{Delay: milli}, s.op, nil)
+		v, err := hedge.Value(t.Context(), &hedge.Hedge{Delay: milli}, s.op, nil)
 		require.NoError(t, err)
 		require.Equal(t, 2, v)
 	})
@@ -646,7 +648,7 @@ func TestAHedgedCallThatPanicsLosesNoValue(t *testing.T) {
 	ends := map[string]func(){"panic": func() { panic("bang") }, "Goexit": runtime.Goexit}
 	type row struct {
 		steps  []hedgeStep
-		adjust func(h *backoff.Hedge, end func())
+		adjust func(h *hedge.Hedge, end func())
 		fails  bool // the discard ends so
 	}
 	for name, row := range map[string]func(end func()) row{
@@ -657,12 +659,12 @@ func TestAHedgedCallThatPanicsLosesNoValue(t *testing.T) {
 			return row{steps: []hedgeStep{deaf(second, 1, nil), inTime(milli, 2, nil)}, fails: true}
 		},
 		"the classifier of the first attempt's late error": func(end func()) row {
-			return row{steps: []hedgeStep{deaf(second, 1, errHedgeUnknown), inTime(milli, 2, nil)}, adjust: func(h *backoff.Hedge, end func()) {
+			return row{steps: []hedgeStep{deaf(second, 1, errHedgeUnknown), inTime(milli, 2, nil)}, adjust: func(h *hedge.Hedge, end func()) {
 				h.Classify = func(error) backoff.Class { end(); return 0 }
 			}}
 		},
 		"the budget, when it hears of the success": func(end func()) row {
-			return row{steps: []hedgeStep{deaf(second, 1, nil), inTime(milli, 2, nil)}, adjust: func(h *backoff.Hedge, end func()) {
+			return row{steps: []hedgeStep{deaf(second, 1, nil), inTime(milli, 2, nil)}, adjust: func(h *hedge.Hedge, end func()) {
 				h.Budget = &hedgeBudget{settle: func(_ uint64, o backoff.Outcome) {
 					if o == backoff.OutcomeSuccess {
 						end()
@@ -671,7 +673,7 @@ func TestAHedgedCallThatPanicsLosesNoValue(t *testing.T) {
 			}}
 		},
 		"the budget, when it hears of the loser": func(end func()) row {
-			return row{steps: []hedgeStep{deaf(second, 1, nil), inTime(milli, 2, nil)}, adjust: func(h *backoff.Hedge, end func()) {
+			return row{steps: []hedgeStep{deaf(second, 1, nil), inTime(milli, 2, nil)}, adjust: func(h *hedge.Hedge, end func()) {
 				h.Budget = &hedgeBudget{settle: func(_ uint64, o backoff.Outcome) {
 					if o == backoff.OutcomeCanceled {
 						end()
@@ -680,7 +682,7 @@ func TestAHedgedCallThatPanicsLosesNoValue(t *testing.T) {
 			}}
 		},
 		"the budget, when it gets back what was not used": func(end func()) row {
-			return row{steps: []hedgeStep{deaf(milli, 1, nil)}, adjust: func(h *backoff.Hedge, end func()) {
+			return row{steps: []hedgeStep{deaf(milli, 1, nil)}, adjust: func(h *hedge.Hedge, end func()) {
 				h.Delay = -1
 				h.Budget = &hedgeBudget{grant: hedgeWait(second), settle: func(_ uint64, o backoff.Outcome) {
 					if o == backoff.OutcomeNotSent {
@@ -690,7 +692,7 @@ func TestAHedgedCallThatPanicsLosesNoValue(t *testing.T) {
 			}}
 		},
 		"the budget, asked for the third of three attempts at once": func(end func()) row {
-			return row{steps: []hedgeStep{deaf(0, 1, nil), deaf(milli, 2, nil), deaf(milli, 3, nil)}, adjust: func(h *backoff.Hedge, end func()) {
+			return row{steps: []hedgeStep{deaf(0, 1, nil), deaf(milli, 2, nil), deaf(milli, 3, nil)}, adjust: func(h *hedge.Hedge, end func()) {
 				h.Delay, h.MaxAttempts = -1, 3
 				h.Budget = &hedgeBudget{grant: func(a backoff.Attempt) (time.Duration, bool) {
 					if a.Number == 3 {
@@ -706,7 +708,7 @@ func TestAHedgedCallThatPanicsLosesNoValue(t *testing.T) {
 				hedgeTest(t, fmt.Sprintf("%s, %s, detach %v", name, how, detach), func(t *testing.T) {
 					row := row(end)
 					s := script(row.steps...)
-					h := &backoff.Hedge{Delay: 100 * milli, MaxExtraLoad: -1, Detach: detach}
+					h := &hedge.Hedge{Delay: 100 * milli, MaxExtraLoad: -1, Detach: detach}
 					if row.adjust != nil {
 						row.adjust(h, end)
 					}
@@ -720,7 +722,7 @@ func TestAHedgedCallThatPanicsLosesNoValue(t *testing.T) {
 					var group sync.WaitGroup
 					group.Go(func() {
 						defer func() { seen = recover() }()
-						value, _ = backoff.HedgeValue(t.Context(), h, s.op, discard)
+						value, _ = hedge.Value(t.Context(), h, s.op, discard)
 						returned = true
 					})
 					group.Wait()
@@ -749,7 +751,7 @@ func TestAHedgedCallThatPanicsLosesNoValue(t *testing.T) {
 func TestAnObserverThatLeavesTheGoroutineLosesNoValueOfAHedgedCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := script(inTime(milli, 1, nil))
-		h := &backoff.Hedge{Observer: func(context.Context, backoff.Event) { runtime.Goexit() }}
+		h := &hedge.Hedge{Observer: func(context.Context, backoff.Event) { runtime.Goexit() }}
 		var group sync.WaitGroup
 		group.Go(func() { _, _, _ = s.run(t.Context(), h) })
 		group.Wait()
@@ -770,21 +772,21 @@ func TestHedgeCarriesPanicsToTheCaller(t *testing.T) {
 		hedgeTest(t, fmt.Sprintf("of a hedge, detach %v", detach), func(t *testing.T) {
 			b := new(hedgeBudget)
 			s := script(inTime(time.Hour, 1, nil), bang(milli, "bang"))
-			h := &backoff.Hedge{Delay: 100 * milli, Detach: detach, Budget: b}
+			h := &hedge.Hedge{Delay: 100 * milli, Detach: detach, Budget: b}
 			require.PanicsWithValue(t, "bang", func() { _, _, _ = s.run(t.Context(), h) })
 			require.Equal(t, 101*milli, time.Since(s.began))
 			synctest.Wait()
-			require.Equal(t, backoff.ErrHedgeLost, s.results[0])
+			require.Equal(t, hedge.ErrLost, s.results[0])
 			require.Equal(t, []backoff.Outcome{backoff.OutcomeTransient}, b.outcomes[2])
 			require.Equal(t, []backoff.Outcome{backoff.OutcomeCanceled}, b.outcomes[1])
 		})
 		hedgeTest(t, fmt.Sprintf("of the first attempt, detach %v", detach), func(t *testing.T) {
 			b := new(hedgeBudget)
 			s := script(bang(150*milli, "bang"), inTime(time.Hour, 2, nil))
-			h := &backoff.Hedge{Delay: 100 * milli, Detach: detach, Budget: b}
+			h := &hedge.Hedge{Delay: 100 * milli, Detach: detach, Budget: b}
 			require.PanicsWithValue(t, "bang", func() { _, _, _ = s.run(t.Context(), h) })
 			synctest.Wait()
-			require.Equal(t, backoff.ErrHedgeLost, s.results[1])
+			require.Equal(t, hedge.ErrLost, s.results[1])
 			require.Equal(t, []backoff.Outcome{backoff.OutcomeTransient}, b.outcomes[1])
 			require.Equal(t, []backoff.Outcome{backoff.OutcomeCanceled}, b.outcomes[2])
 		})
@@ -795,7 +797,7 @@ func TestHedgeCountsPanicsThatNobodyCouldRecoverAnyMore(t *testing.T) {
 	hedgeTest(t, "those that come too late", func(t *testing.T) {
 		s := script(inTime(150*milli, 1, nil), bang(second, "bang"))
 		b := new(hedgeBudget)
-		h := &backoff.Hedge{Delay: 100 * milli, Budget: b}
+		h := &hedge.Hedge{Delay: 100 * milli, Budget: b}
 		v, _, err := s.run(t.Context(), h)
 		require.NoError(t, err)
 		require.Equal(t, 1, v)
@@ -805,9 +807,9 @@ func TestHedgeCountsPanicsThatNobodyCouldRecoverAnyMore(t *testing.T) {
 	})
 	hedgeTest(t, "those of a discard", func(t *testing.T) {
 		b := new(hedgeBudget)
-		h := &backoff.Hedge{Delay: 100 * milli, Budget: b}
+		h := &hedge.Hedge{Delay: 100 * milli, Budget: b}
 		s := script(inTime(150*milli, 1, nil), deaf(second, 2, nil))
-		_, err := backoff.HedgeValue(t.Context(), h, s.op, func(int) { panic("discard") })
+		_, err := hedge.Value(t.Context(), h, s.op, func(int) { panic("discard") })
 		require.NoError(t, err)
 		rest(time.Minute)
 		require.EqualValues(t, 1, h.Stats().Panics)
@@ -819,7 +821,7 @@ func TestHedgeCarriesPanicsOfADiscardOnTheGoroutineOfTheCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := script(deaf(second, 1, nil), inTime(0, 2, nil))
 		require.PanicsWithValue(t, "discard", func() {
-			_, _ = backoff.HedgeValue(t.Context(), &backoff.Hedge{Delay: milli}, s.op, func(int) { panic("discard") })
+			_, _ = hedge.Value(t.Context(), &hedge.Hedge{Delay: milli}, s.op, func(int) { panic("discard") })
 		})
 	})
 }
@@ -833,7 +835,7 @@ func TestHedgeCarriesPanicsOfItsBudgetToTheCaller(t *testing.T) {
 			return 0, true
 		}}
 		require.PanicsWithValue(t, "budget", func() {
-			_, _ = backoff.HedgeValue(t.Context(), &backoff.Hedge{Delay: milli, Budget: b}, inTime(second, 0, nil), nil)
+			_, _ = hedge.Value(t.Context(), &hedge.Hedge{Delay: milli, Budget: b}, inTime(second, 0, nil), nil)
 		})
 	})
 }
@@ -857,7 +859,7 @@ func TestHedgeCarriesGoexitToTheCaller(t *testing.T) {
 				ended := make(chan struct{})
 				go func() {
 					defer close(ended)
-					_, _, _ = s.run(t.Context(), &backoff.Hedge{Delay: 100 * milli, Detach: detach})
+					_, _, _ = s.run(t.Context(), &hedge.Hedge{Delay: 100 * milli, Detach: detach})
 					returned = true
 				}()
 				<-ended
@@ -868,7 +870,7 @@ func TestHedgeCarriesGoexitToTheCaller(t *testing.T) {
 	}
 	hedgeTest(t, "unless it is late", func(t *testing.T) {
 		s := script(inTime(150*milli, 1, nil), leave(second))
-		h := &backoff.Hedge{Delay: 100 * milli}
+		h := &hedge.Hedge{Delay: 100 * milli}
 		_, _, err := s.run(t.Context(), h)
 		require.NoError(t, err)
 		rest(time.Minute)
@@ -878,17 +880,17 @@ func TestHedgeCarriesGoexitToTheCaller(t *testing.T) {
 
 func TestHedgeIdempotency(t *testing.T) {
 	for _, i := range []backoff.Idempotency{backoff.NonIdempotent} {
-		h := &backoff.Hedge{Idempotency: i}
+		h := &hedge.Hedge{Idempotency: i}
 		want := fmt.Sprintf("backoff: Hedge.Idempotency is %v, but a hedge sends the operation twice", i)
 		require.EqualError(t, h.Validate(), want)
-		_, err := backoff.HedgeValue(t.Context(), h, inTime(0, 0, errHedgeNever), nil)
+		_, err := hedge.Value(t.Context(), h, inTime(0, 0, errHedgeNever), nil)
 		require.EqualError(t, err, want)
 		require.False(t, new(backoff.Policy).Retryable(err))
 	}
 	hedgeTest(t, "all attempts have the same key", func(t *testing.T) {
 		var keys sync.Map
 		for range 2 {
-			_, err := backoff.HedgeValue(t.Context(), &backoff.Hedge{Delay: milli, Idempotency: backoff.Keyed}, func(ctx context.Context) (int, error) {
+			_, err := hedge.Value(t.Context(), &hedge.Hedge{Delay: milli, Idempotency: backoff.Keyed}, func(ctx context.Context) (int, error) {
 				count, _ := keys.LoadOrStore(backoff.IdempotencyKey(ctx), new(atomic.Int32))
 				count.(*atomic.Int32).Add(1)
 				return inTime(second, 0, nil)(ctx)
@@ -905,7 +907,7 @@ func TestHedgeIdempotency(t *testing.T) {
 		require.Equal(t, 2, calls)
 	})
 	hedgeTest(t, "the caller's own key is kept", func(t *testing.T) {
-		_, err := backoff.HedgeValue(backoff.WithIdempotencyKey(t.Context(), "mine"), &backoff.Hedge{Idempotency: backoff.Keyed}, func(ctx context.Context) (int, error) {
+		_, err := hedge.Value(backoff.WithIdempotencyKey(t.Context(), "mine"), &hedge.Hedge{Idempotency: backoff.Keyed}, func(ctx context.Context) (int, error) {
 			require.Equal(t, "mine", backoff.IdempotencyKey(ctx))
 			return 0, nil
 		}, nil)
@@ -914,40 +916,40 @@ func TestHedgeIdempotency(t *testing.T) {
 	never := backoff.Conditional(func(context.Context) bool { return false })
 	hedgeTest(t, "a condition that does not hold", func(t *testing.T) {
 		s := script(inTime(second, 1, nil))
-		_, _, err := s.run(t.Context(), &backoff.Hedge{Delay: 100 * milli, Idempotency: never})
+		_, _, err := s.run(t.Context(), &hedge.Hedge{Delay: 100 * milli, Idempotency: never})
 		require.NoError(t, err)
 		require.Len(t, s.starts, 1)
 
 		s = script(inTime(0, 1, errHedgeUnknown))
-		_, _, err = s.run(t.Context(), &backoff.Hedge{Delay: 100 * milli, Idempotency: never})
+		_, _, err = s.run(t.Context(), &hedge.Hedge{Delay: 100 * milli, Idempotency: never})
 		require.EqualError(t, err, "backoff: gave up after 1 attempt: not idempotent (Hedge.Idempotency): UNKNOWN")
 	})
 	hedgeTest(t, "but what was not sent may be sent", func(t *testing.T) {
 		s := script(inTime(0, 1, backoff.OfClass(errHedgeUnknown, backoff.ClassNotSent)), inTime(0, 2, nil))
-		v, _, err := s.run(t.Context(), &backoff.Hedge{Delay: 100 * milli, Idempotency: never})
+		v, _, err := s.run(t.Context(), &hedge.Hedge{Delay: 100 * milli, Idempotency: never})
 		require.NoError(t, err)
 		require.Equal(t, 2, v)
 	})
 }
 
 func TestHedgeValidate(t *testing.T) {
-	for _, h := range []*backoff.Hedge{
+	for _, h := range []*hedge.Hedge{
 		{}, {MaxExtraLoad: -1}, {MaxExtraLoad: 1}, {MaxAttempts: 100}, {Delay: -1}, {Idempotency: backoff.Keyed},
 		{Idempotency: backoff.Idempotent}, {Budget: new(backoff.RetryBudget)},
 	} {
 		require.NoError(t, h.Validate())
 	}
-	require.EqualError(t, (&backoff.Hedge{MaxExtraLoad: 5}).Validate(),
+	require.EqualError(t, (&hedge.Hedge{MaxExtraLoad: 5}).Validate(),
 		"backoff: Hedge.MaxExtraLoad is 5, want a share of at most 1, or a negative number for no limit")
-	require.ErrorContains(t, (&backoff.Hedge{MaxExtraLoad: 1.5e21}).Validate(), "Hedge.MaxExtraLoad is 1.5e+21")
-	require.ErrorContains(t, (&backoff.Hedge{MaxExtraLoad: math.NaN()}).Validate(), "Hedge.MaxExtraLoad is NaN")
-	require.ErrorContains(t, (&backoff.Hedge{Budget: &backoff.RetryBudget{Ratio: -1}}).Validate(), "RetryBudget.Ratio")
+	require.ErrorContains(t, (&hedge.Hedge{MaxExtraLoad: 1.5e21}).Validate(), "Hedge.MaxExtraLoad is 1.5e+21")
+	require.ErrorContains(t, (&hedge.Hedge{MaxExtraLoad: math.NaN()}).Validate(), "Hedge.MaxExtraLoad is NaN")
+	require.ErrorContains(t, (&hedge.Hedge{Budget: &backoff.RetryBudget{Ratio: -1}}).Validate(), "RetryBudget.Ratio")
 }
 
 func TestHedgeStats(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := &backoff.Hedge{Delay: 100 * milli}
-		require.Equal(t, backoff.HedgeStats{Delay: 100 * milli}, h.Stats())
+		h := &hedge.Hedge{Delay: 100 * milli}
+		require.Equal(t, hedge.Stats{Delay: 100 * milli}, h.Stats())
 		for _, steps := range [][]hedgeStep{
 			{inTime(0, 0, nil)},
 			{inTime(second, 0, nil), inTime(0, 0, nil)},
@@ -956,7 +958,7 @@ func TestHedgeStats(t *testing.T) {
 		} {
 			_, _, _ = script(steps...).run(t.Context(), h)
 		}
-		require.Equal(t, backoff.HedgeStats{Calls: 3, Hedges: 2, Wins: 1, Delay: 100 * milli}, h.Stats())
+		require.Equal(t, hedge.Stats{Calls: 3, Hedges: 2, Wins: 1, Delay: 100 * milli}, h.Stats())
 	})
 }
 
@@ -979,12 +981,12 @@ func TestHedgeDueAtTheLastMoment(t *testing.T) {
 func TestHedgeIsSentByATimerThatIsUsedAgain(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
-	h := &backoff.Hedge{Delay: milli, MaxExtraLoad: -1}
+	h := &hedge.Hedge{Delay: milli, MaxExtraLoad: -1}
 	for range 10 {
-		_, err := backoff.HedgeValue(ctx, h, func(context.Context) (int, error) { return 0, nil }, nil)
+		_, err := hedge.Value(ctx, h, func(context.Context) (int, error) { return 0, nil }, nil)
 		require.NoError(t, err, "its timer did not go off")
-		_, err = backoff.HedgeValue(ctx, h, func(ctx context.Context) (int, error) {
-			if backoff.HedgeNumber(ctx) == 0 {
+		_, err = hedge.Value(ctx, h, func(ctx context.Context) (int, error) {
+			if hedge.Number(ctx) == 0 {
 				<-ctx.Done()
 			}
 			return 0, ctx.Err()
@@ -996,7 +998,7 @@ func TestHedgeIsSentByATimerThatIsUsedAgain(t *testing.T) {
 // In earnest: many callers, and timers that are used again.
 func TestHedgeUnderLoad(t *testing.T) {
 	t.Parallel()
-	h := &backoff.Hedge{Delay: 50 * time.Microsecond, MaxAttempts: 3, MaxExtraLoad: -1}
+	h := &hedge.Hedge{Delay: 50 * time.Microsecond, MaxAttempts: 3, MaxExtraLoad: -1}
 	var open atomic.Int64
 	var wg sync.WaitGroup
 	for worker := range 8 {
@@ -1004,7 +1006,7 @@ func TestHedgeUnderLoad(t *testing.T) {
 			random := rand.New(rand.NewPCG(9, uint64(worker)))
 			for range 500 {
 				d := time.Duration(random.IntN(150)) * time.Microsecond
-				v, err := backoff.HedgeValue(t.Context(), h, func(ctx context.Context) (int, error) {
+				v, err := hedge.Value(t.Context(), h, func(ctx context.Context) (int, error) {
 					v, err := inTime(d, 1, nil)(ctx)
 					if err == nil {
 						open.Add(1)
@@ -1042,13 +1044,13 @@ func TestAHedgedCallAsksForThePaceWhenItsWaitIsOver(t *testing.T) {
 		grant := func(backoff.Attempt) (time.Duration, bool) { return time.Second, true }
 		b := &askingBudget{hedgeBudget: hedgeBudget{grant: grant}}
 		began := time.Now()
-		_, err := backoff.HedgeValue(t.Context(), &backoff.Hedge{Delay: time.Hour, Budget: b}, func(context.Context) (int, error) { return 1, nil }, nil)
+		_, err := hedge.Value(t.Context(), &hedge.Hedge{Delay: time.Hour, Budget: b}, func(context.Context) (int, error) { return 1, nil }, nil)
 		require.NoError(t, err)
 		require.Equal(t, 3*time.Second, time.Since(began))
 		require.Equal(t, map[uint64][]backoff.Outcome{99: {backoff.OutcomeSuccess}}, b.outcomes, "with the newest ticket")
 
 		b = &askingBudget{hedgeBudget: hedgeBudget{grant: grant}, refuse: true}
-		_, err = backoff.HedgeValue(t.Context(), &backoff.Hedge{Delay: time.Hour, Budget: b}, func(context.Context) (int, error) { return 1, nil }, nil)
+		_, err = hedge.Value(t.Context(), &hedge.Hedge{Delay: time.Hour, Budget: b}, func(context.Context) (int, error) { return 1, nil }, nil)
 		require.ErrorIs(t, err, backoff.ErrBudget)
 		require.Equal(t, map[uint64][]backoff.Outcome{1: {backoff.OutcomeNotSent}}, b.outcomes)
 
@@ -1056,7 +1058,7 @@ func TestAHedgedCallAsksForThePaceWhenItsWaitIsOver(t *testing.T) {
 		defer cancel()
 		b = &askingBudget{hedgeBudget: hedgeBudget{grant: grant}}
 		began = time.Now()
-		_, err = backoff.HedgeValue(ctx, &backoff.Hedge{Delay: time.Hour, Budget: b}, func(context.Context) (int, error) { return 1, nil }, nil)
+		_, err = hedge.Value(ctx, &hedge.Hedge{Delay: time.Hour, Budget: b}, func(context.Context) (int, error) { return 1, nil }, nil)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.Equal(t, time.Second, time.Since(began), "there was no time for the second wait")
 	})

@@ -1,0 +1,57 @@
+package hedge_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/gobackoff/backoff"
+)
+
+var errBoom = errors.New("boom")
+
+// answered is an error that comes with a response.
+type answered struct{ id string }
+
+func (answered) Error() string { return "503" }
+func (a answered) ResponseHeader() map[string][]string {
+	return map[string][]string{"X-Amzn-Requestid": {a.id}}
+}
+
+// flat is the text of an error, as a layer without %w leaves it.
+func flat(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("layer: %v", err)
+}
+
+// slow is a budget that grants everything, after so long.
+type slow struct {
+	backoff.BudgetDefaults
+
+	wait time.Duration
+}
+
+func (s slow) Reserve(backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
+	return backoff.Ticket{}, s.wait, true
+}
+
+// refusesHedges is a budget that grants first attempts only.
+func refusesHedges() *hedgeBudget {
+	return &hedgeBudget{grant: func(a backoff.Attempt) (time.Duration, bool) { return 0, a.First() }}
+}
+
+// ifNotSent allows to send again what was not sent.
+type ifNotSent struct{}
+
+func (ifNotSent) Repeatable(_ context.Context, c backoff.Class) bool {
+	return c == backoff.ClassNotSent
+}
+
+// badRequest is an error that a classifier finds permanent.
+type badRequest struct{}
+
+func (badRequest) Error() string       { return "status 400" }
+func (badRequest) HTTPStatusCode() int { return 400 }

@@ -1,0 +1,150 @@
+package hedge_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/hedge"
+)
+
+// A budget may delay a first attempt, also a hedged one.
+func TestAHedgedCallThatWaitsForItsBudgetEndsWithItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(time.Second, cancel)
+		hedged := &hedge.Hedge{Budget: slow{wait: time.Minute}}
+		_, err := hedge.Value(ctx, hedged, func(context.Context) (int, error) { return 0, errors.New("not to be made") }, nil)
+		require.ErrorIs(t, err, context.Canceled)
+		require.NotContains(t, err.Error(), "not to be made")
+	})
+}
+
+// Outside a bubble the timer of that wait is one that is used again.
+func TestAHedgedCallWaitsForItsBudget(t *testing.T) {
+	hedged := &hedge.Hedge{Budget: slow{wait: time.Millisecond}}
+	for range 3 {
+		value, err := hedge.Value(t.Context(), hedged, func(context.Context) (int, error) { return 7, nil }, nil)
+		require.NoError(t, err)
+		require.Equal(t, 7, value)
+	}
+}
+
+// A hedge makes its own key.
+func TestAPatientCallKeepsTheKeyOfItsHedge(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, h := new(backoff.Patience), &hedge.Hedge{Idempotency: backoff.Keyed, Delay: time.Second}
+		keys := map[string]int{}
+		require.NoError(t, p.Do(t.Context(), func(ctx context.Context) error {
+			_, err := hedge.Value(ctx, h, func(ctx context.Context) (int, error) {
+				keys[backoff.IdempotencyKey(ctx)]++
+				if len(keys) == 1 && keys[backoff.IdempotencyKey(ctx)] <= 3 {
+					return 0, backoff.OfClass(errors.New("reset"), backoff.ClassRetryable)
+				}
+				return 0, nil
+			}, nil)
+			return err
+		}))
+		require.Len(t, keys, 1)
+	})
+}
+
+func TestNoHedgeRunsBesideAnAttemptThatMayHaveBeenSent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &hedge.Hedge{Idempotency: ifNotSent{}, Delay: time.Second, MaxAttempts: 3, MaxExtraLoad: -1}
+		attempts := 0
+		_, err := hedge.Value(t.Context(), h, func(context.Context) (int, error) {
+			if attempts++; attempts == 1 {
+				return 0, syscall.ECONNREFUSED
+			}
+			time.Sleep(time.Minute)
+			return 0, nil
+		}, nil)
+		require.NoError(t, err)
+		require.Equal(t, 2, attempts)
+	})
+}
+
+func TestAHedgeFollowsWhenAllAttemptsWereNotSent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &hedge.Hedge{Idempotency: ifNotSent{}, Delay: time.Second, MaxAttempts: 3, MaxExtraLoad: -1}
+		attempts := 0
+		_, err := hedge.Value(t.Context(), h, func(context.Context) (int, error) {
+			if attempts++; attempts == 2 {
+				time.Sleep(1500 * time.Millisecond) // another one was due meanwhile
+			}
+			if attempts < 3 {
+				return 0, syscall.ECONNREFUSED
+			}
+			return 0, nil
+		}, nil)
+		require.NoError(t, err)
+		require.Equal(t, 3, attempts)
+	})
+}
+
+func TestAPatientCallDoesNotRepeatWhatItsHedgeMustNot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, h := new(backoff.Patience), &hedge.Hedge{Idempotency: ifNotSent{}, Delay: time.Second}
+		attempts := 0
+		require.Error(t, p.Do(t.Context(), func(ctx context.Context) error {
+			_, err := hedge.Value(ctx, h, func(ctx context.Context) (int, error) {
+				if attempts++; attempts == 1 {
+					return 0, syscall.ECONNREFUSED
+				}
+				return 0, backoff.OfClass(errors.New("reset"), backoff.ClassRetryable)
+			}, nil)
+			return err
+		}))
+		require.Equal(t, 2, attempts)
+	})
+}
+
+func TestAHedgeKeepsTheLastErrorFromWhileTheContextLived(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		var end backoff.Event
+		hedged := hedge.Hedge{Delay: time.Second, Observer: func(_ context.Context, e backoff.Event) { end = e }}
+		_, err := hedge.Value(ctx, &hedged, func(ctx context.Context) (int, error) {
+			if hedge.Number(ctx) == 0 {
+				return 0, backoff.OfClass(errBoom, backoff.ClassNotSent)
+			}
+			<-ctx.Done()
+			return 0, io.ErrUnexpectedEOF
+		}, nil)
+		require.EqualError(t, err, "backoff: gave up after 2 attempts: context deadline exceeded: boom")
+		require.Equal(t, backoff.ClassNotSent, end.Class)
+	})
+}
+
+func TestAHedgeThatGaveUpIsKnownByItsText(t *testing.T) {
+	outer := backoff.Policy{Schedule: backoff.Constant(0), AttemptTimeout: time.Hour}
+	calls := 0
+	err := outer.Do(t.Context(), func(ctx context.Context) error {
+		calls++
+		_, err := hedge.Value(ctx, &hedge.Hedge{}, func(context.Context) (int, error) {
+			return 0, backoff.OfClass(errBoom, backoff.ClassOverloaded)
+		}, nil)
+		return flat(err)
+	})
+	require.Error(t, err)
+	require.Equal(t, 1, calls)
+}
+
+func TestAHedgeIsSentAtOnceAfterAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &hedge.Hedge{Delay: time.Minute}
+		s := script(inTime(0, 0, backoff.AtOnce(badRequest{})), inTime(0, 1, nil))
+		_, _, err := s.run(t.Context(), h)
+		require.NoError(t, err)
+		require.Equal(t, []time.Duration{0, 0}, s.starts)
+	})
+}
