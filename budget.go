@@ -24,8 +24,8 @@ type Attempt struct {
 	Wait time.Duration
 	// Paced says that the caller calls Pace when a wait is over, and Confirm when
 	// the attempt is about to be made. A budget then gives a token or a place to
-	// an attempt that goes, and not to one that only waits. If the budget would have a token before Wait is over,
-	// it gives none, and gives one in Pace.
+	// an attempt that goes, and not to one that only waits. If the budget would
+	// have a token before Wait is over, it gives none, and gives one in Pace.
 	//
 	// All loops of this library set it. So does [Run.Retry], which cannot know
 	// whether a hand-written loop calls [Run.Begin]. If it does not, the budget

@@ -17,8 +17,9 @@ import (
 // waits of the budgets meet by the rule of [Attempt.Paced]:
 //
 //   - A budget is told, as the attempt's Wait, how long the others make the
-//     attempt wait. One that was told less gets OutcomeNotSent, and is asked
-//     again, but for a RetryBudget, to which the wait does not matter.
+//     attempt wait. One that was told less, and returned a Ticket that is not
+//     zero, gets OutcomeNotSent, and is asked again. A zero Ticket holds nothing
+//     that could be given back. To a RetryBudget the wait does not matter.
 //   - While an attempt waits, it may have to be held. Then the others get
 //     OutcomeNotSent, and are asked again in the same way. To remember the
 //     attempt for that costs an allocation, if it waits.
@@ -98,7 +99,7 @@ func (s joined) Reserve(a Attempt) (Ticket, time.Duration, bool) {
 // waits for a.Wait in any case. It returns the longest of their waits.
 func (s joined) askAgain(t *Ticket, a Attempt, first int) (longest time.Duration, ok bool) {
 	for i, b := range s.members[:first] {
-		if i < s.holds || !spaces(b) {
+		if i < s.holds || !spaces(b) || t.member(i) == (Ticket{}) {
 			continue
 		}
 		b.Done(t.member(i), Result{Outcome: OutcomeNotSent})

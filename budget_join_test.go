@@ -365,6 +365,32 @@ func TestATokenGoesBackIfAnotherBudgetRefusesAfterTheWait(t *testing.T) {
 	}
 }
 
+// A budget that draws a lot, such as a Throttle, draws it once for an attempt.
+func TestABudgetThatHoldsNothingIsNotAskedAgain(t *testing.T) {
+	var log []string
+	draws := &drawing{}
+	slow := &spacer{name: "slow", log: &log, waits: []time.Duration{time.Second}}
+	all := backoff.JoinBudgets(draws, slow, new(pace.HoldOff))
+	ticket, wait, ok := all.Reserve(backoff.Attempt{Number: 1, Paced: true})
+	require.True(t, ok)
+	require.Equal(t, time.Second, wait)
+	_, _, ok = all.Pace(ticket)
+	require.True(t, ok)
+	require.Equal(t, 1, draws.made)
+}
+
+// drawing counts its draws.
+type drawing struct {
+	backoff.BudgetDefaults
+
+	made int
+}
+
+func (d *drawing) Reserve(backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
+	d.made++
+	return backoff.Ticket{}, 0, true
+}
+
 // A budget that another one makes ask again must not take the second question
 // for another call's.
 func TestABudgetIsAskedAgainForItsSpareRetry(t *testing.T) {

@@ -508,7 +508,7 @@ func TestRefusedSaysWhyThePolicyNeverRan(t *testing.T) {
 	}{
 		{t.Context(), &backoff.OpenError{}, backoff.ReasonOpen},
 		{t.Context(), fmt.Errorf("bulkhead: %w", backoff.ErrBudget), backoff.ReasonBudget},
-		{t.Context(), &backoff.Error{Reason: backoff.ReasonElapsed}, backoff.ReasonElapsed},
+		{t.Context(), &backoff.Error{Reason: backoff.ReasonElapsed, Last: backoff.RetryAfter(errBoom, time.Minute)}, backoff.ReasonElapsed},
 		{t.Context(), (&backoff.Breaker{WindowCalls: 1e6}).Validate(), backoff.ReasonInvalid},
 		{ended, context.Canceled, backoff.ReasonCanceled},
 		{t.Context(), errFinal, backoff.ReasonPermanent},
@@ -519,6 +519,9 @@ func TestRefusedSaysWhyThePolicyNeverRan(t *testing.T) {
 		policy.Refused(row.ctx, nil)
 		require.Len(t, *events, 1)
 		require.Equal(t, row.want, (*events)[0].Reason, "%v", row.err)
+		if row.want == backoff.ReasonElapsed {
+			require.Equal(t, time.Minute, (*events)[0].RetryAfter)
+		}
 	}
 }
 

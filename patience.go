@@ -71,9 +71,10 @@ import (
 //
 // The zero value is ready to use. A Patience must not be copied, nor its fields
 // changed, after first use. It is safe for concurrent use. A call blocks while it
-// waits. While calls succeed, it takes no lock and reads no clock. A waiting call costs some 250 bytes besides its goroutine.
-// There is a timer while calls wait, and no goroutine. A panic or a
-// runtime.Goexit of the operation passes through and counts as a failure.
+// waits. While calls succeed, it takes no lock and reads no clock. A waiting call
+// costs some 250 bytes besides its goroutine. There is a timer while calls wait,
+// and no goroutine. A panic or a runtime.Goexit of the operation passes through
+// and counts as a failure.
 type Patience struct {
 	_ [0]func() // no unkeyed literals, no ==
 

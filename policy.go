@@ -225,7 +225,7 @@ func (p Policy) Refused(ctx context.Context, err error) {
 	default:
 		e.Reason, e.Class = ReasonPermanent, ClassPermanent
 	}
-	e.RetryAfter = v.hint.after
+	e.RetryAfter, _ = RetryAfterOf(err)
 	p.Observer.Notify(ctx, e)
 }
 

@@ -28,13 +28,12 @@ func (p Priority) String() string {
 type priorityKey struct{}
 
 // WithPriority returns a context for calls that matter more or less than others
-// under the same policy. A PriorityCritical call waits a quarter as long between
-// attempts as a PriorityNormal one, a PriorityHigh call half as long, and a PriorityBackground call
-// four times as long. [Policy.MaxDelay] still bounds the wait, and the time
-// that a server asked for is not shortened. A [Budget] sees the priority and
-// may refuse calls of low priority first, as the Throttle of package limit
-// does. A priority below PriorityBackground counts as PriorityBackground, one above PriorityCritical as
-// PriorityCritical.
+// under the same policy. A critical call waits a quarter as long between attempts
+// as a normal one, a high one half as long, and a background one four times as
+// long. [Policy.MaxDelay] still bounds the wait, and the time that a server asked
+// for is not shortened. A [Budget] sees the priority and may refuse calls of low
+// priority first, as the Throttle of package limit does. A priority out of range
+// counts as the nearest one.
 func WithPriority(ctx context.Context, p Priority) context.Context {
 	return context.WithValue(ctx, priorityKey{}, min(max(p, PriorityBackground), PriorityCritical))
 }

@@ -119,11 +119,11 @@ func (r *Run) discard() {
 // Attempts returns the attempts of the call for a range loop, each as its
 // context: that of the call, limited by the policy's AttemptTimeout and with the
 // call's idempotency key, if there are such. The context ends with the attempt;
-// Attempt returns its number. The loop sleeps between attempts. Leaving the loop means success, unless
-// Fail was called for the attempt. Reaching the end of its body means failure,
-// whether Fail was called or not. The loop ends when the policy gives up; then
-// Err says why. The sequence is for single use: once it is over, it is empty
-// until Reset.
+// Attempt returns its number. The loop sleeps between attempts. Leaving the loop
+// means success, unless Fail was called for the attempt. Reaching the end of its
+// body means failure, whether Fail was called or not. The loop ends when the
+// policy gives up; then Err says why. The sequence is for single use: once it is
+// over, it is empty until Reset.
 func (r *Run) Attempts() iter.Seq[context.Context] {
 	return func(yield func(context.Context) bool) {
 		switch {

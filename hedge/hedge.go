@@ -160,10 +160,11 @@ func (h *Hedge) Validate() error {
 // An attempt that fails does not beat one that may yet succeed. If its error
 // may be retried, the next hedge is sent at once, and the one after it h.Delay
 // later. If the server said when ([backoff.RetryExactlyAfter],
-// [backoff.RetryAfter]), the hedge is sent exactly then. There are no more hedges, and attempts under way go on, if the
-// server said not to retry (ClassOverloaded), or said "too much" but not when
-// (ClassThrottled), or if the attempt was refused before it was sent
-// (ErrBudget, ErrOpen). A definitive error ends the call.
+// [backoff.RetryAfter]), the hedge is sent exactly then. There are no more
+// hedges, and attempts under way go on, if the server said not to retry
+// (ClassOverloaded), or said "too much" but not when (ClassThrottled), or if the
+// attempt was refused before it was sent (ErrBudget, ErrOpen). A definitive
+// error ends the call.
 //
 // op runs on several goroutines at once, and the calls must not share
 // variables. The result is of type T; struct{} will do if there is none. The
