@@ -285,13 +285,6 @@ func TestAHoldOffOfNilIsInvalid(t *testing.T) {
 	require.False(t, h.GrantsFirst())
 }
 
-func TestNothingHeldAllocatesNothing(t *testing.T) {
-	policy := backoff.Policy{Budget: backoff.JoinBudgets(new(backoff.RetryBudget), new(pace.HoldOff))}
-	require.Zero(t, testing.AllocsPerRun(100, func() {
-		_ = policy.Do(t.Context(), func(context.Context) error { return nil })
-	}))
-}
-
 // However many calls run: none begins from the moment when one has been told
 // until the moment that it was told.
 func TestNoCallBeginsWhileTheServerWantsToBeLeftAlone(t *testing.T) {
