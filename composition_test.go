@@ -525,6 +525,38 @@ func TestRefusedSaysWhyThePolicyNeverRan(t *testing.T) {
 	}
 }
 
+// A Stack in a Stack counts as its doers, with a policy in it or without.
+func TestARefusalPassesStacksWithoutAPolicy(t *testing.T) {
+	open := &backoff.Breaker{Name: "search"}
+	open.Trip()
+	defer open.Reset()
+	own := doer(func(ctx context.Context, op func(context.Context) error) error { return op(ctx) })
+	for _, between := range []backoff.Doer{backoff.Stack(), backoff.Stack(new(backoff.Breaker)), backoff.Stack(own)} {
+		policy := backoff.Policy{Name: "search"}
+		events := watch(&policy)
+		require.ErrorIs(t, backoff.Stack(open, between, policy).Do(t.Context(), returning(nil).do), backoff.ErrOpen)
+		require.Len(t, *events, 1)
+	}
+}
+
+// Nor is a call lost to metrics that a Patience ended before it was made.
+func TestAPatienceTellsThePolicyOfCallsThatWereNotMade(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		open := &backoff.Breaker{Name: "search"}
+		open.Trip()
+		defer open.Reset()
+		policy := backoff.Policy{Name: "search"}
+		events := watch(&policy)
+		service := backoff.Stack(&backoff.Patience{}, open, policy)
+		for range 3 {
+			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+			require.ErrorIs(t, service.Do(ctx, returning(nil).do), backoff.ErrOpen)
+			cancel()
+		}
+		require.Len(t, *events, 3)
+	})
+}
+
 // The end of a call is reported once.
 func TestAStackReportsNoRefusalOfACallThatThePolicyMade(t *testing.T) {
 	policy := backoff.Policy{Name: "search", MaxAttempts: 1}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"reflect"
 	"strconv"
 	"strings"
 	"time"
@@ -141,8 +142,17 @@ type Error struct {
 // endedBy keeps the errors of a context that ended the call.
 func (e *Error) endedBy(ctx context.Context) {
 	if ended := ctx.Err(); ended != nil && e.Reason == endOf(ended) {
-		e.ended, e.cause = ended, context.Cause(ctx)
+		e.ended = ended
+		if cause := context.Cause(ctx); !same(cause, ended) {
+			e.cause = cause
+		}
 	}
+}
+
+// same reports whether two errors are the same, and can be compared at all.
+func same(a, b error) bool {
+	t := reflect.TypeOf(a)
+	return t != nil && t.Comparable() && a == b
 }
 
 // Error returns one line: how many attempts were made, why there was no
@@ -235,10 +245,7 @@ func (e *Error) whyEnded() string {
 	text := context.DeadlineExceeded.Error()
 	switch {
 	case e.Reason == ReasonCanceled:
-		text = context.Canceled.Error()
-		if e.cause != nil {
-			text = lineOf(e.cause)
-		}
+		text = lineOf(cmp.Or(e.cause, e.ContextError()))
 	case e.early:
 		text = "the next wait would pass the deadline"
 	}
@@ -249,7 +256,8 @@ func (e *Error) whyEnded() string {
 }
 
 // ContextError returns the error of the context that ended the call, for ==:
-// context.Canceled or context.DeadlineExceeded, also where the call ended early
+// context.Canceled or context.DeadlineExceeded, unless the context has an error of
+// its own. It is context.DeadlineExceeded also where the call ended early
 // because its next wait would have passed the deadline. It is nil if the call
 // ended for another reason.
 func (e *Error) ContextError() error {
@@ -299,10 +307,7 @@ func (e *Error) reasonErrors() (reason, cause error) {
 		}
 		return ErrOpen, cause
 	case ReasonDeadline, ReasonCanceled:
-		if e.cause != e.ContextError() {
-			cause = e.cause
-		}
-		return e.ContextError(), cause
+		return e.ContextError(), e.cause
 	}
 	return nil, nil
 }

@@ -682,3 +682,22 @@ func TestAFinalErrorIsPermanentAndOtherwiseTheSame(t *testing.T) {
 	require.Equal(t, time.Minute, final.RetryAfter())
 	require.Nil(t, (*backoff.Error)(nil).Final())
 }
+
+// ownEnd is a context that has ended, with an error of its own that cannot be
+// compared.
+type ownEnd struct{ context.Context }
+
+type listed []string
+
+func (l listed) Error() string { return "shutting down" }
+
+func (ownEnd) Err() error { return listed{"a"} }
+
+func TestAContextMayHaveAnErrorThatCannotBeCompared(t *testing.T) {
+	err := backoff.Policy{}.Do(ownEnd{t.Context()}, returning(nil).do)
+	require.NotErrorIs(t, err, backoff.ErrOpen)
+	require.ErrorContains(t, err, "shutting down")
+	var gave *backoff.Error
+	require.ErrorAs(t, err, &gave)
+	require.Equal(t, listed{"a"}, gave.ContextError())
+}

@@ -108,12 +108,10 @@ func (p *Patience) Do(ctx context.Context, op func(context.Context) error) error
 }
 
 // doAround is Do with the doers of inner around op. Each time that they call op
-// is an attempt.
-func (p *Patience) doAround(ctx context.Context, inner []Doer, op func(context.Context) error) error {
-	if len(inner) == 0 {
-		return p.Do(ctx, op)
-	}
+// is an attempt. It sets reached if the first of them is called.
+func (p *Patience) doAround(ctx context.Context, inner []Doer, op func(context.Context) error, reached *bool) error {
 	return p.do(ctx, func(ctx context.Context, c *patience.Call) error {
+		*reached = true
 		return throughAny(ctx, inner[0], inner[1:], func(ctx context.Context) error {
 			c.Enter()
 			err := op(ctx)

@@ -214,7 +214,7 @@ func (p Policy) Refused(ctx context.Context, err error) {
 	switch {
 	case gave != nil:
 		e.Reason = gave.Reason
-	case v.open != nil:
+	case v.open != nil || errtree.Is(err, ErrOpen):
 		e.Reason = ReasonOpen
 	case errtree.Is(err, ErrBudget):
 		e.Reason = ReasonBudget
@@ -282,14 +282,15 @@ func (p Policy) Decide(retry int, err error) Decision {
 func (p *Policy) decide(retry int, err error, supervised bool) Decision {
 	v := verdict{supervised: supervised}
 	v.judge(p.Classify, err)
+	d := Decision{Class: v.class, RetryAfter: v.hint.after, result: v.result()}
 	if supervised {
 		v.hint = p.capped(v.hint)
 	}
 	retry = max(retry, 1)
 	after := p.limitsFor(v.class)
-	d := Decision{Class: v.class, Reason: p.ends(context.Background(), &v, retry, after.MaxAttempts), RetryAfter: v.hint.after, result: v.result()}
+	d.Reason = p.ends(context.Background(), &v, retry, after.MaxAttempts)
 	d.Again = d.Reason == ReasonSuccess
-	if v.open != nil {
+	if d.Again && v.open != nil {
 		d.Reason = ReasonOpen
 	}
 	if d.Again && (!v.atOnce || retry > 1 || v.hint.given) {
@@ -309,7 +310,7 @@ func (p *Policy) decide(retry int, err error, supervised bool) Decision {
 // The loop fills in the fields of e that it knows. For ReasonOpen, the refusal is
 // Last, or Interrupted if an attempt failed before it. The rest follows from the
 // policy, from ctx and from what the errors say. So the error is final to the
-// policies around the loop, unless MaxAttempts is 1, and a [Patience] can make
+// policies around the loop, unless the limit of attempts is 1, and a [Patience] can make
 // the call again. For ReasonPermanent, GiveUp returns e.Last as Do does, and
 // otherwise an [*Error].
 func (p Policy) GiveUp(ctx context.Context, e Error) error {
@@ -329,7 +330,7 @@ func (p Policy) GiveUp(ctx context.Context, e Error) error {
 	if e.Reason == ReasonOpen && then.open != nil {
 		e.open, e.retryAfter, e.Interrupted = then.open, then.hint.after, nil
 	}
-	e.Name, e.single = cmp.Or(e.Name, p.Name), p.MaxAttempts == 1 && e.Attempts == 1
+	e.Name, e.single = cmp.Or(e.Name, p.Name), p.limitsFor(e.class).MaxAttempts == 1 && e.Attempts == 1
 	e.early = then.ended == nil && untilDeadline(ctx) > 0
 	e.endedBy(ctx)
 	if p.Idempotency != nil {

@@ -353,6 +353,27 @@ func TestAClassHasAJitterOfItsOwn(t *testing.T) {
 	})
 }
 
+func TestADecisionThatWaitsForNoCircuitDoesNotSaySo(t *testing.T) {
+	breaker := &backoff.Breaker{OpenFor: backoff.Constant(time.Minute)}
+	breaker.Trip()
+	defer breaker.Reset()
+	waits := backoff.OfClass(breaker.Do(t.Context(), returning(nil).do), backoff.ClassRetryable)
+	require.Equal(t, backoff.ReasonOpen, backoff.Policy{}.Decide(1, waits).Reason)
+	require.True(t, backoff.Policy{}.Decide(1, waits).Again)
+	require.Equal(t, backoff.ReasonRetryAfter, backoff.Policy{MaxRetryAfter: time.Second}.Decide(1, waits).Reason)
+	require.Equal(t, time.Hour, backoff.Supervisor{}.Decide(1, backoff.RetryAfter(errBoom, time.Hour)).RetryAfter, "what was asked, not what is granted")
+}
+
+func TestGiveUpKnowsTheLimitOfTheClass(t *testing.T) {
+	policy := backoff.Policy{ByClass: map[backoff.Class]backoff.ClassLimits{backoff.ClassThrottled: {MaxAttempts: 1}}}
+	err := backoff.OfClass(errBoom, backoff.ClassThrottled)
+	var gave *backoff.Error
+	require.ErrorAs(t, policy.GiveUp(t.Context(), backoff.Error{Attempts: 1, Reason: policy.Decide(1, err).Reason, Last: err}), &gave)
+	require.True(t, gave.RetryableError())
+	require.ErrorAs(t, policy.Do(t.Context(), returning(err).do), &gave)
+	require.True(t, gave.RetryableError())
+}
+
 func TestADecisionSaysWhyThereIsNoRetry(t *testing.T) {
 	policy := backoff.Policy{Idempotency: backoff.NonIdempotent}
 	for _, row := range []struct {

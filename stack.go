@@ -4,23 +4,32 @@ import "context"
 
 // Stack returns the doers around one another, the outermost first.
 // Stack(breaker, policy) asks the breaker once per call, Stack(policy, breaker)
-// once per attempt. An empty Stack just calls the operation.
+// once per attempt. An empty Stack just calls the operation, and a Stack in
+// another one counts as its doers.
 //
 // If a doer refuses a call, the policy inside it never runs. Stack then calls
 // [Policy.Refused], or the method of that name of another Doer, so a policy in a
 // Stack reports the end of every call.
 func Stack(outermost ...Doer) Doer {
-	doers, ours := make([]Doer, 0, max(4, len(outermost))), true // a cache line that nobody writes to
+	doers := make([]Doer, 0, max(4, len(outermost))) // a cache line that nobody writes to
 	for _, d := range outermost {
-		if p, ok := d.(Policy); ok {
-			d = &p
+		switch d := d.(type) {
+		case Policy:
+			doers = append(doers, &d)
+		case *stack:
+			doers = append(doers, d.doers...)
+		case *mixedStack:
+			doers = append(doers, d.doers...)
+		default:
+			doers = append(doers, d)
 		}
-		doers, ours = append(doers, d), ours && isOurs(d)
 	}
-	if ours {
-		return &stack{doers}
+	for _, d := range doers {
+		if !isOurs(d) {
+			return &mixedStack{doers}
+		}
 	}
-	return &mixedStack{doers}
+	return &stack{doers}
 }
 
 // stack is what Stack returns if through knows the types of all doers.
@@ -39,10 +48,6 @@ type mixedStack struct{ doers []Doer }
 func (s *mixedStack) Do(ctx context.Context, op func(context.Context) error) error {
 	return throughAny(ctx, s.doers[0], s.doers[1:], op)
 }
-
-// Refused tells the first policy in the stack, if there is one.
-func (s *stack) Refused(ctx context.Context, err error)      { notifyRefused(ctx, s.doers, err) }
-func (s *mixedStack) Refused(ctx context.Context, err error) { notifyRefused(ctx, s.doers, err) }
 
 // isOurs reports whether through knows the type of d.
 func isOurs(d Doer) bool {
@@ -96,17 +101,19 @@ func throughValue(ctx context.Context, d Doer, op func(context.Context) error) e
 
 // throughAny is through for doers of any type.
 func throughAny(ctx context.Context, d Doer, inner []Doer, op func(context.Context) error) error {
-	if p, ok := d.(*Patience); ok {
-		return p.doAround(ctx, inner, op)
-	}
 	if len(inner) == 0 {
 		return d.Do(ctx, op)
 	}
+	var err error
 	reached := false
-	err := d.Do(ctx, func(ctx context.Context) error {
-		reached = true
-		return throughAny(ctx, inner[0], inner[1:], op)
-	})
+	if p, ok := d.(*Patience); ok {
+		err = p.doAround(ctx, inner, op, &reached)
+	} else {
+		err = d.Do(ctx, func(ctx context.Context) error {
+			reached = true
+			return throughAny(ctx, inner[0], inner[1:], op)
+		})
+	}
 	if err != nil && !reached {
 		notifyRefused(ctx, inner, err)
 	}

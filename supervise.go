@@ -37,7 +37,8 @@ type Supervisor struct {
 	//
 	// Its MaxElapsed counts from the last run that lasted ResetAfter. Its
 	// Idempotency is asked as for a retry. A server, or a [Breaker] in the
-	// operation, that asks for a wait beyond MaxRetryAfter gets MaxRetryAfter.
+	// operation, that asks for a wait beyond MaxRetryAfter gets MaxRetryAfter,
+	// and up to a tenth more.
 	// A [RetryExactlyAfter] counts as a [RetryAfter], so that no server can make
 	// the loop spin.
 	Policy Policy
@@ -105,6 +106,9 @@ func (s Supervisor) Run(ctx context.Context, op func(context.Context) error) err
 // follows after the given run ended with err. Of the errors that another policy
 // gave up on, it sees what that policy got.
 func (s Supervisor) Decide(run int, err error) Decision {
+	if err == nil {
+		err = errEnded
+	}
 	p := s.Policy
 	p.MaxAttempts = cmp.Or(max(s.MaxRuns, 0), -1)
 	return p.decide(run, err, true)
@@ -218,7 +222,7 @@ func (l *reconnects) admit() bool {
 			return false
 		}
 	}
-	l.refusedSince = time.Time{}
+	l.refusedSince, l.loop.sent = time.Time{}, time.Time{} // the run begins now
 	return l.loop.Begin(0)
 }
 

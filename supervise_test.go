@@ -386,6 +386,7 @@ func TestASupervisorDecidesAsItsLoopDoes(t *testing.T) {
 	}{
 		{1, gave, backoff.ReasonSuccess},
 		{1, context.Canceled, backoff.ReasonSuccess},
+		{1, nil, backoff.ReasonSuccess},
 		{1, &backoff.OpenError{}, backoff.ReasonOpen},
 		{3, gave, backoff.ReasonAttempts},
 		{1, backoff.Permanent(gave), backoff.ReasonPermanent},

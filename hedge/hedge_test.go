@@ -1063,3 +1063,22 @@ func TestAHedgedCallAsksForThePaceWhenItsWaitIsOver(t *testing.T) {
 		require.Equal(t, time.Second, time.Since(began), "there was no time for the second wait")
 	})
 }
+
+// What another attempt hears later, while it is still under way, changes nothing.
+func TestTheRetryAfterThatEndedTheHedgingIsThatOfTheError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &hedge.Hedge{Delay: 10 * time.Millisecond, MaxAttempts: 3, MaxExtraLoad: -1, Detach: true}
+		_, err := hedge.Value(t.Context(), h, func(ctx context.Context) (int, error) {
+			if hedge.Number(ctx) == 0 {
+				time.Sleep(15 * time.Millisecond)
+				return 0, backoff.RetryAfter(errors.New("quota"), 10*time.Minute)
+			}
+			time.Sleep(30 * time.Millisecond)
+			return 0, backoff.RetryAfter(errors.New("busy"), time.Second)
+		}, nil)
+		var gave *backoff.Error
+		require.ErrorAs(t, err, &gave)
+		require.Equal(t, backoff.ReasonRetryAfter, gave.Reason)
+		require.Equal(t, 10*time.Minute, gave.RetryAfter())
+	})
+}

@@ -386,7 +386,7 @@ func (r *race) fail(a *attempt, f *failure, now time.Time) {
 	case !f.refused() || a == &r.first:
 		r.last = f // after a refusal, the service's last answer stays
 	}
-	if f.told {
+	if f.told && r.why != backoff.ReasonRetryAfter { // then it is known why there are no more hedges
 		r.retryAfter = f.RetryAfter
 	}
 	result := f.Result()

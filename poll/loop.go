@@ -144,7 +144,8 @@ func (p *poll) setLimits() {
 		return
 	}
 	for c := backoff.ClassUnknown; c.Retryable(); c++ {
-		own := backoff.ClassLimits{Schedule: p.policy.ByClass[c].Schedule}
+		of := p.policy.ByClass[c]
+		own := backoff.ClassLimits{Schedule: of.Schedule, Jitter: of.Jitter}
 		if most := p.limit(c); most > 0 && p.failed >= most {
 			own.MaxAttempts = 1
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"runtime"
 	"sync/atomic"
@@ -245,6 +246,22 @@ func TestMaxAttemptsCountsFailedChecksInARow(t *testing.T) {
 	p.MaxAttempts = -1
 	require.NoError(t, recorded(t, p, append(many(down, 100), done)...).err)
 	require.NoError(t, recorded(t, every(time.Hour), append(many(notYet, 100), done)...).err, "not yet never counts")
+}
+
+func TestAClassHasAJitterOfItsOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := backoff.Policy{MaxElapsed: time.Minute, Schedule: backoff.Constant(time.Second), Jitter: backoff.NoJitter, ByClass: map[backoff.Class]backoff.ClassLimits{
+			backoff.ClassThrottled: {Jitter: backoff.UniformJitter(0.25, 0.25)},
+		}}
+		began, checks := time.Now(), 0
+		require.NoError(t, poll.Until(t.Context(), p, func(context.Context) (bool, error) {
+			if checks++; checks == 1 {
+				return false, backoff.OfClass(io.EOF, backoff.ClassThrottled)
+			}
+			return checks == 3, nil
+		}))
+		require.Equal(t, 1250*time.Millisecond, time.Since(began))
+	})
 }
 
 func TestByClassHoldsAfterFailedChecksOnly(t *testing.T) {
