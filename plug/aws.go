@@ -46,9 +46,9 @@ type AWSRetryer struct {
 // An invalid policy refuses every call before its first attempt. A policy
 // without a limit of attempts refuses calls whose context has no deadline. If the
 // retryer refuses an attempt, the [*backoff.Error] has Attempts 0: the SDK says
-// only in RetryDelay how many were made. Attempt numbers below 1 count as 1: the SDK counts retries from 1, or from 0
-// with AWS_NEW_RETRIES_2026=true, and then the first step of the schedule is
-// taken twice.
+// only in RetryDelay how many were made. Attempt numbers below 1 count as 1: the
+// SDK counts retries from 1, or from 0 with AWS_NEW_RETRIES_2026=true, and then
+// the first step of the schedule is taken twice.
 //
 // The Budget is asked before each attempt, waits included, and gets the result
 // after it. The SDK does not return every token. It keeps the token of a call
