@@ -37,7 +37,7 @@ func TestAPatientCallOutlivesAnOutageBeyondItsAttempts(t *testing.T) {
 
 func TestAPatientCallThatEndsHasTheStatusOfTheEndAndTheLastError(t *testing.T) {
 	s := &service{unary: fails(1000, codes.Unavailable)}
-	config := patient(backoff.Policy{MaxAttempts: 2})
+	config := patient(backoff.Policy{MaxAttempts: 2, Schedule: backoff.Constant(time.Millisecond)})
 	config.Methods[""] = backoffgrpc.Method{Policy: config.Methods[""].Policy, Timeout: 400 * time.Millisecond}
 	err := call(t, dial(t, s.serve(t), config))
 	require.Equal(t, codes.DeadlineExceeded, status.Code(err))
