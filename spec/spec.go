@@ -88,9 +88,9 @@ type form struct {
 //   - byClass has a member for each class of failures that has a schedule, a
 //     limit of attempts or a jitter of its own: unknown, notSent, retryable,
 //     throttled, each {schedule, maxAttempts, jitter}.
-//   - A jitter (jitter, also in byClass and in a breaker) is "none", "full" or "equal", or an object with one of
-//     decorrelated {base, max}, uniform {low, high}, added (a duration),
-//     slotted (a duration).
+//   - A jitter (jitter, also in byClass and in a breaker) is "none", "full" or
+//     "equal", or an object with one of decorrelated {base, max}, uniform {low,
+//     high}, added (a duration), slotted (a duration).
 //   - idempotency is "idempotent", "nonIdempotent" or "keyed".
 //   - A budget is the name of one of [presets.Budgets], or an object with one
 //     of retry {ratio, window, floor}, pacer {ratio, window, floor, maxWait},

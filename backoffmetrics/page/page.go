@@ -105,8 +105,8 @@ var (
 	pageScript string
 )
 
-// document is the page with its headers. It is a single document. Its style and its script are allowed by their
-// hashes, so that no other script runs, whatever gets into the page.
+// document is the page with its headers. It is a single document. Its style and its script are
+// allowed by their hashes, so that no other script runs, whatever gets into the page.
 var document = sync.OnceValues(func() (text []byte, policy string) {
 	html := strings.NewReplacer("{{style}}", pageStyle, "{{script}}", pageScript).Replace(pageHTML)
 	policy = "default-src 'none'; connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'" +

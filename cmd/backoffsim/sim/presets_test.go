@@ -11,12 +11,11 @@ import (
 	"github.com/gobackoff/backoff/presets"
 )
 
-// What the default budget and each preset allow, against an independent
-// simulation of the systems' algorithms: Poisson arrivals, up to 4 attempts, backoff of 50, 100, 200 ms
-// under full jitter. The columns are attempts per call in an outage, at 1000
-// calls a second whose failures take 5 ms or 500 ms, and at one a second;
-// retries in the first second of a start in an outage; and attempts per call
-// and success at 10 % of random errors. Those at 30 % are the closed forms.
+// What the default budget and each preset allow, against an independent simulation of the
+// systems' algorithms: Poisson arrivals, up to 4 attempts, backoff of 50, 100, 200 ms under full
+// jitter. The columns are attempts per call in an outage, at 1000 calls a second whose failures
+// take 5 ms or 500 ms, and at one a second; retries in the first second of a start in an outage;
+// and attempts per call and success at 10 % of random errors. Those at 30 % are the closed forms.
 //
 // Envoy's row is this library's own. The other simulation has 1.18 where
 // failures take 500 ms: there a retry under way does not widen the budget, as

@@ -31,9 +31,9 @@ type side struct {
 	retry   func() (granted bool)
 }
 
-// budgets are ours, one written by hand, and those of other libraries. minimal is a bucket under a
-// lock. rate is golang.org/x/time/rate: time pays it, and so success costs nothing. aws is the quota of
-// the SDK's clients, aws-bucket the bucket in it.
+// budgets are ours, one written by hand, and those of other libraries. minimal is a bucket under
+// a lock. rate is golang.org/x/time/rate: time pays it, and so success costs nothing. aws is the
+// quota of the SDK's clients, aws-bucket the bucket in it.
 var budgets = []struct {
 	name string
 	make func() side

@@ -33,8 +33,8 @@ func backoffSuccess(b *testing.B) {
 	expect(b, calls, 1)
 }
 
-// BenchmarkSuccess is a call that succeeds at once, under the defaults: 4 attempts, 100 ms doubled up
-// to 30 s, with jitter. backoff-handle is a policy that can change at run time.
+// BenchmarkSuccess is a call that succeeds at once, under the defaults: 4 attempts, 100 ms
+// doubled up to 30 s, with jitter. backoff-handle is a policy that can change at run time.
 func BenchmarkSuccess(b *testing.B) {
 	b.Run("minimal", minimalSuccess)
 	b.Run("backoff", backoffSuccess)
@@ -232,9 +232,9 @@ func backoffFailures(delay time.Duration) func(*testing.B) {
 	}
 }
 
-// BenchmarkFailures is a call that fails three times, without a delay in between or with delays of 1
-// ns, which arm timers, and then succeeds. minimal takes every error as transient; minimal-marked
-// looks for a marker first. Every peer uses a timer also for a delay of zero.
+// BenchmarkFailures is a call that fails three times, without a delay in between or with delays
+// of 1 ns, which arm timers, and then succeeds. minimal takes every error as transient;
+// minimal-marked looks for a marker first. Every peer uses a timer also for a delay of zero.
 func BenchmarkFailures(b *testing.B) {
 	for name, delay := range map[string]time.Duration{"at-once": 0, "with-timers": 1} {
 		b.Run(name, func(b *testing.B) {
@@ -281,7 +281,8 @@ func BenchmarkExhausted(b *testing.B) {
 }
 
 // BenchmarkPermanent is a call that fails for good at once. backoff marks the error where it is
-// declared, and backoff-new in each call. Some peers know errors by their identity and need no mark.
+// declared, and backoff-new in each call. Some peers know errors by their identity and need no
+// mark.
 func BenchmarkPermanent(b *testing.B) {
 	for name, op := range map[string]operation{
 		"minimal":     marked(&mark{errDown}),

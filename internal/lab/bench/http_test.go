@@ -99,9 +99,9 @@ func retryable(server http.RoundTripper) *retryablehttp.Client {
 }
 
 // BenchmarkHTTP is a call over http.Client, all but the network. backoff has its guards on, and
-// backoff-unguarded is without. retryablehttp has its own client; with the suffix -transport it is in
-// an http.Client, as the others are. retry is answered by 503 twice: minimal makes three calls, and
-// failsafe does not close the bodies of these answers.
+// backoff-unguarded is without. retryablehttp has its own client; with the suffix -transport it
+// is in an http.Client, as the others are. retry is answered by 503 twice: minimal makes three
+// calls, and failsafe does not close the bodies of these answers.
 func BenchmarkHTTP(b *testing.B) {
 	for _, c := range []struct {
 		name, method string

@@ -13,9 +13,9 @@ import (
 	"github.com/gobackoff/backoff/backoffslog"
 )
 
-// BenchmarkObserved is a call that succeeds at once: counted, under a logger that is not interested,
-// under an Observer that does nothing, and without one. minimal adds one to a counter of its
-// processor.
+// BenchmarkObserved is a call that succeeds at once: counted, under a logger that is not
+// interested, under an Observer that does nothing, and without one. minimal adds one to a counter
+// of its processor.
 func BenchmarkObserved(b *testing.B) {
 	b.Run("minimal", func(b *testing.B) {
 		ctx := start(b)
@@ -52,8 +52,8 @@ func BenchmarkObserved(b *testing.B) {
 	}
 }
 
-// BenchmarkRecord is a retry that is logged to nowhere. minimal is the same record by slog alone, with
-// the text as it is, and backoff-suppressed one beyond the limit per second.
+// BenchmarkRecord is a retry that is logged to nowhere. minimal is the same record by slog alone,
+// with the text as it is, and backoff-suppressed one beyond the limit per second.
 func BenchmarkRecord(b *testing.B) {
 	logger := slog.New(slog.NewTextHandler(io.Discard, nil))
 	failure := errors.New(`Get "https://example.com/orders?key=abc": dial tcp 127.0.0.1:80: connect: connection refused`)

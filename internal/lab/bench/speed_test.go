@@ -11,9 +11,9 @@ import (
 
 var speed = flag.Bool("speed", false, "compare what calls cost with code written by hand, on a machine that does nothing else")
 
-// TestSpeed prints what calls cost, as a multiple of code written by hand for the same work, and fails
-// where a bar is missed. Both run in turn, in one process, and the least of five rounds counts: noise
-// only adds. Package size holds what Do adds to a program.
+// TestSpeed prints what calls cost, as a multiple of code written by hand for the same work, and
+// fails where a bar is missed. Both run in turn, in one process, and the least of five rounds
+// counts: noise only adds. Package size holds what Do adds to a program.
 func TestSpeed(t *testing.T) {
 	if !*speed {
 		t.Skip("it needs a quiet machine: make speed")

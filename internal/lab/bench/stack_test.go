@@ -12,8 +12,8 @@ import (
 	"github.com/gobackoff/backoff"
 )
 
-// all is the minimal stack: a breaker that counts, a check of the context, a budget that looks at its
-// tokens.
+// all is the minimal stack: a breaker that counts, a check of the context, a budget that looks at
+// its tokens.
 type all struct {
 	breaker counted
 	tokens  atomic.Int64
@@ -110,8 +110,8 @@ func backoffStack(b *testing.B) {
 	expect(b, calls, 1)
 }
 
-// BenchmarkStack is a success through breaker, budget and policy. minimal-guarded counts a panic as a
-// failure, and a success for both breaker and budget.
+// BenchmarkStack is a success through breaker, budget and policy. minimal-guarded counts a panic
+// as a failure, and a success for both breaker and budget.
 func BenchmarkStack(b *testing.B) {
 	b.Run("minimal", minimalStack)
 	b.Run("minimal-guarded", func(b *testing.B) {

@@ -10,7 +10,8 @@ import (
 	cenkalti6 "github.com/cenkalti/backoff/v6"
 )
 
-// A cenkaltiForm is a call site of cenkalti v5 or v6, whose code is that of v7. errGone is permanent.
+// A cenkaltiForm is a call site of cenkalti v5 or v6, whose code is that of v7. errGone is
+// permanent.
 type cenkaltiForm struct {
 	tries             uint
 	constant, elapsed time.Duration
