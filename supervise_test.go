@@ -1291,3 +1291,28 @@ func TestAServerCannotMakeAReconnectLoopSpin(t *testing.T) {
 		})
 	}
 }
+
+// runTimes is a budget that makes each run wait for a second.
+type runTimes struct {
+	backoff.BudgetDefaults
+
+	took []time.Duration
+}
+
+func (*runTimes) Reserve(backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
+	return backoff.Ticket{}, time.Second, true
+}
+
+func (b *runTimes) Done(_ backoff.Ticket, r backoff.Result) { b.took = append(b.took, r.Took) }
+
+func TestTheTimeThatARunTookIsWithoutTheWaitForItsBudget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		budget := new(runTimes)
+		p := backoff.Policy{Budget: budget, Schedule: backoff.Constant(0), MaxAttempts: 2}
+		require.Error(t, supervise(p, t.Context(), func(context.Context) error {
+			time.Sleep(10 * time.Millisecond)
+			return errCut
+		}))
+		require.Equal(t, []time.Duration{10 * time.Millisecond, 10 * time.Millisecond}, budget.took)
+	})
+}
