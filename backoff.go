@@ -93,7 +93,7 @@ func doValue[T any](ctx context.Context, d Doer, op func(context.Context) (T, er
 // [Policy.Refused], or the method of that name of another Doer, so a policy in a
 // Stack reports the end of every call.
 func Stack(outermost ...Doer) Doer {
-	doers := make([]Doer, 0, max(4, len(outermost))) // a cache line that nobody writes to
+	doers := make([]Doer, 0, max(4, len(outermost))) // at least a cache line, so that no writer shares it
 	for _, d := range outermost {
 		switch d := d.(type) {
 		case Policy:

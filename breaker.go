@@ -26,8 +26,8 @@ import (
 // [*OpenError]: for 5 seconds the first time, and a fifth longer each time that
 // it opens again, up to a minute. After that it is half-open: it admits one
 // call at a time, as a probe. Two successful probes close it, and a failed one
-// opens it again. So it notices the end of an outage about 5 seconds and a
-// fifth of the outage later, or a minute, at the latest.
+// opens it again. Recovery is noticed within 5 seconds plus a fifth of the
+// outage, and within a minute at most.
 //
 // A refused connection costs the service nothing. So if the failure that opens
 // the circuit is of ClassNotSent, the first one or that of a probe, the circuit
@@ -95,8 +95,7 @@ type Breaker struct {
 	MinCalls int
 	// Window is the time over which the rates are measured. It moves in steps
 	// of a tenth. 0 means 10 seconds; a negative one reaches back to when the
-	// circuit last closed, and has no end after which throttled responses
-	// count.
+	// circuit last closed, and throttled responses then never count.
 	//
 	// The breaker reads no clock when a call succeeds. It dates successes at
 	// the next failure, as if they had been spread evenly over the time since
@@ -188,7 +187,7 @@ type Breaker struct {
 	// none.
 	Observer Observer
 	// Shared is what the processes of a fleet tell each other about the
-	// service, which they know by Name. It is advice, and no more. It opens a
+	// service, which they know by Name. The breaker may ignore it. It opens a
 	// closed circuit that has not seen MinCalls in the window, or whose last
 	// call failed; and it keeps a half-open one from probing while another
 	// process does. If the store is slow, gone or wrong, the breaker decides
@@ -202,7 +201,7 @@ type Breaker struct {
 
 	phase atomic.Pointer[phase] // nil before first use
 
-	mu    inorder.Mutex // the Observer hears of transitions after its Unlock
+	mu    inorder.Mutex // after Unlock it reports transitions to the Observer
 	timer *time.Timer   // of the open phase; nil if there is none
 	row   *openings     // the last ones in a row; nil if there were none
 }

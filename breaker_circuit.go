@@ -132,7 +132,7 @@ func (b *Breaker) enter(ctx context.Context, next circuit.Phase, why circuit.Tri
 
 var triggerNames = [...]string{"rate", "consecutive", "slow", "rule", "time", "probe", "manual", "shared"}
 
-// announce lets the Observer hear of a transition, once the lock is given back.
+// announce reports a transition to the Observer, after the lock is released.
 func (b *Breaker) announce(ctx context.Context, old, p *phase, why circuit.Trigger, cause error) {
 	t := &BreakerTransition{
 		Name:       b.Name,

@@ -76,7 +76,7 @@ type Result struct {
 	Class      Class         // of the attempt's error; ClassThrottled even if the server says "do not retry"
 	RetryAfter time.Duration // what the server asked for; 0 if it did not
 	Cost       int           // what the attempt has cost, if that is known only now; 0 means Attempt.Cost
-	Took       time.Duration // how long the attempt took, if the budget was asked for it; 0 if nobody measured that
+	Took       time.Duration // how long the attempt took, if it was measured, as it is after Reserve; else 0
 }
 
 // A Ticket carries a budget's own data from Reserve to Done, so that the
@@ -232,8 +232,8 @@ func validateBudget(b Budget) error {
 // HoldOff of package pace: these make all attempts wait for the same time. The
 // waits of the budgets meet by the rule of [Attempt.Paced]:
 //
-//   - A budget is told, as the attempt's Wait, how long the others make the
-//     attempt wait. One that was told less, and returned a Ticket that is not
+//   - A budget sees, as the attempt's Wait, how long the others make the
+//     attempt wait. One that saw less, and returned a Ticket that is not
 //     zero, gets OutcomeNotSent, and is asked again. A zero Ticket holds nothing
 //     that could be given back. To a RetryBudget the wait does not matter.
 //   - While an attempt waits, it may have to be held. Then the others get

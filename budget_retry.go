@@ -48,12 +48,11 @@ const (
 // spare retry at any time, unless a [Budgets] made its budget when MaxKeys
 // others were there.
 //
-// In that time a call may also use all of its MaxAttempts, once in the life of
-// the budget, so that a program that makes one call, and then ends, gets what
-// it asked for. Of calls that run at once, the one with the most retries
-// continues. A call without a limit counts as one with MaxAttempts 4. The
-// budgets of a Budgets, and so the hosts of a Transport, have this once for
-// all of them.
+// Until the third success, one call may use all of its MaxAttempts, so that a
+// program that makes one call and then ends gets what it asked for. If several
+// calls run at once, it is the one with the most retries. A call without a limit
+// counts as one with MaxAttempts 4. All budgets of a Budgets, and so all hosts
+// of a Transport, share that one call.
 //
 // In any interval of length T there are at most
 //
@@ -321,7 +320,7 @@ func (b *RetryBudget) giveBack(g window.Grant) {
 	case g&window.Led != 0:
 		b.furthestOfAll().retries.Add(-1)
 	case g&window.Own != 0:
-		if g&^window.Fruitless == b.spareGrant { // as if nobody had asked for it
+		if g&^window.Fruitless == b.spareGrant { // as if it had not been asked for
 			b.spared, b.lookedUntil = false, 0
 		}
 	}

@@ -225,7 +225,7 @@ func (v *verdict) judge(classify Classifier, err error) {
 	if v.class == ClassUnknown && !plain {
 		v.class = Class(evidence.Of(err, lastOf))
 		if v.supervised && !v.class.Retryable() {
-			v.class = ClassUnknown // nobody has said so
+			v.class = ClassUnknown // neither a mark nor Classify said so
 		}
 	}
 	if v.atOnce && !v.class.Retryable() {
@@ -264,7 +264,7 @@ func (v *verdict) interruptedByContext(err error) bool {
 	return !answered || errtree.Is(err, v.ended)
 }
 
-// result is what a budget hears of an attempt that failed with this verdict.
+// result is what Budget.Done gets for an attempt that failed with this verdict.
 func (v *verdict) result() Result {
 	return Result{Outcome: v.outcome(), Class: v.classOfAnswer(), RetryAfter: v.hint.after}
 }
@@ -318,7 +318,7 @@ func (v *verdict) collectMarks(err error, overruled bool) {
 		v.collectMarks(e.err, overruled)
 	case *Error:
 		switch {
-		case e == nil: // a mistake of whoever returned it
+		case e == nil: // returned by mistake
 		case e.isFinal() && !overruled && !v.supervised:
 			v.mark(ClassPermanent)
 			v.gaveUp = true

@@ -177,8 +177,8 @@ func (e *Error) Error() string {
 const prefix = "backoff: "
 
 // line is the text of an error, around that of the last one. If that is an error
-// of this package too, there is one prefix for both. So it is with the cause of
-// a context.
+// of this package too, the two have one prefix. The same holds for the cause of a
+// context.
 func line(name, what string, last error) string {
 	if name != "" {
 		what = name + ": " + what

@@ -17,9 +17,9 @@ import (
 //
 // The zero value makes a [RetryBudget] for each key. Untrusted clients may
 // choose the keys: the number of keys is bounded, and a key that is not used
-// is forgotten with its budget. What a RetryBudget grants to the first call
-// beyond its spare retry, the budgets of all keys have together, once: an
-// outage seen by many keys must not be multiplied. A Budgets must not be
+// is forgotten with its budget. The budgets of all keys share the one call that
+// may use all of its attempts (see [RetryBudget]): an outage seen by many keys
+// must not be multiplied. A Budgets must not be
 // copied, nor its fields changed, after first use. It is safe for concurrent
 // use; looking up a known key takes no lock.
 type Budgets struct {
@@ -87,8 +87,8 @@ func (b *Budgets) newBudget(key string, late bool) (made Budget) {
 //
 // A breaker that refuses calls, or was told to behave differently, is not
 // forgotten: it stays while it is open, while it is half-open and was asked for
-// within Idle, and in any mode but [ModeEnforce]. What New did itself does not
-// count.
+// within Idle, and in any mode but [ModeEnforce]. Changes that New made are
+// ignored.
 //
 // A Breakers must not be copied, nor its fields changed, after first use. It is
 // safe for concurrent use; looking up a known key takes no lock and reads no

@@ -93,7 +93,7 @@ type Event struct {
 type Observer func(context.Context, Event)
 
 // JoinObservers returns an [Observer] that calls each of observers, in order.
-// If one of them panics, the others are called all the same. It leaves out nil
+// If one of them panics, it still calls the others. It leaves out nil
 // observers, and returns nil if none is left, so that no events are built.
 func JoinObservers(observers ...Observer) Observer {
 	var all []Observer
@@ -113,7 +113,7 @@ func JoinObservers(observers ...Observer) Observer {
 }
 
 // Notify calls o with e, for code that makes events of its own, and fills in
-// the Header if e has none. If o panics, Notify returns all the same. A nil
+// the Header if e has none. If o panics, Notify recovers. A nil
 // Observer gets nothing.
 func (o Observer) Notify(ctx context.Context, e Event) {
 	if o == nil {

@@ -266,7 +266,7 @@ type Decision struct {
 	result Result
 }
 
-// Result returns what a [Budget] is told of the attempt that failed.
+// Result returns the Result of the failed attempt for [Budget.Done].
 func (d Decision) Result() Result { return d.result }
 
 // Decide is the policy for a loop that keeps its own count: whether to make the

@@ -25,9 +25,9 @@ func (h hint) longer(other hint) hint {
 // Retry-After header: no attempt is made before d has passed. The loop adds a
 // random part of up to 10 % of d, or up to 100 ms if that is more, so that
 // clients that were all told "120" do not retry together. It waits for its own
-// jittered delay instead if that is longer. If only d fits into the time that
-// the call has left, the wait ends between d and the end of that time; a d of
-// 0 cuts no wait. If d does not fit, or is beyond [Policy.MaxRetryAfter], the
+// jittered delay instead if that is longer. If the call has time left for
+// d but not for that wait, the wait is random between d and the time left, unless
+// d is 0. If d does not fit, or is beyond [Policy.MaxRetryAfter], the
 // call ends at once, and the [Error] carries d. A negative d counts as 0.
 //
 // An error says the same by a method RetryAfter() time.Duration. The mark says

@@ -28,7 +28,7 @@ import (
 // A hand-written loop calls Retry after each attempt, and sleeps itself.
 type Run struct {
 	ctx    context.Context // of the call
-	policy Policy          // a copy, which nobody changes
+	policy Policy          // a copy, never changed
 	phase  runPhase        // where in the call it is
 
 	last        error         // of the last attempt that the context did not interrupt, or of the first
@@ -56,7 +56,7 @@ type Run struct {
 	cancel  context.CancelFunc // ends it, if AttemptTimeout does
 	key     string             // the idempotency key made for the call
 	ticket  Ticket             // of the attempt under way, or of the one to come
-	sent    time.Time          // when it began; zero if nobody has measured that
+	sent    time.Time          // when it began; zero if not measured
 
 	prev  time.Duration // the last wait, for the jitter
 	slept time.Duration // before the attempt under way, if there is an observer
@@ -318,7 +318,7 @@ func (r *Run) catchUp(err error) {
 		r.cancelPending(ReasonBudget, 0)
 	}
 	if r.phase != over {
-		r.phase, r.asked = running, false // nobody knows when it began
+		r.phase, r.asked = running, false // when it began is not known
 	}
 }
 
@@ -387,8 +387,7 @@ func (r *Run) limitTime() {
 	r.attempt, r.cancel = context.WithTimeoutCause(r.ownContext(), d, ErrAttemptTimeout)
 }
 
-// age returns how long ago the call began, or 0 if nobody has asked for the
-// time yet.
+// age returns how long ago the call began, or 0 if the clock was not read yet.
 //
 //go:noinline
 func (r *Run) age() time.Duration {

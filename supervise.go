@@ -132,7 +132,7 @@ func (s *Supervisor) checkAttempts() error {
 // gets a success, without waiting for the end of the run. So a Concurrency of
 // package limit that many loops share bounds how many are connecting at once,
 // and not how many are connected. If the run then ends with an error that says
-// when to retry, the Budget is told by a second Done.
+// when to retry, the Budget gets a second Done.
 //
 // ReportReady does not start the schedule again; only ResetAfter does. It does
 // nothing if ctx does not come from a Supervisor, if the run is over, or if it
