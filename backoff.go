@@ -62,26 +62,14 @@ type Doer interface {
 //	page, err := backoff.DoValue(ctx, policy, fetch)
 //
 // It returns the last value of op, also beside an error: the last response is
-// not lost. A pointer to a policy costs less than its value.
-func DoValue[T any](ctx context.Context, d Doer, op func(context.Context) (T, error)) (T, error) {
-	if isOurs(d) {
-		var value T // stays on the stack, as its function does
-		err := throughOne(ctx, d, func(ctx context.Context) (err error) {
-			value, err = op(ctx)
-			return err
-		})
-		return value, err
-	}
-	return doValue(ctx, d, op)
-}
-
-// doValue is DoValue for a Doer of the program's own.
-func doValue[T any](ctx context.Context, d Doer, op func(context.Context) (T, error)) (value T, err error) {
-	err = d.Do(ctx, func(ctx context.Context) (err error) {
-		value, err = op(ctx)
-		return err
+// not lost. It allocates nothing if d is a Policy, or a pointer to one or to a
+// Breaker, and three small objects if d is an interface, such as that of a Stack.
+func DoValue[T any](ctx context.Context, d Doer, op func(context.Context) (T, error)) (value T, err error) {
+	err = d.Do(ctx, func(ctx context.Context) (failed error) {
+		value, failed = op(ctx)
+		return
 	})
-	return value, err
+	return
 }
 
 // Stack returns the doers around one another, the outermost first.
