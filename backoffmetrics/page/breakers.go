@@ -1,6 +1,8 @@
 package page
 
 import (
+	"cmp"
+
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/internal/clock"
 	"github.com/gobackoff/backoff/internal/snapshot"
@@ -54,7 +56,7 @@ func breakerRowOf(b *snapshot.Breaker, done breakerTotals) breakerRow {
 		r.Text, r.age = whyOf(b)
 	}
 	if done.opened > 0 {
-		r.Text += "; opened " + times(done.opened)
+		r.Text += "; opened " + count(done.opened, "time", "times")
 	}
 	if done.refused > 0 {
 		r.Text += "; refused " + callsText(done.refused)
@@ -84,25 +86,20 @@ func whyOf(b *snapshot.Breaker) (text, age string) {
 }
 
 // because says what made a breaker change to a state.
-func because(to backoff.BreakerState, t string) string {
-	switch t {
-	case "rate":
-		return "too many calls failed"
-	case "consecutive":
-		return "calls failed one after the other"
-	case "slow":
-		return "too many calls were slow"
-	case "rule":
-		return "the rule TripIf wanted it"
-	case "time":
-		return "the open time has expired and a call probes the service"
-	case "probe":
-		if to == backoff.BreakerClosed {
-			return "probes succeeded"
-		}
-		return "a probe failed"
-	case "shared":
-		return "another process of the fleet did so"
+func because(to backoff.BreakerState, trigger string) string {
+	if trigger == "probe" && to == backoff.BreakerClosed {
+		return "probes succeeded"
 	}
-	return "it was set by hand or by the program"
+	return cmp.Or(triggers[trigger], "it was set by hand or by the program")
+}
+
+// triggers says what each trigger of a transition means, but for "manual".
+var triggers = map[string]string{
+	"rate":        "too many calls failed",
+	"consecutive": "calls failed one after the other",
+	"slow":        "too many calls were slow",
+	"rule":        "the rule TripIf wanted it",
+	"time":        "the open time has expired and a call probes the service",
+	"probe":       "a probe failed",
+	"shared":      "another process of the fleet did so",
 }

@@ -19,12 +19,12 @@ func TestWhatABudgetHasUsedAndWhatIsLeftAddUp(t *testing.T) {
 		stats backoff.RetryBudgetStats
 		want  budgetRow
 	}{
-		"some left": {backoff.RetryBudgetStats{Successes: 202, Retries: 12, Allowed: 20}, budgetRow{Used: 12, Left: 8, Allowed: 20, Text: "202 successes in the last 10 s paid for 20 retries"}},
+		"some left": {backoff.RetryBudgetStats{Successes: 202, Retries: 12, Allowed: 20}, budgetRow{Used: 12, Left: 8, Allowed: 20, Text: "202 successes within its window paid for 20 retries"}},
 		"overdrawn": {backoff.RetryBudgetStats{Successes: 202, Retries: 29, Allowed: 20}, budgetRow{Used: 20, Allowed: 20, Extra: 9,
-			Text: "202 successes in the last 10 s paid for 20 retries; 9 more were granted, on earlier successes or as spare retries"}},
+			Text: "202 successes within its window paid for 20 retries; 9 more were granted, on earlier successes or as spare retries"}},
 		"strained": {backoff.RetryBudgetStats{Successes: 202, Retries: 12, Allowed: 20, Strained: true}, budgetRow{Used: 12, Left: 8, Allowed: 20,
-			Text: "the service is much slower than usual, so there are fewer retries; 202 successes in the last 10 s paid for 20 retries"}},
-		"spare": {backoff.RetryBudgetStats{Retries: 1}, budgetRow{Extra: 1, Text: "no success in the last 10 s, and so none to pay for retries; 1 more was granted, on earlier successes or as spare retries"}},
+			Text: "the service is much slower than usual, so there are fewer retries; 202 successes within its window paid for 20 retries"}},
+		"spare": {backoff.RetryBudgetStats{Retries: 1}, budgetRow{Extra: 1, Text: "no success within its window, and so none to pay for retries; 1 more was granted, on earlier successes or as spare retries"}},
 	} {
 		require.Equal(t, c.want, budgetRowOf(&snapshot.Budget{RetryBudgetStats: c.stats, Of: []backoff.Budget{new(backoff.RetryBudget)}}), name)
 	}
@@ -53,22 +53,5 @@ func TestABudgetSaysThatCallsWaitForTheirTurn(t *testing.T) {
 		require.Regexp(t, `^the service throttles: calls wait for their turn, at \d+\.\d a second, and 2 calls wait now; 10 successes`, m.pageData().Budgets[0].Text)
 		time.Sleep(time.Minute)
 		require.NotContains(t, m.pageData().Budgets[0].Text, "turn", "it is over")
-	})
-}
-
-// The page says over which time a budget counts.
-func TestTheWindowOfABudgetIsThatWhichItUses(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		for own, want := range map[time.Duration]time.Duration{0: 10 * time.Second, time.Minute: time.Minute} {
-			b := &backoff.RetryBudget{Window: own}
-			require.Equal(t, want, windowOfBudget(b))
-			p := backoff.Policy{Budget: b}
-			require.NoError(t, p.Do(t.Context(), func(context.Context) error { return nil }))
-			require.EqualValues(t, 1, b.Stats().Successes)
-			time.Sleep(want * 8 / 10)
-			require.EqualValues(t, 1, b.Stats().Successes)
-			time.Sleep(want * 4 / 10)
-			require.Zero(t, b.Stats().Successes)
-		}
 	})
 }

@@ -1,10 +1,8 @@
 package page
 
 import (
-	"fmt"
-	"hash/fnv"
 	"math"
-	"strings"
+	"net/url"
 
 	"github.com/gobackoff/backoff/endpoint"
 	"github.com/gobackoff/backoff/internal/snapshot"
@@ -31,10 +29,8 @@ type card struct {
 	FailedShare     string      `json:"failed_share"`
 	Outcomes        []outcome   `json:"outcomes"` // of all calls
 	Errors          []errorRow  `json:"errors"`   // of all attempts that failed
-	Waits           *quantiles  `json:"waits,omitempty"`
 	Attempting      *attempting `json:"attempting,omitempty"`
 	Chart           *chart      `json:"chart"`
-	Switchable      bool        `json:"switchable"`
 
 	finding  finding
 	since    string
@@ -51,20 +47,14 @@ type outcome struct {
 	Share string `json:"share"` // of all calls
 }
 
-// quantiles are estimates, in seconds. -1 means that there is none.
-type quantiles struct {
-	P50   float64 `json:"p50"`
-	P95   float64 `json:"p95"`
-	P99   float64 `json:"p99"`
-	Count uint64  `json:"count"` // of what they are estimated from
-}
-
-// attempting describes the attempts at an endpoint: their durations, and how
-// many are in flight.
+// attempting describes the attempts at an endpoint, of all operations: how many
+// are in flight, and estimates of how many seconds they take, or -1.
 type attempting struct {
-	quantiles
-	InFlight int `json:"in_flight"`
-	Callers  int `json:"callers"` // operations that share these numbers
+	InFlight int     `json:"in_flight"`
+	Count    uint64  `json:"count"`
+	P50      float64 `json:"p50"`
+	P95      float64 `json:"p95"`
+	P99      float64 `json:"p99"`
 }
 
 // chart has rates per second, in columns of Step seconds. -1 means that nothing
@@ -85,10 +75,13 @@ func (h *history) cardOf(t timeline, o *snapshot.Operation) card {
 		d.text += " These are all operations beyond MaxNames, counted together."
 	}
 	c := card{
-		ID: idOf(o.Labels), Name: o.Name, Endpoint: o.Endpoint, finding: d.finding, since: d.since, failures: w.failed, Level: d.finding.level(), Text: d.text,
-		Calls: w.calls(), Attempts: w.attempts, Retries: w.retries, Hedges: w.hedges, Reconnects: w.reconnects, BudgetRefused: w.refused,
-		FailedShare: failedShare(w), Outcomes: outcomesOf(w), Errors: h.errorRows(o.Labels, w.errors),
-		Waits: quantilesOf(o.Wait.Bounds, w.waits), Chart: t.chart(o.Labels),
+		ID: idOf(o.Labels), Name: o.Name, Endpoint: o.Endpoint,
+		Level: d.finding.level(), Text: d.text,
+		Calls: w.calls(), Attempts: w.attempts, Retries: w.retries, Hedges: w.hedges,
+		Reconnects: w.reconnects, BudgetRefused: w.refused,
+		FailedShare: failedShare(w), Outcomes: outcomesOf(w),
+		Errors: h.errorRows(o.Labels, w.errors), Chart: t.chart(o.Labels),
+		finding: d.finding, since: d.since, failures: w.failed,
 	}
 	if w.calls() > 0 {
 		c.AttemptsPerCall = round(float64(w.attempts) / float64(w.calls()))
@@ -97,88 +90,40 @@ func (h *history) cardOf(t timeline, o *snapshot.Operation) card {
 	return c
 }
 
-// idOf returns the id of an operation's card: its labels without the characters
-// that a link may not have, and a hash if there were any. No other element has an
-// id that begins like that.
+// idOf returns the id of an operation's card, which can be a link as it is. No
+// other element has an id that begins like that.
 func idOf(l snapshot.Labels) string {
-	whole := strings.TrimSpace(l.Name + " " + l.Endpoint)
-	id := strings.Map(func(r rune) rune {
-		if r < 0x80 && (r == '.' || r == '_' || r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z') {
-			return r
-		}
-		return '-'
-	}, whole)
-	if id == whole {
-		return "op-" + id
-	}
-	hash := fnv.New32a()
-	hash.Write([]byte(l.Name + "\x00" + l.Endpoint))
-	return fmt.Sprintf("op-%.40s-%x", id, hash.Sum32())
+	return "op-" + url.QueryEscape(l.Name) + "/" + url.QueryEscape(l.Endpoint)
 }
 
 // outcomesOf returns how the calls ended.
 func outcomesOf(t totals) []outcome {
-	counts := t.outcomes()
-	percent, _ := t.percentages()
-	list := []outcome{{Name: "first", Label: "at once"}, {Name: "retried", Label: "after retries"},
-		{Name: "refused", Label: "refused by the breaker"}, {Name: "failed", Label: "failed"}}
+	list := []outcome{
+		{Name: "first", Label: "at once", Count: t.first},
+		{Name: "retried", Label: "after retries", Count: t.retried},
+		{Name: "refused", Label: "refused by the breaker", Count: t.open},
+		{Name: "failed", Label: "failed", Count: t.failed - t.open},
+	}
 	if t.open > 0 {
 		list[3].Label = "failed otherwise"
 	}
-	for i, n := range counts {
-		list[i].Count, list[i].Share = n, percentText(percent[i], n, t.calls())
+	for i := range list {
+		list[i].Share = share(list[i].Count, t.calls())
 	}
 	return list
 }
 
-// quantilesOf returns the quantiles of values in buckets, or nil without any.
-func quantilesOf(bounds []float64, counts [snapshot.MaxBuckets]uint32) *quantiles {
-	var all uint64
-	for _, n := range counts {
-		all += uint64(n)
-	}
-	if all == 0 {
-		return nil
-	}
-	of := func(q float64) float64 { return seconds(quantile(bounds, counts[:], q)) }
-	return &quantiles{of(0.5), of(0.95), of(0.99), all}
-}
-
-// quantile estimates the value that a share q of all values does not exceed, as
-// the Quantile of package endpoint does: it interpolates within a bucket. It
-// returns NaN without values, and the last bound if the quantile is beyond that.
-func quantile(bounds []float64, counts []uint32, q float64) float64 {
-	var all float64
-	for _, n := range counts {
-		all += float64(n)
-	}
-	if all == 0 {
-		return math.NaN()
-	}
-	rank, below, lower := q*all, 0.0, 0.0
-	for i, upper := range bounds {
-		if n := float64(counts[i]); n > 0 && below+n >= rank {
-			return lower + (upper-lower)*math.Max(0, rank-below)/n
-		}
-		below, lower = below+float64(counts[i]), upper
-	}
-	return lower
-}
-
 // attemptingOf describes the attempts at an endpoint.
-func attemptingOf(t timeline, name string, inFlight, callers int) *attempting {
+func attemptingOf(t timeline, name string, inFlight int) *attempting {
 	now, start := t.now().endpoints[name], t.lately().endpoints[name]
-	a := &attempting{quantiles: quantiles{-1, -1, -1, 0}, InFlight: inFlight, Callers: callers}
-	var counts attemptCounts
-	for i := range counts {
-		if n := now[i] - start[i]; n < 1<<31 { // or endpoints of many names were counted together
-			counts[i] = n
-		}
+	d := endpoint.Durations{Counts: make([]uint64, len(now))}
+	for i := range now {
+		d.Counts[i] = now[i] - start[i]
 	}
-	if q := quantilesOf(endpoint.Bounds(), counts); q != nil {
-		a.quantiles = *q
+	return &attempting{
+		InFlight: inFlight, Count: d.Count(),
+		P50: seconds(d.Quantile(0.5)), P95: seconds(d.Quantile(0.95)), P99: seconds(d.Quantile(0.99)),
 	}
-	return a
 }
 
 // chart returns the rates of an operation.

@@ -11,11 +11,10 @@ import (
 	"github.com/gobackoff/backoff/internal/snapshot"
 )
 
-// controls is what can be changed while the program runs, and what was.
+// controls is what was changed while the program runs.
 type controls struct {
 	Overrides []override `json:"overrides"`
 
-	operations map[string]bool // policies and hedges that can be changed, by their label
 	retriesOff map[string]bool // policies whose retries are switched off, by their label
 }
 
@@ -33,7 +32,7 @@ type override struct {
 func readControls(panels []*control.Panel) (all *controls) {
 	for _, p := range panels {
 		if all == nil {
-			all = &controls{Overrides: []override{}, operations: make(map[string]bool), retriesOff: make(map[string]bool)}
+			all = &controls{Overrides: []override{}, retriesOff: make(map[string]bool)}
 		}
 		all.add(p)
 	}
@@ -47,7 +46,10 @@ func (c *controls) add(p *control.Panel) {
 		if o.What == control.Retries {
 			retries[o.Name] = o.To
 		}
-		shown := override{what: o.String(), Text: o.String() + ": " + cut(o.To), Who: o.Who, Why: o.Why, Since: o.Since.UnixMilli()}
+		shown := override{
+			what: o.String(), Text: o.String() + ": " + cut(o.To),
+			Who: o.Who, Why: o.Why, Since: o.Since.UnixMilli(),
+		}
 		if !o.Until.IsZero() {
 			shown.Until = o.Until.UnixMilli()
 		}
@@ -56,9 +58,6 @@ func (c *controls) add(p *control.Panel) {
 	for _, t := range p.Targets() {
 		if t.What == control.Retries && cmp.Or(retries[t.Name], retries[control.All]) == control.Off {
 			c.retriesOff[snapshot.Label(t.Name)] = true
-		}
-		if t.What != control.Breakers {
-			c.operations[snapshot.Label(t.Name)] = true
 		}
 	}
 }
@@ -73,9 +72,6 @@ func cut(text string) string {
 
 // hasRetriesOff reports whether the retries of an operation are switched off.
 func (c *controls) hasRetriesOff(name string) bool { return c != nil && c.retriesOff[name] }
-
-// has reports whether an operation can be changed.
-func (c *controls) has(name string) bool { return c != nil && c.operations[name] }
 
 // overrideFamily counts the overrides in force. It shows in which processes one
 // holds, and whether it was forgotten.

@@ -21,7 +21,6 @@ type pageData struct {
 	Operations []card       `json:"operations"`
 	Breakers   []breakerRow `json:"breakers"`
 	Budgets    []budgetRow  `json:"budgets"`
-	Keys       []keysRow    `json:"keys"`
 }
 
 // period is the time of the page's numbers.
@@ -34,7 +33,11 @@ type period struct {
 // periodOf returns the window of a timeline.
 func periodOf(t timeline, now time.Time) period {
 	length := t.length()
-	w := period{Start: now.Add(-length).UnixMilli(), Seconds: length.Seconds(), Text: "the last " + durationText(length)}
+	w := period{
+		Start:   now.Add(-length).UnixMilli(),
+		Seconds: length.Seconds(),
+		Text:    "the last " + durationText(length),
+	}
 	if t.lately().first {
 		w.Text += ", and nothing was counted before"
 	} else if length > span+2*step {
@@ -48,28 +51,25 @@ func (p *page) pageData() *pageData {
 	t, all := p.timeline()
 	now := clock.Now()
 	d := &pageData{
-		Now: now.UnixMilli(), Period: periodOf(t, now), Process: thisProcess(), Controls: readControls(p.panels),
-		Operations: []card{}, Breakers: breakerRows(t, all.Breakers), Budgets: budgetRows(all.Budgets), Keys: keysRows(all.Keys),
+		Now: now.UnixMilli(), Period: periodOf(t, now), Process: thisProcess(),
+		Controls: readControls(p.panels), Operations: []card{},
+		Breakers: breakerRows(t, all.Breakers), Budgets: budgetRows(all.Budgets),
 	}
-	circuits := circuitsOf(d.Breakers, all.Endpoints)
-	callers := make(map[string]int)
-	for i := range all.Operations {
-		callers[all.Operations[i].Endpoint]++
-	}
-	inFlight := make(map[string]int)
+	endpoints := make(map[string]snapshot.Endpoint)
 	for _, e := range all.Endpoints {
-		inFlight[e.Name] = e.InFlight
+		endpoints[e.Name] = e
 	}
 	for i := range all.Operations {
 		o := &all.Operations[i]
 		c := p.cardOf(t, o)
-		if n, ok := inFlight[o.Endpoint]; ok {
-			c.Attempting = attemptingOf(t, o.Endpoint, n, callers[o.Endpoint])
+		to, ok := endpoints[o.Endpoint]
+		if ok {
+			c.Attempting = attemptingOf(t, o.Endpoint, to.InFlight)
 		}
-		if c.Circuit = circuits.of(o.Labels); c.Circuit != nil && c.Circuit.Level == bad && c.finding != idle {
+		c.Circuit = worstCircuit(d.Breakers, append(slices.Clone(to.Breakers), o.Name))
+		if c.Circuit != nil && c.Circuit.Level == bad && c.finding != idle {
 			c.Level = bad
 		}
-		c.Switchable = d.Controls.has(o.Name)
 		c.retriesOff = d.Controls.hasRetriesOff(o.Name)
 		c.Text = strings.Replace(c.Text, lookAtService, c.advice(), 1)
 		d.Operations = append(d.Operations, c)
@@ -79,30 +79,12 @@ func (p *page) pageData() *pageData {
 	return d
 }
 
-// circuits are the rows of breakers by their name, and the names of the
-// breakers of each endpoint.
-type circuits struct {
-	rows      map[string]*breakerRow
-	endpoints map[string][]string
-}
-
-// circuitsOf finds the breakers of endpoints.
-func circuitsOf(rows []breakerRow, endpoints []snapshot.Endpoint) circuits {
-	c := circuits{make(map[string]*breakerRow), make(map[string][]string)}
+// worstCircuit returns the breaker of one of the names whose state is the worst,
+// or nil.
+func worstCircuit(rows []breakerRow, names []string) (worst *breakerRow) {
 	for i := range rows {
-		c.rows[rows[i].Name] = &rows[i]
-	}
-	for _, e := range endpoints {
-		c.endpoints[e.Name] = e.Breakers
-	}
-	return c
-}
-
-// of returns the breaker of an operation, or nil: that of its endpoint, or of
-// its name. Of several it returns the one whose state is the worst.
-func (c circuits) of(l snapshot.Labels) (worst *breakerRow) {
-	for _, name := range append(slices.Clone(c.endpoints[l.Endpoint]), l.Name) {
-		if b := c.rows[name]; b != nil && (worst == nil || b.Level.urgency() > worst.Level.urgency()) {
+		b := &rows[i]
+		if slices.Contains(names, b.Name) && (worst == nil || b.Level.urgency() > worst.Level.urgency()) {
 			worst = b
 		}
 	}

@@ -19,9 +19,9 @@ type pageData struct {
 		Text    string
 	}
 	Process struct {
-		Program, Host, Module, Version, Go string
-		PID                                int
-		Started                            int64
+		Program, Host, Version, Go string
+		PID                        int
+		Started                    int64
 	}
 	Headline struct {
 		Level     string
@@ -42,7 +42,6 @@ type budgetData struct {
 type cardData struct {
 	ID, Name, Endpoint, Level, Text string
 	Circuit                         *breakerData
-	Switchable                      bool
 	Calls, Attempts, Retries        int
 	AttemptsPerCall                 float64 `json:"attempts_per_call"`
 	CallsPerSecond                  float64 `json:"calls_per_second"`
@@ -56,11 +55,10 @@ type cardData struct {
 		Count       int
 		Since, Last int64
 	}
-	Waits      *struct{ P50, P95, P99 float64 }
 	Attempting *struct {
-		P50, P95, P99  float64
-		Count, Callers int
-		InFlight       int `json:"in_flight"`
+		P50, P95, P99 float64
+		Count         int
+		InFlight      int `json:"in_flight"`
 	}
 	Chart struct {
 		Step                     float64

@@ -1,6 +1,7 @@
 package page
 
 import (
+	"fmt"
 	"strings"
 	"time"
 
@@ -245,34 +246,18 @@ func failed(t totals) string {
 	return text + ": " + strings.Join(reasons, ", ")
 }
 
-// outcomes returns the calls by how they ended: at once, after retries, refused
-// by a breaker, or failed otherwise. They are all calls.
-func (t totals) outcomes() []uint64 {
-	return []uint64{t.first, t.retried, t.open, t.failed - t.open}
-}
-
-// percentages returns the shares of the outcomes, and that of all failures. They
-// add up.
-func (t totals) percentages() (of []int, failed int) {
-	o := t.outcomes()
-	sides := shares(100, o[0]+o[1], o[2]+o[3])
-	return append(shares(sides[0], o[0], o[1]), shares(sides[1], o[2], o[3])...), sides[1]
-}
-
 // failedShare returns which share of the calls failed.
-func failedShare(t totals) string {
-	_, failed := t.percentages()
-	return percentText(failed, t.failed, t.calls())
-}
+func failedShare(t totals) string { return share(t.failed, t.calls()) }
 
 // loadText says what retries do to a service that is broken.
 func loadText(t totals) string {
 	bare := t.attempts - min(t.attempts, t.retries+t.hedges)
-	switch times := decimal(t.attempts, bare); {
+	load := float64(t.attempts) / float64(max(1, bare))
+	switch {
 	case t.refused > 0:
-		return " Retries multiply its load by " + times + "; the retry budget refuses more."
-	case float64(t.attempts) > (1+manyRetries)*float64(bare):
-		return " Retries multiply its load by " + times + ", and no budget refused any."
+		return fmt.Sprintf(" Retries multiply its load by %.1f; the retry budget refuses more.", load)
+	case load > 1+manyRetries:
+		return fmt.Sprintf(" Retries multiply its load by %.1f, and no budget refused any.", load)
 	}
 	return ""
 }

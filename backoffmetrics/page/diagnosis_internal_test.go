@@ -129,18 +129,6 @@ func TestAlmostAllIsNotAll(t *testing.T) {
 	}
 }
 
-func TestSharesAddUp(t *testing.T) {
-	for _, parts := range [][]uint64{{1, 1, 1}, {1425, 95, 94, 489}, {1, 0, 0, 0}, {1, 9999}, {333, 333, 334, 1}} {
-		sum := 0
-		for _, p := range shares(100, parts...) {
-			sum += p
-		}
-		require.Equal(t, 100, sum, parts)
-	}
-	require.Equal(t, []int{0, 0}, shares(100, 0, 0))
-	require.Equal(t, []int{34, 33, 33}, shares(100, 1, 1, 1))
-}
-
 func TestDurationsAreSaidInTheirUnit(t *testing.T) {
 	for d, want := range map[time.Duration]string{
 		0: "less than 1 ms", 950 * time.Millisecond: "950 ms", 5410 * time.Millisecond: "5.4 s", 3 * time.Second: "3 s", 42 * time.Second: "42 s",

@@ -107,7 +107,6 @@ type errorRow struct {
 
 // errorRows returns the kinds of errors of an operation that occurred, the most frequent first.
 func (h *history) errorRows(l snapshot.Labels, counts [errorSlots]uint32) []errorRow {
-	const most = 5
 	now, elapsed := clock.Now(), h.elapsed()
 	unixMilli := func(at time.Duration) int64 { return now.Add(at - elapsed).UnixMilli() }
 	rest := errorRow{Type: otherErrors}
@@ -122,10 +121,7 @@ func (h *history) errorRows(l snapshot.Labels, counts [errorSlots]uint32) []erro
 		}
 	}
 	slices.SortStableFunc(rows, func(a, b errorRow) int { return int(b.Count) - int(a.Count) })
-	for _, r := range rows[min(most, len(rows)):] {
-		rest.Count += r.Count
-	}
-	if rows = rows[:min(most, len(rows))]; rest.Count > 0 {
+	if rest.Count > 0 {
 		rows = append(rows, rest)
 	}
 	return rows

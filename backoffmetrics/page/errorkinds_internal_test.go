@@ -36,9 +36,9 @@ func TestTheKindsOfErrorsAreBounded(t *testing.T) {
 			}
 		}
 		rows := m.pageData().Operations[0].Errors
-		require.Len(t, rows, 6)
+		require.Len(t, rows, 8)
 		require.Equal(t, "00000", rows[0].Type)
-		require.Equal(t, otherErrors, rows[5].Type)
+		require.Equal(t, otherErrors, rows[7].Type)
 		var sum uint64
 		for _, r := range rows {
 			sum += r.Count

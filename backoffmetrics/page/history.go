@@ -91,7 +91,7 @@ func (h *history) point(s *snapshot.Snapshot) point {
 	for _, e := range s.Endpoints {
 		var counts attemptCounts
 		for i := range e.Succeeded.Counts {
-			counts[i] = uint32(e.Succeeded.Counts[i] + e.Failed.Counts[i])
+			counts[i] = e.Succeeded.Counts[i] + e.Failed.Counts[i]
 		}
 		p.endpoints[e.Name] = counts
 	}
@@ -100,7 +100,7 @@ func (h *history) point(s *snapshot.Snapshot) point {
 
 // attemptCounts are the durations of attempts at an endpoint, in the buckets of
 // package endpoint.
-type attemptCounts [snapshot.MaxBuckets]uint32
+type attemptCounts [snapshot.MaxBuckets]uint64
 
 // timeline is the points of the history, and now as the last one.
 type timeline []point

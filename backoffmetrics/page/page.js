@@ -50,7 +50,8 @@ function duration(seconds) {
 
 // A quantile is estimated within a bucket. Of the first bucket and of what is
 // beyond the last one only the bound is known.
-function quantile(seconds, { first, last }) {
+function quantile(seconds) {
+	const first = 0.005, last = 300;
 	if (seconds < 0) return "–";
 	if (seconds <= first) return "< " + duration(first);
 	return seconds < last ? duration(seconds) : "> " + duration(last);
@@ -78,8 +79,7 @@ function drawFigures(article, o) {
 	figure(article, "attempts", number(o.attempts));
 	figure(article, "perCall", o.calls ? o.attempts_per_call.toFixed(2) : "–");
 	figure(article, "budget", number(o.budget_refused));
-	const { in_flight, callers } = o.attempting ?? {};
-	figure(article, "inFlight", o.attempting && number(in_flight), callers > 1 && `of all ${callers} callers`);
+	figure(article, "inFlight", o.attempting && number(o.attempting.in_flight));
 }
 
 function drawSplit(article, o) {
@@ -155,14 +155,11 @@ function drawRecent(article, o) {
 			return [[e.type, element("small", about.filter(Boolean).join(", "))], number(e.count)];
 		})));
 	}
-	const times = (name, q, bounds) => [[name, element("small", "of " + number(q.count))], ...[q.p50, q.p95, q.p99].map((s) => quantile(s, bounds))];
-	const rows = [];
 	if (o.attempting) {
-		const { callers } = o.attempting;
-		rows.push(times(callers > 1 ? `attempts, of all ${callers} callers` : "attempts", o.attempting, { first: 0.005, last: 300 }));
+		const { count, p50, p95, p99 } = o.attempting;
+		const name = ["attempts of all callers", element("small", "of " + number(count))];
+		tables.push(table("Times, estimated", [[name, ...[p50, p95, p99].map(quantile)]], ["p50", "p95", "p99"]));
 	}
-	if (o.waits) rows.push(times("waits before a retry", o.waits, { first: 0.001, last: 300 }));
-	if (rows.length) tables.push(table("Times, estimated", rows, ["p50", "p95", "p99"]));
 	article.querySelector(".recent").replaceChildren(...tables);
 }
 
@@ -213,7 +210,6 @@ function drawOperations(report) {
 		setText(article.querySelector(".diagnosis .unseen"), meaning[o.level]);
 		setText(article.querySelector(".diagnosis .text"), o.text);
 		setText(article.querySelector(".circuit"), o.circuit ? `Its circuit, ${o.circuit.name}, is ${o.circuit.state}: ${o.circuit.text.split(";")[0]}.` : "");
-		setText(article.querySelector(".switch"), report.controls ? (o.switchable ? "Can be changed while the program runs." : "Cannot be changed while the program runs: it is used without a control.Handle.") : "");
 		if (report.operations.length <= many || article.near) drawNumbers(article);
 		if (list.children[i] !== article) list.insertBefore(article, list.children[i] || null);
 	});
@@ -252,8 +248,6 @@ function drawGuards(report) {
 		li.insertBefore(meter, li.lastChild);
 		return li;
 	}, "None is known. A budget appears here by WatchBudget.");
-	drawList("keys", report.keys, (k) => item(k.name, "", k.text), "");
-	$("keys-part").hidden = report.keys.length === 0;
 	const overrides = report.controls?.overrides ?? [];
 	drawList("overrides", overrides, (o) => item(o.text, o.until ? "until " + time(o.until) : "without an end",
 		`by ${o.who}, since ${time(o.since)}: ${o.why}`), "Nothing is overridden.");
@@ -298,8 +292,7 @@ function drawProcess(report) {
 	const p = report.process;
 	drawChange(p, report.now);
 	setText($("program"), `${p.program} on ${p.host || "an unknown host"}, process ${p.pid}`);
-	const version = [p.module, p.version, p.revision].filter(Boolean).join(" ");
-	setText($("process"), `${p.program}${version ? ", " + version : ""}, built with ${p.go}. Running on ${p.host || "an unknown host"} as process ${p.pid} since ${time(p.started, clockAndZone)}.`);
+	setText($("process"), `${p.program}${p.version ? " " + p.version : ""}, built with ${p.go}. Running on ${p.host || "an unknown host"} as process ${p.pid} since ${time(p.started, clockAndZone)}.`);
 	const { start, text } = report.period;
 	$("period").hidden = report.operations.length + report.breakers.length === 0;
 	setText($("period"), `All counts are of ${text}: ${time(start)} to ${time(report.now, clockAndZone)}. A budget has a window of its own.`);

@@ -11,7 +11,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 
@@ -103,36 +102,6 @@ func TestThePageRunsOnlyWhatItBrought(t *testing.T) {
 	require.NotRegexp(t, `(?i)\s(on\w+|style)=`, regexp.MustCompile("(?s)<(style|script)>.*?</(style|script)>").ReplaceAllString(html, ""))
 	require.NotRegexp(t, `(src|href)="(https?:)?//`, html)
 	require.NotContains(t, html, "innerHTML")
-}
-
-func TestThePageTellsAHiddenFaultFromABrokenService(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var m backoffmetrics.Metrics
-		h := page.Handler(&m)
-		hidden := &backoff.Policy{Name: "hidden", Observer: m.Observe}
-		broken := &backoff.Policy{Name: "broken", Observer: m.Observe}
-		for range 50 {
-			require.NoError(t, hidden.Do(t.Context(), failingTimes(1)))
-			require.Error(t, broken.Do(t.Context(), failingTimes(9)))
-		}
-		data := look(t, h)
-		require.Equal(t, "watch", data.card("hidden").Level)
-		require.Contains(t, data.card("hidden").Text, "Retries hide a fault: 50 calls made 50 retries")
-		require.Equal(t, "bad", data.card("broken").Level)
-		require.Contains(t, data.card("broken").Text, "50 of 50 calls failed (100 %)")
-		require.Contains(t, data.card("broken").Text, "Retries multiply its load by 4.0, and no budget refused any.")
-		require.Regexp(t, "^broken is failing: 100 % of its calls failed\\. This began \\d+ s ago\\. Retries cannot help; look at the service\\. Retries hide a fault of hidden: look at its errors\\.$", data.headline())
-	})
-}
-
-// failingTimes returns an operation that fails so many times, then succeeds.
-func failingTimes(times int) func(context.Context) error {
-	return func(context.Context) error {
-		if times--; times >= 0 {
-			return errDown
-		}
-		return nil
-	}
 }
 
 func ExampleHandler() {

@@ -13,14 +13,12 @@ import (
 // process describes the process that serves the page. It has neither arguments nor the
 // environment, where secrets are.
 type process struct {
-	Program  string `json:"program"`
-	Host     string `json:"host,omitempty"`
-	PID      int    `json:"pid"`
-	Module   string `json:"module,omitempty"`
-	Version  string `json:"version,omitempty"`
-	Revision string `json:"revision,omitempty"` // of the version control
-	Go       string `json:"go"`
-	Started  int64  `json:"started"` // in ms of the Unix time
+	Program string `json:"program"`
+	Host    string `json:"host,omitempty"`
+	PID     int    `json:"pid"`
+	Version string `json:"version,omitempty"` // of the main module, with the revision
+	Go      string `json:"go"`
+	Started int64  `json:"started"` // in ms of the Unix time
 }
 
 // started is when the packages were initialized.
@@ -34,21 +32,7 @@ var thisProcess = sync.OnceValue(func() process {
 	}
 	p.Host, _ = os.Hostname()
 	if info, ok := debug.ReadBuildInfo(); ok {
-		p.addBuild(info)
+		p.Version = info.Main.Version
 	}
 	return p
 })
-
-// addBuild adds the module, the version and the revision.
-func (p *process) addBuild(info *debug.BuildInfo) {
-	const short = 12 // digits of a revision
-	p.Module, p.Version = info.Main.Path, info.Main.Version
-	for _, s := range info.Settings {
-		switch {
-		case s.Key == "vcs.revision":
-			p.Revision = s.Value[:min(short, len(s.Value))] + p.Revision
-		case s.Key == "vcs.modified" && s.Value == "true":
-			p.Revision += ", modified"
-		}
-	}
-}

@@ -16,7 +16,6 @@ type totals struct {
 	failedAttempts, throttled uint64 // throttled of failedAttempts, because the service throttles
 	reconnects                uint64
 	errors                    [errorSlots]uint32 // failed attempts, by the kind of their error
-	waits                     [snapshot.MaxBuckets]uint32
 }
 
 // totalsOf returns the counters of an operation.
@@ -28,9 +27,6 @@ func totalsOf(o *snapshot.Operation) totals {
 	}
 	for _, reason := range transientReasons {
 		t.transientFailures += o.Failures[reason]
-	}
-	for i, n := range o.Wait.Counts {
-		t.waits[i] = uint32(n)
 	}
 	return t
 }
@@ -68,9 +64,6 @@ func (t totals) minus(old totals) totals {
 	}
 	for i := range d.errors {
 		d.errors[i] = t.errors[i] - old.errors[i]
-	}
-	for i := range d.waits {
-		d.waits[i] = t.waits[i] - old.waits[i]
 	}
 	return d
 }

@@ -356,7 +356,7 @@ func (s *simulated) requireCalls(t *testing.T, c cardData, start time.Time, seco
 	if calls == 0 {
 		return
 	}
-	require.InDelta(t, 100, sum, 1, "%v", c.Outcomes)
+	require.InDelta(t, 100, sum, 2, "%v", c.Outcomes) // each is rounded
 	require.InDelta(t, 100*float64(c.outcome("failed")+c.outcome("refused"))/float64(calls), float64(percentOf(t, c.FailedShare)), 1)
 	require.InDelta(t, float64(c.Attempts)/float64(calls), c.AttemptsPerCall, 0.0051)
 	require.InDelta(t, float64(calls)/seconds, c.CallsPerSecond, 0.0051)
@@ -520,7 +520,6 @@ func (s *simulated) requireUrgency(t *testing.T, d *pageData, c cardData) {
 	for _, o := range d.Controls.Overrides {
 		if o.Text == "retries of "+s.name+": off" {
 			require.Equal(t, control.Off, s.retries)
-			require.True(t, c.Switchable)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package page
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -13,17 +14,6 @@ func count(n uint64, one, many string) string {
 		many = one
 	}
 	return number(n) + " " + many
-}
-
-// times says how often something happened.
-func times(n uint64) string {
-	switch n {
-	case 1:
-		return "once"
-	case 2:
-		return "twice"
-	}
-	return count(n, "", "times")
 }
 
 // number returns a number, with commas if it is long.
@@ -41,57 +31,17 @@ func number(n uint64) string {
 // callsText returns a number of calls in words.
 func callsText(n uint64) string { return count(n, "call", "calls") }
 
-// decimal returns a ratio with one decimal.
-func decimal(a, b uint64) string {
-	return strconv.FormatFloat(float64(a)/float64(max(1, b)), 'f', 1, 64)
-}
-
-// shares divides a number of per cent among parts, in whole numbers whose sum is
-// that number: those that were rounded down by most are rounded up instead.
-func shares(of int, parts ...uint64) []int {
-	var whole uint64
-	for _, p := range parts {
-		whole += p
-	}
-	percent, rest := make([]int, len(parts)), make([]float64, len(parts))
-	if whole == 0 {
-		return percent
-	}
-	left := of
-	for i, p := range parts {
-		exact := float64(of) * float64(p) / float64(whole)
-		percent[i] = int(exact)
-		rest[i] = exact - float64(percent[i])
-		left -= percent[i]
-	}
-	for ; left > 0; left-- {
-		most := 0
-		for i := range rest {
-			if rest[i] > rest[most] {
-				most = i
-			}
-		}
-		percent[most]++
-		rest[most] = -1
-	}
-	return percent
-}
-
-// percentText returns a part in per cent. Some is never 0 %, and not all is
-// never 100 %.
-func percentText(percent int, part, whole uint64) string {
+// share returns a part in per cent. Some is never 0 %, and not all is never
+// 100 %.
+func share(part, whole uint64) string {
+	percent := math.Round(100 * float64(part) / float64(max(1, whole)))
 	switch {
 	case part > 0 && percent == 0:
 		return "less than 1 %"
 	case part < whole && percent == 100:
 		return "more than 99 %"
 	}
-	return strconv.Itoa(percent) + " %"
-}
-
-// share returns a part in per cent.
-func share(part, whole uint64) string {
-	return percentText(shares(100, part, whole-part)[0], part, whole)
+	return fmt.Sprintf("%.0f %%", percent)
 }
 
 // durationText returns a duration in words, in one unit.

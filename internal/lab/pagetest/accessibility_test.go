@@ -47,7 +47,7 @@ func TestAScreenReaderFindsEverything(t *testing.T) {
 		"article: search GET search.example.com", "heading: search GET search.example.com", "link: search GET search.example.com",
 		"meter: search: ", "image: Calls: at once ", "image: Calls per second in the last 5 min: at most ",
 		"StaticText: The circuit is forced open for payments: ",
-		"StaticText: Broken: ", "columnheader: p50", "rowheader: attempts", "rowheader: waits before a retry", "term: ", "definition: ",
+		"StaticText: Broken: ", "columnheader: p50", "rowheader: attempts of all callers", "term: ", "definition: ",
 	} {
 		require.True(t, contains(found, want), "%q is not in\n%s", want, strings.Join(found, "\n"))
 	}
