@@ -1,15 +1,12 @@
 package backoffmetrics
 
 import (
-	"mime"
 	"net/http"
 	"strconv"
-	"strings"
 )
 
 // Handler serves the text for Prometheus at the path that it is mounted at, in
-// the format 0.0.4, or OpenMetrics 1.0.0 if the request asks for that. Package
-// page serves it beside its page.
+// the format 0.0.4. Package page serves it beside its page.
 //
 //	http.Handle("/debug/backoff/metrics", metrics.Handler())
 //
@@ -89,48 +86,11 @@ func (m *Metrics) serve(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "only GET and HEAD", http.StatusMethodNotAllowed)
 		return
 	}
-	open := wantsOpenMetrics(r.Header.Values("Accept"))
-	contentType := textType
-	if open {
-		contentType = openType
-	}
-	body := m.expose(open)
+	body := m.expose()
 	h := w.Header()
-	h.Set("Vary", "Accept")
 	h.Set("Content-Type", contentType)
 	h.Set("Content-Length", strconv.Itoa(len(body)))
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Content-Type-Options", "nosniff")
 	_, _ = w.Write(body)
-}
-
-// wantsOpenMetrics reports whether an Accept header prefers OpenMetrics to
-// plain text.
-func wantsOpenMetrics(accept []string) bool {
-	var open, text float64
-	for part := range strings.SplitSeq(strings.Join(accept, ","), ",") {
-		kind, params, err := mime.ParseMediaType(part)
-		if err != nil {
-			continue
-		}
-		switch version := params["version"]; {
-		case kind == "application/openmetrics-text" && (version == "" || version == "1.0.0"):
-			open = max(open, quality(params["q"]))
-		case kind == "text/plain":
-			text = max(text, quality(params["q"]))
-		}
-	}
-	return open > 0 && open >= text
-}
-
-// quality returns the weight that an Accept header gives to a type.
-func quality(q string) float64 {
-	if q == "" {
-		return 1
-	}
-	f, err := strconv.ParseFloat(q, 64)
-	if err != nil || !(f >= 0 && f <= 1) {
-		return 0
-	}
-	return f
 }

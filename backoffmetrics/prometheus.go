@@ -2,43 +2,29 @@ package backoffmetrics
 
 import (
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 )
 
-// The exposition formats of Prometheus: text 0.0.4, and OpenMetrics 1.0.0. In
-// OpenMetrics the family of a counter is named without "_total", bounds are
-// always floats, and the end is marked.
-const (
-	textType = "text/plain; version=0.0.4; charset=utf-8"
-	openType = "application/openmetrics-text; version=1.0.0; charset=utf-8"
-)
+// contentType is that of the exposition format of Prometheus.
+const contentType = "text/plain; version=0.0.4; charset=utf-8"
 
 // exposition is a text that is being written.
-type exposition struct {
-	text []byte
-	open bool // OpenMetrics
-}
+type exposition struct{ text []byte }
 
 // expose returns all series as text.
-func (m *Metrics) expose(open bool) []byte {
-	x := &exposition{open: open}
+func (m *Metrics) expose() []byte {
+	var x exposition
 	for _, f := range m.Families() {
 		x.family(&f)
-	}
-	if open {
-		x.text = append(x.text, "# EOF\n"...)
 	}
 	return x.text
 }
 
 // family writes a family.
 func (x *exposition) family(f *Family) {
-	name := f.Name
-	if x.open {
-		name = strings.TrimSuffix(name, "_total")
-	}
-	x.text = append(x.text, "# HELP "+name+" "+f.Help+"\n# TYPE "+name+" "+f.Type+"\n"...)
+	x.text = append(x.text, "# HELP "+f.Name+" "+f.Help+"\n# TYPE "+f.Name+" "+f.Type+"\n"...)
 	for _, s := range f.Samples {
 		if f.Type == "histogram" {
 			x.histogram(f.Name, &s)
@@ -58,26 +44,17 @@ func (x *exposition) histogram(name string, s *Sample) {
 		if i < len(s.Bounds) {
 			bound = s.Bounds[i]
 		}
-		x.series(name+"_bucket", append(s.Labels[:len(s.Labels):len(s.Labels)], "le", x.float(bound))...)
+		x.series(name+"_bucket", append(slices.Clip(s.Labels), "le", float(bound))...)
 		x.text = append(strconv.AppendUint(x.text, total, 10), '\n')
 	}
 	x.series(name+"_sum", s.Labels...)
-	x.text = append(x.text, x.float(s.Sum)+"\n"...)
+	x.text = append(x.text, float(s.Sum)+"\n"...)
 	x.series(name+"_count", s.Labels...)
 	x.text = append(strconv.AppendUint(x.text, total, 10), '\n')
 }
 
 // float returns f in the exposition format.
-func (x *exposition) float(f float64) string {
-	if math.IsInf(f, 1) {
-		return "+Inf"
-	}
-	text := strconv.FormatFloat(f, 'g', -1, 64)
-	if x.open && !strings.ContainsAny(text, ".e") {
-		text += ".0"
-	}
-	return text
-}
+func float(f float64) string { return strconv.FormatFloat(f, 'g', -1, 64) }
 
 // series writes a line up to its value.
 func (x *exposition) series(name string, labels ...string) {

@@ -63,7 +63,7 @@ func requireKnown(t *testing.T, query string, exposed []labels.Labels) {
 // store returns an hour of scrapes of a program, one every 15 s, whose counters
 // grow evenly.
 func store(t *testing.T) (*teststorage.TestStorage, []labels.Labels) {
-	text, contentType := scrape(t, eventful(t), accepts)
+	text, contentType := scrape(t, eventful(t))
 	values, all, types := series(t, text, contentType)
 	s := teststorage.New(t)
 	appender := s.Appender(t.Context())
