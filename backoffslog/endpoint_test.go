@@ -26,13 +26,15 @@ func TestARecordSaysWhatTheCallIsSentTo(t *testing.T) {
 	require.Equal(t, named["endpoint"], nameless["operation"], "rather than nothing")
 }
 
-func TestEndpointsAreSampledSeparately(t *testing.T) {
+// An Endpoint may be made anew for each request.
+func TestRecordsAreSampledByTheNameOfTheEndpoint(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var j journal
 		policy := backoff.Policy{MaxAttempts: 1, Observer: backoffslog.New(j.logger(), &backoffslog.Options{PerSecond: 1})}
-		for _, to := range []*endpoint.Endpoint{{Name: "GET a"}, {Name: "GET b"}} {
+		for _, name := range []string{"GET a", "GET b"} {
 			for range 5 {
-				require.Error(t, policy.Do(endpoint.With(t.Context(), to), failing(errBoom)))
+				ctx := endpoint.With(t.Context(), &endpoint.Endpoint{Name: name})
+				require.Error(t, policy.Do(ctx, failing(errBoom)))
 			}
 		}
 		records := j.records(t)
@@ -41,15 +43,16 @@ func TestEndpointsAreSampledSeparately(t *testing.T) {
 	})
 }
 
-func TestEachLimitNamesItsSetting(t *testing.T) {
-	for reason, want := range map[backoff.Reason]any{
+func TestEveryReasonIsInTheRecordAndEachLimitNamesItsSetting(t *testing.T) {
+	settings := map[backoff.Reason]any{
 		backoff.ReasonAttempts: "MaxAttempts", backoff.ReasonElapsed: "MaxElapsed", backoff.ReasonRetryAfter: "MaxRetryAfter",
 		backoff.ReasonNotIdempotent: "Idempotency", backoff.ReasonBudget: "Budget", backoff.ReasonOpen: "OpenFor",
-		backoff.ReasonDeadline: nil, backoff.ReasonPermanent: nil, backoff.ReasonInvalid: nil,
-	} {
-		var j journal
-		backoffslog.New(j.logger(), nil)(t.Context(), backoff.Event{Kind: backoff.EventGiveUp, Reason: reason, Attempt: 1})
-		require.Equal(t, want, j.records(t)[0]["setting"], reason)
+	}
+	for why := backoff.ReasonPermanent; why.String() != "unknown"; why++ {
+		r := recordOf(t, nil, backoff.Event{Kind: backoff.EventGiveUp, Reason: why, Attempt: 1, Err: errBoom})
+		require.Equal(t, "give up", r["msg"])
+		require.Equal(t, why.String(), r["reason"])
+		require.Equal(t, settings[why], r["setting"], why)
 	}
 }
 
@@ -75,16 +78,4 @@ func TestARefusalHasTheClassOfTheFailureThatOpenedTheCircuit(t *testing.T) {
 	require.ErrorIs(t, breaker.Do(t.Context(), failing(errBoom)), backoff.ErrOpen)
 	records = never.records(t)
 	require.Equal(t, "unknown", records[len(records)-1]["class"], "there was no failure")
-}
-
-func TestEndpointsThatAreMadeAnewAreSampledTogether(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var j journal
-		policy := backoff.Policy{MaxAttempts: 1, Observer: backoffslog.New(j.logger(), &backoffslog.Options{PerSecond: 1})}
-		for range 5 { // a program that makes a client for each request
-			to := &endpoint.Endpoint{Name: "GET a"}
-			require.Error(t, policy.Do(endpoint.With(t.Context(), to), failing(errBoom)))
-		}
-		require.Len(t, j.records(t), 1)
-	})
 }

@@ -98,10 +98,7 @@ func DefaultHeaders() []string {
 //   - Warn: all other calls given up, calls that a breaker refused, a breaker
 //     that opens.
 //   - Error: an invalid policy (backoff.ReasonInvalid).
-func DefaultLevel(e backoff.Event) slog.Level { return levelOf(&e) }
-
-// levelOf is DefaultLevel without a copy of the event.
-func levelOf(e *backoff.Event) slog.Level {
+func DefaultLevel(e backoff.Event) slog.Level {
 	switch e.Kind {
 	case backoff.EventSuccess:
 		if e.Attempt <= 1 {
@@ -153,11 +150,7 @@ func New(l *slog.Logger, o *Options) backoff.Observer {
 	w.sampler.report = w.writeSuppressed
 	level := o.Level
 	if level == nil {
-		return func(ctx context.Context, e backoff.Event) {
-			if at := levelOf(&e); w.enabled(ctx, at) {
-				w.write(ctx, at, e)
-			}
-		}
+		level = DefaultLevel
 	}
 	return func(ctx context.Context, e backoff.Event) {
 		if at := level(e); w.enabled(ctx, at) {
@@ -170,7 +163,7 @@ func New(l *slog.Logger, o *Options) backoff.Observer {
 type writer struct {
 	logger  *slog.Logger // nil means slog.Default
 	limit   int          // records in a second; negative means no limit
-	headers []header
+	headers []string
 	sampler sampler
 }
 

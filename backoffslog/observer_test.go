@@ -69,6 +69,14 @@ func (j *journal) records(t *testing.T) []map[string]any {
 	return all
 }
 
+// recordOf returns the record of an event.
+func recordOf(t *testing.T, o *backoffslog.Options, e backoff.Event) map[string]any {
+	t.Helper()
+	var j journal
+	backoffslog.New(j.logger(), o)(t.Context(), e)
+	return j.records(t)[0]
+}
+
 func failing(errs ...error) func(context.Context) error {
 	return func(context.Context) error {
 		err := errs[0]
@@ -113,23 +121,6 @@ func TestEveryFieldIsInTheRecord(t *testing.T) {
 	})
 }
 
-func TestEveryReasonIsInTheRecord(t *testing.T) {
-	var j journal
-	observe := backoffslog.New(j.logger(), nil)
-	var want []string
-	for why := backoff.ReasonPermanent; why.String() != "unknown"; why++ {
-		observe(t.Context(), backoff.Event{Kind: backoff.EventGiveUp, Reason: why, Attempt: 1, Err: errBoom})
-		want = append(want, why.String())
-	}
-	require.Len(t, want, 12)
-	var got []string
-	for _, r := range j.records(t) {
-		require.Equal(t, "give up", r["msg"])
-		got = append(got, r["reason"].(string))
-	}
-	require.Equal(t, want, got)
-}
-
 func TestACallThatEndedWhileItWaitedSaysSo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var j journal
@@ -146,10 +137,8 @@ func TestACallThatEndedWhileItWaitedSaysSo(t *testing.T) {
 
 // Such an event has the error of the last attempt, and no class.
 func TestACallThatEndedWhileItWaitedHasTheClassOfItsLastError(t *testing.T) {
-	var j journal
 	e := backoff.Event{Kind: backoff.EventGiveUp, Reason: backoff.ReasonDeadline, Attempt: 1, Waiting: true, Err: &backoffhttp.StatusError{Code: 429}}
-	backoffslog.New(j.logger(), nil)(t.Context(), e)
-	require.Equal(t, "throttled", j.records(t)[0]["class"])
+	require.Equal(t, "throttled", recordOf(t, nil, e)["class"])
 }
 
 // waits is a budget whose calls wait for their turn.
@@ -247,47 +236,36 @@ func TestAHedgeTellsItsNumber(t *testing.T) {
 	})
 }
 
-func TestAReconnectIsLogged(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var j journal
-		policy := backoff.Policy{Name: "watch", Observer: backoffslog.New(j.logger(), nil)}
-		require.Error(t, backoff.Supervisor{Policy: policy}.Run(t.Context(), failing(errBoom, backoff.Permanent(errBoom))))
-		records := j.records(t)
-		require.Len(t, records, 2)
-		require.Equal(t, "reconnect", records[0]["msg"])
-		require.Equal(t, "permanent", records[1]["reason"])
-		require.Equal(t, "INFO", records[1]["level"])
-	})
-}
-
 // The default level of every event, as the documentation of DefaultLevel says.
 func TestTheLevelsAreThoseOfTheDocumentation(t *testing.T) {
-	open := &backoff.BreakerTransition{To: backoff.BreakerOpen}
-	for _, c := range []struct {
-		want  slog.Level
-		event backoff.Event
-	}{
-		{slog.LevelDebug, backoff.Event{Kind: backoff.EventSuccess, Attempt: 1}},
-		{slog.LevelDebug, backoff.Event{Kind: backoff.EventHedgeWon}},
-		{slog.LevelDebug, backoff.Event{Kind: backoff.EventHedgeLost}},
-		{slog.LevelInfo, backoff.Event{Kind: backoff.EventSuccess, Attempt: 2}},
-		{slog.LevelInfo, backoff.Event{Kind: backoff.EventRetry}},
-		{slog.LevelInfo, backoff.Event{Kind: backoff.EventReconnect}},
-		{slog.LevelInfo, backoff.Event{Kind: backoff.EventRefused, Reason: backoff.ReasonBudget}},
-		{slog.LevelInfo, backoff.Event{Kind: backoff.EventRefused, Reason: backoff.ReasonOpen, Attempt: 1, Wait: time.Second}},
-		{slog.LevelInfo, backoff.Event{Kind: backoff.EventTransition, Transition: &backoff.BreakerTransition{To: backoff.BreakerHalfOpen}}},
-		{slog.LevelInfo, backoff.Event{Kind: backoff.EventTransition}},
-		{slog.LevelInfo, backoff.Event{Kind: backoff.EventGiveUp, Reason: backoff.ReasonPermanent}},
-		{slog.LevelInfo, backoff.Event{Kind: backoff.EventGiveUp, Reason: backoff.ReasonCanceled}},
-		{slog.LevelInfo, backoff.Event{Kind: backoff.EventGiveUp, Reason: backoff.ReasonAbandoned}},
-		{slog.LevelWarn, backoff.Event{Kind: backoff.EventGiveUp, Reason: backoff.ReasonBudget}},
-		{slog.LevelWarn, backoff.Event{Kind: backoff.EventGiveUp, Reason: backoff.ReasonDeadline}},
-		{slog.LevelWarn, backoff.Event{Kind: backoff.EventRefused, Reason: backoff.ReasonOpen}},
-		{slog.LevelWarn, backoff.Event{Kind: backoff.EventTransition, Transition: open}},
-		{slog.LevelError, backoff.Event{Kind: backoff.EventGiveUp, Reason: backoff.ReasonInvalid}},
-		{slog.LevelError, backoff.Event{Kind: backoff.EventRefused, Reason: backoff.ReasonInvalid}},
+	to := func(state backoff.BreakerState) backoff.Event {
+		return backoff.Event{Kind: backoff.EventTransition, Transition: &backoff.BreakerTransition{To: state}}
+	}
+	end := func(kind backoff.EventKind, why backoff.Reason) backoff.Event {
+		return backoff.Event{Kind: kind, Reason: why}
+	}
+	for level, events := range map[slog.Level][]backoff.Event{
+		slog.LevelDebug: {
+			{Kind: backoff.EventSuccess, Attempt: 1}, {Kind: backoff.EventHedgeWon}, {Kind: backoff.EventHedgeLost},
+		},
+		slog.LevelInfo: {
+			{Kind: backoff.EventSuccess, Attempt: 2}, {Kind: backoff.EventRetry}, {Kind: backoff.EventReconnect},
+			{Kind: backoff.EventRefused, Reason: backoff.ReasonOpen, Attempt: 1, Wait: time.Second},
+			{Kind: backoff.EventTransition}, to(backoff.BreakerHalfOpen), to(backoff.BreakerClosed),
+			end(backoff.EventRefused, backoff.ReasonBudget), end(backoff.EventGiveUp, backoff.ReasonPermanent),
+			end(backoff.EventGiveUp, backoff.ReasonCanceled), end(backoff.EventGiveUp, backoff.ReasonAbandoned),
+		},
+		slog.LevelWarn: {
+			end(backoff.EventGiveUp, backoff.ReasonBudget), end(backoff.EventGiveUp, backoff.ReasonDeadline),
+			end(backoff.EventRefused, backoff.ReasonOpen), to(backoff.BreakerOpen),
+		},
+		slog.LevelError: {
+			end(backoff.EventGiveUp, backoff.ReasonInvalid), end(backoff.EventRefused, backoff.ReasonInvalid),
+		},
 	} {
-		require.Equal(t, c.want, backoffslog.DefaultLevel(c.event), "%+v", c.event)
+		for _, e := range events {
+			require.Equal(t, level, backoffslog.DefaultLevel(e), "%+v", e)
+		}
 	}
 }
 
@@ -352,9 +330,7 @@ func TestHeadersAreChosen(t *testing.T) {
 			map[string]any{"location": "https://xxxxx@example.com/?key=xxxxx", "set-cookie": "xxxxx", "authorization": "xxxxx"},
 		},
 	} {
-		var j journal
-		backoffslog.New(j.logger(), &backoffslog.Options{Headers: c.names})(t.Context(), event)
-		require.Equal(t, c.want, j.records(t)[0]["header"])
+		require.Equal(t, c.want, recordOf(t, &backoffslog.Options{Headers: c.names}, event)["header"])
 	}
 }
 
@@ -484,10 +460,9 @@ type panicking struct{}
 func (*panicking) Error() string { panic("no text") }
 
 func TestAnErrorThatPanicsIsLoggedAllTheSame(t *testing.T) {
-	var j journal
-	backoffslog.New(j.logger(), nil)(t.Context(), backoff.Event{Kind: backoff.EventRetry, Err: new(panicking)})
-	require.Equal(t, "(Error panicked)", j.records(t)[0]["error"])
-	require.Equal(t, "*backoffslog_test.panicking", j.records(t)[0]["error_type"])
+	r := recordOf(t, nil, backoff.Event{Kind: backoff.EventRetry, Err: new(panicking)})
+	require.Equal(t, "(Error panicked)", r["error"])
+	require.Equal(t, "*backoffslog_test.panicking", r["error_type"])
 }
 
 func TestWhatIsOffCostsNoAllocation(t *testing.T) {

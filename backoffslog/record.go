@@ -14,11 +14,7 @@ import (
 
 // describe adds the attributes of an event to its record.
 func (w *writer) describe(ctx context.Context, r *slog.Record, e *backoff.Event) {
-	var to string
-	if at := endpoint.Of(ctx); at != nil {
-		to = at.Name
-	}
-	addNames(r, e.Name, to)
+	addNames(r, e.Name, endpointName(ctx))
 	if e.Kind == backoff.EventTransition {
 		if e.Transition != nil {
 			addTransition(r, e.Transition)
@@ -28,7 +24,7 @@ func (w *writer) describe(ctx context.Context, r *slog.Record, e *backoff.Event)
 	addAttempt(r, e)
 	if hasReason(e.Kind) {
 		r.AddAttrs(slog.String("reason", e.Reason.String()))
-		if setting := settingOf(e); setting != "" {
+		if setting := settings[e.Reason]; setting != "" {
 			r.AddAttrs(slog.String("setting", setting))
 		}
 	}
@@ -48,6 +44,14 @@ func (w *writer) describe(ctx context.Context, r *slog.Record, e *backoff.Event)
 	}
 }
 
+// endpointName returns the name of what the call is sent to, or "".
+func endpointName(ctx context.Context) string {
+	if to := endpoint.Of(ctx); to != nil {
+		return to.Name
+	}
+	return ""
+}
+
 // addNames adds who calls, and what is called if that is known: a URL without
 // its scheme.
 func addNames(r *slog.Record, name, to string) {
@@ -58,23 +62,14 @@ func addNames(r *slog.Record, name, to string) {
 	}
 }
 
-// settingOf returns the field that sets the limit, if there is one.
-func settingOf(e *backoff.Event) string {
-	switch e.Reason {
-	case backoff.ReasonAttempts:
-		return "MaxAttempts"
-	case backoff.ReasonElapsed:
-		return "MaxElapsed"
-	case backoff.ReasonRetryAfter:
-		return "MaxRetryAfter"
-	case backoff.ReasonNotIdempotent:
-		return "Idempotency"
-	case backoff.ReasonBudget:
-		return "Budget"
-	case backoff.ReasonOpen:
-		return "OpenFor" // of the breaker
-	}
-	return ""
+// settings are the fields that set the limits.
+var settings = map[backoff.Reason]string{
+	backoff.ReasonAttempts:      "MaxAttempts",
+	backoff.ReasonElapsed:       "MaxElapsed",
+	backoff.ReasonRetryAfter:    "MaxRetryAfter",
+	backoff.ReasonNotIdempotent: "Idempotency",
+	backoff.ReasonBudget:        "Budget",
+	backoff.ReasonOpen:          "OpenFor", // of the breaker
 }
 
 // addNotStarted adds the error of a call that ended before its first attempt,
@@ -142,21 +137,16 @@ func textOf(err error) (text string) {
 // the last one, if that was waited for.
 func addTimes(r *slog.Record, e *backoff.Event) {
 	again := e.Kind == backoff.EventRetry || e.Kind == backoff.EventReconnect
-	if again || e.Delay > 0 {
-		r.AddAttrs(slog.Duration("delay", e.Delay))
+	add := func(name string, d time.Duration, always bool) {
+		if d > 0 || always {
+			r.AddAttrs(slog.Duration(name, d))
+		}
 	}
-	if again || e.Wait > 0 {
-		r.AddAttrs(slog.Duration("wait", e.Wait))
-	}
-	if again || e.Slept > 0 {
-		r.AddAttrs(slog.Duration("slept", e.Slept))
-	}
-	if e.RetryAfter > 0 {
-		r.AddAttrs(slog.Duration("retry_after", e.RetryAfter))
-	}
-	if e.Elapsed > 0 {
-		r.AddAttrs(slog.Duration("elapsed", e.Elapsed))
-	}
+	add("delay", e.Delay, again)
+	add("wait", e.Wait, again)
+	add("slept", e.Slept, again)
+	add("retry_after", e.RetryAfter, false)
+	add("elapsed", e.Elapsed, false)
 }
 
 // addTransition adds what a breaker's transition says.
@@ -175,20 +165,14 @@ func addTransition(r *slog.Record, t *backoff.BreakerTransition) {
 	}
 }
 
-// header is a header that is logged.
-type header struct {
-	name   string // in lower case
-	secret bool
-}
-
-// headersOf returns the headers that Options.Headers names.
-func headersOf(names []string) []header {
+// headersOf returns the headers that Options.Headers names, in lower case.
+func headersOf(names []string) []string {
 	if names == nil {
 		names = DefaultHeaders()
 	}
-	all := make([]header, len(names))
+	all := make([]string, len(names))
 	for i, name := range names {
-		all[i] = header{strings.ToLower(name), isSecret(name)}
+		all[i] = strings.ToLower(name)
 	}
 	return all
 }
@@ -198,23 +182,20 @@ const maxHeader = 256
 
 // selectHeaders returns the headers that are logged.
 func (w *writer) selectHeaders(h map[string][]string) []slog.Attr {
-	if len(h) == 0 {
-		return nil
-	}
 	var group []slog.Attr
 	for _, wanted := range w.headers {
 		for name, values := range h {
-			if strings.EqualFold(name, wanted.name) {
-				group = append(group, slog.String(wanted.name, wanted.valueOf(values)))
+			if strings.EqualFold(name, wanted) {
+				group = append(group, slog.String(wanted, headerText(wanted, values)))
 			}
 		}
 	}
 	return group
 }
 
-// valueOf returns the text that is logged for a header's values.
-func (h header) valueOf(values []string) string {
-	if h.secret {
+// headerText returns the text that is logged for the values of a header.
+func headerText(name string, values []string) string {
+	if isSecret(name) {
 		return mask
 	}
 	return clip(Redact(strings.Join(values, ", ")), maxHeader)

@@ -1,6 +1,7 @@
 package backoffslog
 
 import (
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -124,13 +125,10 @@ func clip(text string, limit int) string {
 	return text[:end] + "..."
 }
 
-// isSecret reports whether the name of a header indicates a secret.
+// isSecret reports whether the name of a header, in lower case, indicates a secret.
 func isSecret(header string) bool {
-	header = strings.ToLower(header)
-	for _, part := range [...]string{"auth", "cookie", "key", "password", "secret", "session", "signature", "token"} {
-		if strings.Contains(header, part) {
-			return true
-		}
-	}
-	return false
+	secrets := []string{"auth", "cookie", "key", "password", "secret", "session", "signature", "token"}
+	return slices.ContainsFunc(secrets, func(part string) bool {
+		return strings.Contains(header, part)
+	})
 }

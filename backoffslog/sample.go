@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/gobackoff/backoff"
-	"github.com/gobackoff/backoff/endpoint"
 )
 
 const (
@@ -26,11 +25,10 @@ type sampleKey struct {
 }
 
 func sampleKeyOf(ctx context.Context, e *backoff.Event) sampleKey {
-	k := sampleKey{name: clipped(e.Name), kind: e.Kind, reason: e.Reason, first: e.Kind == backoff.EventSuccess && e.Attempt <= 1}
-	if to := endpoint.Of(ctx); to != nil {
-		k.to = clipped(to.Name)
+	return sampleKey{
+		name: clipped(e.Name), to: clipped(endpointName(ctx)), kind: e.Kind, reason: e.Reason,
+		first: e.Kind == backoff.EventSuccess && e.Attempt <= 1,
 	}
-	return k
 }
 
 // clipped returns the beginning of a name.

@@ -47,23 +47,6 @@ func TestTheEndOfABurstSaysHowManyRecordsWereLeftOut(t *testing.T) {
 	})
 }
 
-func TestALaterRecordReportsTheBurst(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var j journal
-		observe := backoffslog.New(j.logger(), &backoffslog.Options{PerSecond: 1})
-		for range 3 {
-			observe(t.Context(), backoff.Event{Kind: backoff.EventRetry, Name: "fetch"})
-		}
-		time.Sleep(1500 * time.Millisecond)
-		observe(t.Context(), backoff.Event{Kind: backoff.EventRetry, Name: "fetch"})
-		time.Sleep(time.Hour)
-		synctest.Wait()
-		records := j.records(t)
-		require.Len(t, records, 2)
-		require.Equal(t, 2.0, records[1]["suppressed"])
-	})
-}
-
 // The record is written by no call, so a panic would end the program.
 func TestAPanicOfTheHandlerAtTheEndOfABurstIsContained(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
