@@ -15,6 +15,7 @@ package controlhttp
 
 import (
 	"encoding/json"
+	"io"
 	"maps"
 	"mime"
 	"net/http"
@@ -175,7 +176,7 @@ func (h *handler) show(w http.ResponseWriter, r *http.Request) {
 	c := contents{Overrides: h.panel.Overrides(), Targets: h.panel.Targets()}
 	if wantsPage(r) {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		_, _ = w.Write(c.page())
+		_, _ = io.WriteString(w, c.page())
 		return
 	}
 	c.Overrides, c.Targets = append([]control.Override{}, c.Overrides...), append([]control.Target{}, c.Targets...) // never null
