@@ -898,6 +898,27 @@ func TestABreakerThatWasForcedClosedOverADeadServiceOpensByItselfAfterwards(t *t
 	})
 }
 
+func TestTheErrorOfABreakerThatIsForcedOpenHasNeitherCauseNorEnd(t *testing.T) {
+	var p control.Panel
+	var trigger string
+	b := &backoff.Breaker{Name: "search", ConsecutiveFailures: 1, ConsecutiveSpan: -1}
+	b.Observer = func(_ context.Context, e backoff.Event) {
+		if e.Transition != nil {
+			trigger = e.Transition.Trigger
+		}
+	}
+	p.Breaker(b)
+	require.Equal(t, errBusy, b.Do(t.Context(), func(context.Context) error { return errBusy }))
+	require.Equal(t, "consecutive", trigger)
+	set(t, &p, override(control.Breakers, "search", "forced open"))
+	var open *backoff.OpenError
+	require.ErrorAs(t, call(b), &open)
+	require.NoError(t, open.Last)
+	require.Zero(t, open.RetryAfter())
+	clear(t, &p, control.Target{What: control.Breakers, Name: "search"})
+	require.Equal(t, "manual", trigger)
+}
+
 // Package backoffhttp names breakers after hosts, which untrusted clients may choose.
 func TestHostileKeysAreQuotedInAnError(t *testing.T) {
 	var p control.Panel

@@ -137,8 +137,11 @@ func TestALeaseOfLessThanAMillisecondIsNotNone(t *testing.T) {
 	require.EqualValues(t, 2, ms(time.Millisecond+1))
 }
 
-func TestTheLongestLeaseIsNotNone(t *testing.T) {
+func TestTheLongestLeaseAndNoTTLAreForever(t *testing.T) {
 	require.Equal(t, forever.Milliseconds(), ms(math.MaxInt64))
+	s, err := New(nil, SQLite, Options{TTL: -1})
+	require.NoError(t, err)
+	require.Equal(t, forever, s.ttl)
 }
 
 // broken is a database that answers every statement by the nth of errs.
@@ -154,29 +157,43 @@ func (b *broken) Close() error                                 { return nil }
 func (b *broken) Begin() (driver.Tx, error)                    { return nil, errors.ErrUnsupported }
 
 func (b *broken) ExecContext(_ context.Context, statement string, _ []driver.NamedValue) (driver.Result, error) {
-	b.asked = append(b.asked, strings.Fields(statement)[0])
-	err := b.errs[0]
-	b.errs = b.errs[1:]
-	return driver.RowsAffected(0), err
+	return driver.RowsAffected(0), b.answer(statement)
 }
 
 func (b *broken) QueryContext(_ context.Context, statement string, _ []driver.NamedValue) (driver.Rows, error) {
+	return nil, b.answer(statement)
+}
+
+func (b *broken) answer(statement string) error {
 	b.asked = append(b.asked, strings.Fields(statement)[0])
 	err := b.errs[0]
 	b.errs = b.errs[1:]
-	return nil, err
+	return err
+}
+
+// brokenStore returns a Store in a database that answers by errs.
+func brokenStore(t *testing.T, d Dialect, errs ...error) (*Store, *broken) {
+	b := &broken{errs: errs}
+	db := sql.OpenDB(b)
+	t.Cleanup(func() { db.Close() })
+	s, err := New(db, d, Options{})
+	require.NoError(t, err)
+	return s, b
+}
+
+// begin begins a request.
+func begin(ctx context.Context, s *Store) error {
+	hash := strings.Repeat("0", 64)
+	_, err := s.Begin(ctx, hash, hash, time.Minute)
+	return err
 }
 
 // If the answer to a claim is lost, the claim may have been made. It is
 // released, so that the next attempt need not wait for the end of its lease.
 func TestAClaimWhoseAnswerIsLostIsGivenUp(t *testing.T) {
 	lost := errors.New("connection lost")
-	b := &broken{errs: []error{lost, nil}}
-	s, err := New(sql.OpenDB(b), PostgreSQL, Options{})
-	require.NoError(t, err)
-	hash := strings.Repeat("0", 64)
-	_, err = s.Begin(t.Context(), hash, hash, time.Minute)
-	require.ErrorIs(t, err, lost)
+	s, b := brokenStore(t, PostgreSQL, lost, nil)
+	require.ErrorIs(t, begin(t.Context(), s), lost)
 	require.Equal(t, []string{"INSERT", "UPDATE"}, b.asked)
 }
 
@@ -197,9 +214,8 @@ func TestBeginEndsWithItsContextIfTheDatabaseHangs(t *testing.T) {
 		require.NoError(t, err)
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
-		hash, began := strings.Repeat("0", 64), time.Now()
-		_, err = s.Begin(ctx, hash, hash, time.Minute)
-		require.ErrorIs(t, err, context.DeadlineExceeded)
+		began := time.Now()
+		require.ErrorIs(t, begin(ctx, s), context.DeadlineExceeded)
 		require.Equal(t, 5*time.Second, time.Since(began))
 		time.Sleep(time.Second) // for the release of the claim
 		require.NoError(t, db.Close())
@@ -208,25 +224,14 @@ func TestBeginEndsWithItsContextIfTheDatabaseHangs(t *testing.T) {
 
 func TestAFailedReadIsAnError(t *testing.T) {
 	lost := errors.New("connection lost")
-	b := &broken{errs: []error{nil, lost}}
-	s, err := New(sql.OpenDB(b), PostgreSQL, Options{TTL: -1})
-	require.NoError(t, err)
-	hash := strings.Repeat("0", 64)
-	_, err = s.Begin(t.Context(), hash, hash, time.Minute)
-	require.ErrorIs(t, err, lost)
+	s, b := brokenStore(t, PostgreSQL, nil, lost)
+	require.ErrorIs(t, begin(t.Context(), s), lost)
 	require.Equal(t, []string{"INSERT", "SELECT"}, b.asked)
 }
 
 func TestBeginDoesNotTryForEver(t *testing.T) {
-	b := &broken{errs: make([]error, 0, 200)}
-	for range 100 {
-		b.errs = append(b.errs, nil, sql.ErrNoRows)
-	}
-	s, err := New(sql.OpenDB(b), MariaDB, Options{})
-	require.NoError(t, err)
-	hash := strings.Repeat("0", 64)
-	_, err = s.Begin(t.Context(), hash, hash, time.Minute)
-	require.ErrorContains(t, err, "keep changing the key")
+	s, _ := brokenStore(t, MariaDB, slices.Repeat([]error{nil, sql.ErrNoRows}, 100)...)
+	require.ErrorContains(t, begin(t.Context(), s), "keep changing the key")
 }
 
 // state is an error of a driver that tells SQLSTATEs.
@@ -247,13 +252,9 @@ func TestAStatementIsExecutedAgainAfterADeadlock(t *testing.T) {
 		state("57014"): false,
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			b := &broken{errs: slices.Repeat([]error{deadlock}, 9)}
-			b.errs = append(b.errs, nil)
-			s, err := New(sql.OpenDB(b), MariaDB, Options{})
-			require.NoError(t, err)
-			defer s.db.Close()
+			s, b := brokenStore(t, MariaDB, append(slices.Repeat([]error{deadlock}, 9), nil)...)
 			began := time.Now()
-			err = s.Release(t.Context(), idempotency.Claim{})
+			err := s.Release(t.Context(), idempotency.Claim{})
 			if !again {
 				require.ErrorIs(t, err, deadlock)
 				require.Len(t, b.asked, 1)
@@ -268,11 +269,8 @@ func TestAStatementIsExecutedAgainAfterADeadlock(t *testing.T) {
 
 func TestDeadlocksWithoutEndAreAnError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := &broken{errs: slices.Repeat([]error{state("40P01")}, 100)}
-		s, err := New(sql.OpenDB(b), PostgreSQL, Options{})
-		require.NoError(t, err)
-		defer s.db.Close()
-		_, err = s.Sweep(t.Context(), 0)
+		s, b := brokenStore(t, PostgreSQL, slices.Repeat([]error{state("40P01")}, 100)...)
+		_, err := s.Sweep(t.Context(), 0)
 		require.ErrorIs(t, err, state("40P01"))
 		require.Len(t, b.asked, 10)
 		_, err = s.find(t.Context(), "key")
@@ -282,7 +280,6 @@ func TestDeadlocksWithoutEndAreAnError(t *testing.T) {
 }
 
 func TestCreateReportsWhatFails(t *testing.T) {
-	s, err := New(sql.OpenDB(&broken{errs: []error{errors.New("no right")}}), SQLite, Options{})
-	require.NoError(t, err)
+	s, _ := brokenStore(t, SQLite, errors.New("no right"))
 	require.ErrorContains(t, s.Create(t.Context()), "sqlstore: create: no right")
 }
