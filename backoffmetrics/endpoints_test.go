@@ -145,36 +145,6 @@ func TestOfBreakersOfOneNameTheWorstStateIsShown(t *testing.T) {
 	})
 }
 
-func TestWatchedKeysAreBounded(t *testing.T) {
-	m := backoffmetrics.Metrics{MaxNames: 5}
-	breakers, budgets := new(backoff.Breakers), new(backoff.Budgets)
-	m.WatchBreakers("hosts", breakers)
-	m.WatchBudgets("hosts", budgets)
-	for i := range 100 {
-		breakers.For(fmt.Sprint("host", i))
-		budgets.For(fmt.Sprint("host", i))
-	}
-	names := make(map[string]bool)
-	for series := range scrape(t, &m) {
-		if strings.HasPrefix(series, "backoff_breaker_state") || strings.HasPrefix(series, "backoff_budget_allowed") {
-			names[strings.Split(series, `"`)[1]] = true
-		}
-	}
-	require.True(t, names["other"])
-	require.LessOrEqual(t, len(names), 5+1, "the first five of each, and other")
-}
-
-func TestTheBudgetsOfKeysAreShown(t *testing.T) {
-	var m backoffmetrics.Metrics
-	budgets := new(backoff.Budgets)
-	m.WatchBudgets("hosts", budgets)
-	p := backoff.Policy{Budget: budgets.For("a.test")}
-	for range 7 {
-		require.NoError(t, p.Do(t.Context(), failing(0)))
-	}
-	requireSeries(t, &m, map[string]float64{`backoff_budget_successes{budget="a.test"}`: 7})
-}
-
 func TestATransportShowsItsHostsByItself(t *testing.T) {
 	up := true
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -125,15 +125,3 @@ func TestAScrapeMayReadKeysWhileTheyAreForgotten(t *testing.T) {
 	}
 	all.Wait()
 }
-
-func TestABusyFleetIsBounded(t *testing.T) {
-	var m backoffmetrics.Metrics
-	for i := range 20_000 {
-		to := &endpoint.Endpoint{Name: fmt.Sprint("GET host", i)}
-		p := backoff.Policy{Name: fmt.Sprint("operation", i%10_000), Schedule: backoff.Constant(0), Observer: m.Observe}
-		require.NoError(t, p.Do(endpoint.With(t.Context(), to), func(ctx context.Context) error { return to.Do(ctx, failing(0)) }))
-	}
-	all := scrape(t, &m)
-	require.Equal(t, 19_900.0, all[`backoff_calls_total{operation="other",outcome="first"}`])
-	require.Less(t, len(all), 15_000)
-}

@@ -84,17 +84,12 @@ func TestRefusedCallsAreCallsInEveryComposition(t *testing.T) {
 	}
 }
 
-// trip returns a policy and a breaker of a name that is open.
-func trip(m *backoffmetrics.Metrics, name string) (*backoff.Breaker, *backoff.Policy) {
-	b := &backoff.Breaker{Name: name, Observer: m.Observe}
-	b.Trip()
-	return b, &backoff.Policy{Name: name, Observer: m.Observe}
-}
-
 func TestRefusedCallsBelongToTheEndpointOfTheirContext(t *testing.T) {
 	var m backoffmetrics.Metrics
 	a, b := &endpoint.Endpoint{Name: "GET a"}, &endpoint.Endpoint{Name: "GET b"}
-	breaker, policy := trip(&m, "orders")
+	breaker := &backoff.Breaker{Name: "orders", Observer: m.Observe}
+	breaker.Trip()
+	policy := &backoff.Policy{Name: "orders", Observer: m.Observe}
 	for _, to := range []*endpoint.Endpoint{a, b} {
 		require.NoError(t, policy.Do(endpoint.With(t.Context(), to), failing(0)))
 	}
@@ -103,16 +98,6 @@ func TestRefusedCallsBelongToTheEndpointOfTheirContext(t *testing.T) {
 	}
 	require.Zero(t, refusedCalls(t, &m, `operation="orders",endpoint="GET a"`))
 	require.EqualValues(t, 3, refusedCalls(t, &m, `operation="orders",endpoint="GET b"`))
-}
-
-func TestABreakerWithoutAnOperationShowsItsRefusals(t *testing.T) {
-	var m backoffmetrics.Metrics
-	breaker, _ := trip(&m, "stock")
-	for range 3 {
-		require.Error(t, breaker.Do(t.Context(), failing(0)))
-	}
-	requireSeries(t, &m, map[string]float64{`backoff_breaker_refusals_total{breaker="stock"}`: 3})
-	require.Zero(t, refusedCalls(t, &m, `operation="stock"`))
 }
 
 // A Transport reports its refused calls itself, and so may its breakers.

@@ -20,9 +20,6 @@ type card struct {
 
 	Calls           uint64      `json:"calls"`
 	Attempts        uint64      `json:"attempts"`
-	Retries         uint64      `json:"retries"`
-	Hedges          uint64      `json:"hedges"`
-	Reconnects      uint64      `json:"reconnects"`
 	BudgetRefused   uint64      `json:"budget_refused"`
 	AttemptsPerCall float64     `json:"attempts_per_call"` // 0 without calls
 	CallsPerSecond  float64     `json:"calls_per_second"`
@@ -77,8 +74,7 @@ func (h *history) cardOf(t timeline, o *snapshot.Operation) card {
 	c := card{
 		ID: idOf(o.Labels), Name: o.Name, Endpoint: o.Endpoint,
 		Level: d.finding.level(), Text: d.text,
-		Calls: w.calls(), Attempts: w.attempts, Retries: w.retries, Hedges: w.hedges,
-		Reconnects: w.reconnects, BudgetRefused: w.refused,
+		Calls: w.calls(), Attempts: w.attempts, BudgetRefused: w.refused,
 		FailedShare: failedShare(w), Outcomes: outcomesOf(w),
 		Errors: h.errorRows(o.Labels, w.errors), Chart: t.chart(o.Labels),
 		finding: d.finding, since: d.since, failures: w.failed,

@@ -42,7 +42,7 @@ type budgetData struct {
 type cardData struct {
 	ID, Name, Endpoint, Level, Text string
 	Circuit                         *breakerData
-	Calls, Attempts, Retries        int
+	Calls, Attempts                 int
 	AttemptsPerCall                 float64 `json:"attempts_per_call"`
 	CallsPerSecond                  float64 `json:"calls_per_second"`
 	FailedShare                     string  `json:"failed_share"`
