@@ -15,22 +15,23 @@ type change struct {
 
 // settings copies the setting of each member of a spec.
 var settings = map[string]func(to, from *backoff.Policy){
-	"maxAttempts": func(to, from *backoff.Policy) { to.MaxAttempts = from.MaxAttempts },
-	"maxElapsed":  func(to, from *backoff.Policy) { to.MaxElapsed = from.MaxElapsed },
-	"attemptTimeout": func(to, from *backoff.Policy) {
-		to.AttemptTimeout, to.AttemptTimeoutSchedule = from.AttemptTimeout, from.AttemptTimeoutSchedule
-	},
-	"attemptTimeoutSchedule": func(to, from *backoff.Policy) {
-		to.AttemptTimeout, to.AttemptTimeoutSchedule = from.AttemptTimeout, from.AttemptTimeoutSchedule
-	},
-	"schedule":        func(to, from *backoff.Policy) { to.Schedule = from.Schedule },
-	"byClass":         func(to, from *backoff.Policy) { to.ByClass = from.ByClass },
-	"jitter":          func(to, from *backoff.Policy) { to.Jitter = from.Jitter },
-	"maxDelay":        func(to, from *backoff.Policy) { to.MaxDelay = from.MaxDelay },
-	"maxRetryAfter":   func(to, from *backoff.Policy) { to.MaxRetryAfter = from.MaxRetryAfter },
-	"idempotency":     func(to, from *backoff.Policy) { to.Idempotency = from.Idempotency },
-	"budget":          func(to, from *backoff.Policy) { to.Budget = from.Budget },
-	"shortenLastWait": func(to, from *backoff.Policy) { to.ShortenLastWait = from.ShortenLastWait },
+	"maxAttempts":            func(to, from *backoff.Policy) { to.MaxAttempts = from.MaxAttempts },
+	"maxElapsed":             func(to, from *backoff.Policy) { to.MaxElapsed = from.MaxElapsed },
+	"attemptTimeout":         setAttemptTimeouts,
+	"attemptTimeoutSchedule": setAttemptTimeouts,
+	"schedule":               func(to, from *backoff.Policy) { to.Schedule = from.Schedule },
+	"byClass":                func(to, from *backoff.Policy) { to.ByClass = from.ByClass },
+	"jitter":                 func(to, from *backoff.Policy) { to.Jitter = from.Jitter },
+	"maxDelay":               func(to, from *backoff.Policy) { to.MaxDelay = from.MaxDelay },
+	"maxRetryAfter":          func(to, from *backoff.Policy) { to.MaxRetryAfter = from.MaxRetryAfter },
+	"idempotency":            func(to, from *backoff.Policy) { to.Idempotency = from.Idempotency },
+	"budget":                 func(to, from *backoff.Policy) { to.Budget = from.Budget },
+	"shortenLastWait":        func(to, from *backoff.Policy) { to.ShortenLastWait = from.ShortenLastWait },
+}
+
+// setAttemptTimeouts copies both settings, of which at most one is set.
+func setAttemptTimeouts(to, from *backoff.Policy) {
+	to.AttemptTimeout, to.AttemptTimeoutSchedule = from.AttemptTimeout, from.AttemptTimeoutSchedule
 }
 
 // readChange reads a spec for a policy of a name.

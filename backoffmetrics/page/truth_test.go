@@ -7,7 +7,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"net/http"
-	"net/http/httptest"
 	"regexp"
 	"slices"
 	"strconv"
@@ -58,22 +57,6 @@ func waitingFor(breaker backoff.Doer) backoff.Doer {
 		}
 		return err
 	})
-}
-
-// scrape returns what Prometheus would get, by series.
-func scrape(t *testing.T, h http.Handler) map[string]float64 {
-	t.Helper()
-	w := httptest.NewRecorder()
-	h.ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
-	series := make(map[string]float64)
-	for line := range strings.Lines(w.Body.String()) {
-		if end := strings.LastIndexByte(line, ' '); !strings.HasPrefix(line, "#") {
-			value, err := strconv.ParseFloat(strings.TrimSpace(line[end:]), 64)
-			require.NoError(t, err, line)
-			series[line[:end]] = value
-		}
-	}
-	return series
 }
 
 type attempt struct {
@@ -310,7 +293,6 @@ func TestThePageTellsTheTruth(t *testing.T) {
 				synctest.Wait()
 				requireTruth(t, look(t, h), services)
 				requireBudget(t, look(t, h), budget)
-				requireTrueSeries(t, scrape(t, h), services)
 			}
 		})
 	}
@@ -360,33 +342,6 @@ func (s *simulated) requireCalls(t *testing.T, c cardData, start time.Time, seco
 	require.InDelta(t, 100*float64(c.outcome("failed")+c.outcome("refused"))/float64(calls), float64(percentOf(t, c.FailedShare)), 1)
 	require.InDelta(t, float64(c.Attempts)/float64(calls), c.AttemptsPerCall, 0.0051)
 	require.InDelta(t, float64(calls)/seconds, c.CallsPerSecond, 0.0051)
-}
-
-// requireTrueSeries compares the calls since the start with those that were made.
-func requireTrueSeries(t *testing.T, all map[string]float64, services []*simulated) {
-	for _, s := range services {
-		s.mu.Lock()
-		to := "GET " + s.name + ".example" // of the Transport
-		if s.to != nil {
-			to = s.to.Name
-		}
-		at := `{operation="` + s.name + `",endpoint="` + to + `"`
-		want := map[string]int{"first": len(s.ends["first"]), "retried": len(s.ends["retried"]), "failed": len(s.ends["failed"]) + len(s.ends["refused"])}
-		s.mu.Unlock()
-		calls := 0.0
-		for outcome, n := range want {
-			calls += all["backoff_calls_total"+at+`,outcome="`+outcome+`"}`]
-			require.EqualValues(t, n, all["backoff_calls_total"+at+`,outcome="`+outcome+`"}`], "%s %s", s.name, outcome)
-		}
-		reasons := 0.0
-		for name, n := range all {
-			if strings.HasPrefix(name, "backoff_failures_total"+at) {
-				reasons += n
-			}
-		}
-		require.Equal(t, all["backoff_calls_total"+at+`,outcome="failed"}`], reasons)
-		require.Equal(t, calls, all["backoff_attempts_per_call_count"+at+"}"])
-	}
 }
 
 // percentOf reads a share.
