@@ -42,9 +42,9 @@ import (
 // costs up to 0.5 us and a few small allocations more; every 5 seconds, a call
 // that fails or is retried reads all counters on its goroutine. An operation takes 14 kB.
 //
-// The page also shows what can be changed by the panels while the program runs,
-// and the overrides in force, with who made them and why. The series count the
-// overrides. Package controlhttp serves a panel itself.
+// The page also shows the overrides in force of the panels, with who made them and
+// why. The series count the overrides. Package controlhttp serves a panel itself,
+// and lists what can be changed.
 //
 // The page loads nothing from elsewhere. The handler does not authenticate:
 // everyone who may reach it sees the names of operations, the types of their
