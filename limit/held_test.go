@@ -17,29 +17,25 @@ import (
 	"github.com/gobackoff/backoff/pace"
 )
 
-// sixPerSecond are the limits that space attempts, at 6 a second.
-var sixPerSecond = map[string]func() backoff.Budget{
-	"Rate": func() backoff.Budget { return &limit.Rate{Limiter: rate.NewLimiter(6, 1)} },
-}
+func sixPerSecond() *limit.Rate { return &limit.Rate{Limiter: rate.NewLimiter(6, 1)} }
 
-// held runs a test with each of sixPerSecond joined with a HoldOff, in both
-// orders, and with three members more than fit into a Ticket.
+// held runs a test with a Rate of 6 a second joined with a HoldOff, in both
+// orders, and with more members than a Ticket has room for.
 func held(t *testing.T, test func(t *testing.T, b backoff.Budget, hold *pace.HoldOff)) {
-	for name, open := range sixPerSecond {
-		for order, join := range map[string]func(r, h backoff.Budget) backoff.Budget{
-			"before": func(r, h backoff.Budget) backoff.Budget { return backoff.JoinBudgets(r, h) },
-			"behind": func(r, h backoff.Budget) backoff.Budget { return backoff.JoinBudgets(h, r) },
-			"among others": func(r, h backoff.Budget) backoff.Budget {
-				return backoff.JoinBudgets(&limit.Concurrency{}, &limit.Sleeping{}, r, h, &limit.Throttle{}, &limit.Rate{Limiter: rate.NewLimiter(rate.Inf, 0)})
-			},
-		} {
-			t.Run(name+" "+order, func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					hold := new(pace.HoldOff)
-					test(t, join(open(), hold), hold)
-				})
+	for order, join := range map[string]func(r, h backoff.Budget) backoff.Budget{
+		"rate first": func(r, h backoff.Budget) backoff.Budget { return backoff.JoinBudgets(r, h) },
+		"hold first": func(r, h backoff.Budget) backoff.Budget { return backoff.JoinBudgets(h, r) },
+		"among others": func(r, h backoff.Budget) backoff.Budget {
+			unlimited := &limit.Rate{Limiter: rate.NewLimiter(rate.Inf, 0)}
+			return backoff.JoinBudgets(&limit.Concurrency{}, &limit.Sleeping{}, r, h, &limit.Throttle{}, unlimited)
+		},
+	} {
+		t.Run(order, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				hold := new(pace.HoldOff)
+				test(t, join(sixPerSecond(), hold), hold)
 			})
-		}
+		})
 	}
 }
 
@@ -99,46 +95,37 @@ func TestCallsThatAreHeldOffWhileTheyWaitGoAtTheRate(t *testing.T) {
 	})
 }
 
-// Nobody who is held takes a token from those who are not.
 func TestCallsThatAreHeldOffTakeNoToken(t *testing.T) {
-	for name, open := range sixPerSecond {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				b, hold := open(), new(pace.HoldOff)
-				hold.Hold(33 * time.Second)
-				go callers(t, backoff.JoinBudgets(b, hold), 30, 0)
-				synctest.Wait()
-				began := time.Now()
-				callers(t, b, 2, 0)
-				require.InDelta(t, time.Second/6, time.Since(began), float64(time.Microsecond))
-				time.Sleep(time.Minute)
-			})
-		})
-	}
+	synctest.Test(t, func(t *testing.T) {
+		b, hold := sixPerSecond(), new(pace.HoldOff)
+		hold.Hold(33 * time.Second)
+		go callers(t, backoff.JoinBudgets(b, hold), 30, 0)
+		synctest.Wait()
+		began := time.Now()
+		callers(t, b, 2, 0)
+		require.InDelta(t, time.Second/6, time.Since(began), float64(time.Microsecond))
+		time.Sleep(time.Minute)
+	})
 }
 
-// The same holds for those who wait for a slower rate.
 func TestCallsThatWaitForASlowRateTakeNoTokenOfAFastOne(t *testing.T) {
-	for name, join := range map[string]func(fast, slow backoff.Budget) backoff.Budget{
-		"fast first": func(fast, slow backoff.Budget) backoff.Budget { return backoff.JoinBudgets(fast, slow) },
-		"slow first": func(fast, slow backoff.Budget) backoff.Budget { return backoff.JoinBudgets(slow, fast) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				fast := &limit.Rate{Limiter: rate.NewLimiter(10, 1)}
-				slow := &limit.Rate{Limiter: rate.NewLimiter(1, 1)}
-				var went []time.Duration
-				var others sync.WaitGroup
-				others.Go(func() { went = callers(t, join(fast, slow), 10, 0) })
-				synctest.Wait()
-				began := time.Now()
-				callers(t, fast, 2, 0)
-				require.Equal(t, 200*time.Millisecond, time.Since(began))
-				others.Wait()
-				for i, at := range went {
-					require.Equal(t, time.Duration(i)*time.Second, at)
-				}
-			})
+	for _, fastFirst := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			fast := &limit.Rate{Limiter: rate.NewLimiter(10, 1)}
+			slow := &limit.Rate{Limiter: rate.NewLimiter(1, 1)}
+			both := backoff.JoinBudgets(slow, fast)
+			if fastFirst {
+				both = backoff.JoinBudgets(fast, slow)
+			}
+			var went []time.Duration
+			var others sync.WaitGroup
+			others.Go(func() { went = callers(t, both, 10, 0) })
+			synctest.Wait()
+			began := time.Now()
+			callers(t, fast, 2, 0)
+			require.Equal(t, 200*time.Millisecond, time.Since(began))
+			others.Wait()
+			require.Equal(t, seconds(0, 1, 2, 3, 4, 5, 6, 7, 8, 9), went, "fast first: %v", fastFirst)
 		})
 	}
 }

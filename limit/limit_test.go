@@ -39,26 +39,6 @@ func TestAnInvalidLimitIsAPermanentError(t *testing.T) {
 	}
 }
 
-// A limitedService takes so many calls a second, and refuses the others without
-// saying how many that is.
-type limitedService struct {
-	limiter         *rate.Limiter
-	served, refused int
-}
-
-func newLimitedService(perSecond float64, burst int) *limitedService {
-	return &limitedService{limiter: rate.NewLimiter(rate.Limit(perSecond), burst)}
-}
-
-func (s *limitedService) serve() backoff.Outcome {
-	if s.limiter.Allow() {
-		s.served++
-		return backoff.OutcomeSuccess
-	}
-	s.refused++
-	return backoff.OutcomeThrottled
-}
-
 // reserve asks a budget for n attempts, one after the other, at the present
 // time.
 func reserve(t *testing.T, b backoff.Budget, n int) (waits []time.Duration, tickets []backoff.Ticket) {

@@ -22,111 +22,101 @@ var paced = map[string]func() backoff.Budget{
 	},
 }
 
+// eachPaced runs a test with each of paced, in virtual time.
+func eachPaced(t *testing.T, test func(t *testing.T, b backoff.Budget)) {
+	for name, open := range paced {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { test(t, open()) })
+		})
+	}
+}
+
 func tenPerSecond() *limit.Rate { return &limit.Rate{Limiter: rate.NewLimiter(10, 1)} }
 
 // A service that is down tells everybody to come back at the same time. Their
 // retries have waited for that, and not for the rate.
 func TestCallsThatAreToldToComeBackAtTheSameTimeComeBackAtTheRate(t *testing.T) {
-	for name, open := range paced {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				const calls = 100
-				back := time.Now().Add(time.Minute)
-				var mu sync.Mutex
-				var arrived []time.Time // of the retries
-				p := backoff.Policy{Budget: open(), MaxAttempts: 2, Jitter: backoff.NoJitter}
-				done := make(chan error, calls)
-				for range calls {
-					go func() {
-						tries := 0
-						done <- p.Do(t.Context(), func(context.Context) error {
-							if tries++; tries == 1 {
-								return backoff.RetryExactlyAfter(errCut, time.Until(back))
-							}
-							mu.Lock()
-							arrived = append(arrived, time.Now())
-							mu.Unlock()
-							time.Sleep(time.Second) // the next ones come while it is under way
-							return nil
-						})
-					}()
-					time.Sleep(200 * time.Millisecond)
-				}
-				for range calls {
-					require.NoError(t, <-done)
-				}
-				require.Len(t, arrived, calls)
-				require.Equal(t, back, arrived[0])
-				for i, at := range arrived[1:] {
-					require.InDelta(t, 100*time.Millisecond, at.Sub(arrived[i]), float64(time.Microsecond))
-				}
-			})
-		})
-	}
+	eachPaced(t, func(t *testing.T, b backoff.Budget) {
+		const calls = 100
+		back := time.Now().Add(time.Minute)
+		var mu sync.Mutex
+		var arrived []time.Time // of the retries
+		p := backoff.Policy{Budget: b, MaxAttempts: 2, Jitter: backoff.NoJitter}
+		done := make(chan error, calls)
+		for range calls {
+			go func() {
+				tries := 0
+				done <- p.Do(t.Context(), func(context.Context) error {
+					if tries++; tries == 1 {
+						return backoff.RetryExactlyAfter(errCut, time.Until(back))
+					}
+					mu.Lock()
+					arrived = append(arrived, time.Now())
+					mu.Unlock()
+					time.Sleep(time.Second) // the next ones come while it is under way
+					return nil
+				})
+			}()
+			time.Sleep(200 * time.Millisecond)
+		}
+		for range calls {
+			require.NoError(t, <-done)
+		}
+		require.Len(t, arrived, calls)
+		require.Equal(t, back, arrived[0])
+		for i, at := range arrived[1:] {
+			require.InDelta(t, 100*time.Millisecond, at.Sub(arrived[i]), float64(time.Microsecond))
+		}
+	})
 }
 
 // Nobody else waits for the token of a retry that waits for its own reasons.
 func TestARetryTakesNoTokenBeforeItsBackoffIsOver(t *testing.T) {
-	for name, open := range paced {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				b := open()
-				var waiting []backoff.Ticket
-				for range 100 {
-					ticket, wait, ok := b.Reserve(backoff.Attempt{Number: 2, Wait: time.Minute})
-					require.True(t, ok)
-					require.Zero(t, wait)
-					waiting = append(waiting, ticket)
-				}
-				got, _ := reserve(t, b, 2)
-				require.Equal(t, seconds(0, 0.1), got)
-				giveBack(b, waiting...)
+	eachPaced(t, func(t *testing.T, b backoff.Budget) {
+		var waiting []backoff.Ticket
+		for range 100 {
+			ticket, wait, ok := b.Reserve(backoff.Attempt{Number: 2, Wait: time.Minute})
+			require.True(t, ok)
+			require.Zero(t, wait)
+			waiting = append(waiting, ticket)
+		}
+		got, _ := reserve(t, b, 2)
+		require.Equal(t, seconds(0, 0.1), got)
+		giveBack(b, waiting...)
 
-				_, wait, _ := b.Reserve(backoff.Attempt{Number: 2, Wait: 200 * time.Millisecond})
-				require.Equal(t, 200*time.Millisecond, wait, "in the line, as the line is as long as the backoff")
-				got, _ = reserve(t, b, 1)
-				require.Equal(t, seconds(0.3), got)
-			})
-		})
-	}
+		_, wait, _ := b.Reserve(backoff.Attempt{Number: 2, Wait: 200 * time.Millisecond})
+		require.Equal(t, 200*time.Millisecond, wait, "in the line, as the line is as long as the backoff")
+		got, _ = reserve(t, b, 1)
+		require.Equal(t, seconds(0.3), got)
+	})
 }
 
 func TestARetryThatThePaceWouldKeepTooLongEndsAtOnceAndGivesTheTokenBack(t *testing.T) {
-	for name, open := range paced {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				b := open()
-				p := backoff.Policy{Budget: b, Schedule: backoff.Constant(time.Second), Jitter: backoff.NoJitter, MaxElapsed: 1500 * time.Millisecond}
-				time.AfterFunc(time.Second-time.Nanosecond, func() { reserve(t, b, 9) }) // 0.9 s of line
-				began := time.Now()
-				err := p.Do(t.Context(), failing)
-				var gave *backoff.Error
-				require.ErrorAs(t, err, &gave)
-				require.Equal(t, backoff.ReasonElapsed, gave.Reason)
-				require.ErrorIs(t, err, errCut)
-				require.Equal(t, time.Second, time.Since(began))
-				got, _ := reserve(t, b, 1)
-				require.InDelta(t, 900*time.Millisecond, got[0], 10)
-			})
-		})
-	}
+	eachPaced(t, func(t *testing.T, b backoff.Budget) {
+		p := backoff.Policy{Budget: b, Schedule: backoff.Constant(time.Second), Jitter: backoff.NoJitter, MaxElapsed: 1500 * time.Millisecond}
+		time.AfterFunc(time.Second-time.Nanosecond, func() { reserve(t, b, 9) }) // 0.9 s of line
+		began := time.Now()
+		err := p.Do(t.Context(), failing)
+		var gave *backoff.Error
+		require.ErrorAs(t, err, &gave)
+		require.Equal(t, backoff.ReasonElapsed, gave.Reason)
+		require.ErrorIs(t, err, errCut)
+		require.Equal(t, time.Second, time.Since(began))
+		got, _ := reserve(t, b, 1)
+		require.InDelta(t, 900*time.Millisecond, got[0], 10)
+	})
 }
 
 func TestARetryCancelledWhileItKeepsThePaceGivesTheTokenBack(t *testing.T) {
-	for name, open := range paced {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				b := open()
-				ctx, cancel := context.WithCancel(t.Context())
-				p := backoff.Policy{Budget: b, Schedule: backoff.Constant(time.Second), Jitter: backoff.NoJitter}
-				time.AfterFunc(time.Second-time.Nanosecond, func() { reserve(t, b, 9) })
-				time.AfterFunc(1500*time.Millisecond, cancel)
-				require.ErrorIs(t, p.Do(ctx, failing), context.Canceled)
-				got, _ := reserve(t, b, 1)
-				require.InDelta(t, 400*time.Millisecond, got[0], 10)
-			})
-		})
-	}
+	eachPaced(t, func(t *testing.T, b backoff.Budget) {
+		ctx, cancel := context.WithCancel(t.Context())
+		p := backoff.Policy{Budget: b, Schedule: backoff.Constant(time.Second), Jitter: backoff.NoJitter}
+		time.AfterFunc(time.Second-time.Nanosecond, func() { reserve(t, b, 9) })
+		time.AfterFunc(1500*time.Millisecond, cancel)
+		require.ErrorIs(t, p.Do(ctx, failing), context.Canceled)
+		got, _ := reserve(t, b, 1)
+		require.InDelta(t, 400*time.Millisecond, got[0], 10)
+	})
 }
 
 func TestARetryEndsWhereTheLimiterWasShutDuringItsBackoff(t *testing.T) {
@@ -149,26 +139,21 @@ func TestARetryEndsWhereTheLimiterWasShutDuringItsBackoff(t *testing.T) {
 // A caller with a loop of its own may sleep itself, and never ask. Its retries
 // are paid for when they have been made.
 func TestARetryThatDidNotKeepThePaceIsPaidForAfterwards(t *testing.T) {
-	for name, open := range paced {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				b := open()
-				p := backoff.Policy{Budget: b, MaxAttempts: -1, Schedule: backoff.Constant(time.Second), Jitter: backoff.NoJitter}
-				for range 5 { // at the same time
-					r := p.Start(t.Context())
-					_, _ = r.Admit()
-					_, ok := r.Retry(errCut)
-					require.True(t, ok)
-					defer r.Retry(nil)
-					time.AfterFunc(time.Second, func() { r.Retry(errCut) })
-				}
-				time.Sleep(time.Second)
-				synctest.Wait()
-				got, _ := reserve(t, b, 1)
-				require.Equal(t, seconds(0.5), got)
-			})
-		})
-	}
+	eachPaced(t, func(t *testing.T, b backoff.Budget) {
+		p := backoff.Policy{Budget: b, MaxAttempts: -1, Schedule: backoff.Constant(time.Second), Jitter: backoff.NoJitter}
+		for range 5 { // at the same time
+			r := p.Start(t.Context())
+			_, _ = r.Admit()
+			_, ok := r.Retry(errCut)
+			require.True(t, ok)
+			defer r.Retry(nil)
+			time.AfterFunc(time.Second, func() { r.Retry(errCut) })
+		}
+		time.Sleep(time.Second)
+		synctest.Wait()
+		got, _ := reserve(t, b, 1)
+		require.Equal(t, seconds(0.5), got)
+	})
 }
 
 func TestARetryThatDidNotKeepThePaceIsPaidForAtItsOwnCost(t *testing.T) {
@@ -186,32 +171,20 @@ func TestARetryThatDidNotKeepThePaceIsPaidForAtItsOwnCost(t *testing.T) {
 }
 
 func TestPaceAnswersHowMuchOfTheWaitForATokenIsLeft(t *testing.T) {
-	for name, open := range paced {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				b := open()
-				_, tickets := reserve(t, b, 3)
-				for _, want := range seconds(0.2, 0.15, 0.1, 0.05, 0, 0) {
-					same, wait, ok := b.Pace(tickets[2])
-					require.True(t, ok)
-					require.Equal(t, want, wait)
-					require.Equal(t, tickets[2], same)
-					time.Sleep(50 * time.Millisecond)
-				}
-			})
-		})
-	}
-}
-
-func TestPaceAsksNothingOfWhatHasItsToken(t *testing.T) {
-	for name, open := range paced {
-		b := open()
-		_, tickets := reserve(t, b, 1)
-		for _, ticket := range append(tickets, backoff.Ticket{}, backoff.Ticket{Word: 99}) {
+	eachPaced(t, func(t *testing.T, b backoff.Budget) {
+		left := func(ticket backoff.Ticket) time.Duration {
 			same, wait, ok := b.Pace(ticket)
-			require.True(t, ok, name)
-			require.Zero(t, wait, name)
-			require.Equal(t, ticket, same, name)
+			require.True(t, ok)
+			require.Equal(t, ticket, same)
+			return wait
 		}
-	}
+		_, tickets := reserve(t, b, 3)
+		for _, ticket := range []backoff.Ticket{tickets[0], {}, {Word: 99}} {
+			require.Zero(t, left(ticket), "it has its token, or needs none")
+		}
+		for _, want := range seconds(0.2, 0.15, 0.1, 0.05, 0, 0) {
+			require.Equal(t, want, left(tickets[2]))
+			time.Sleep(50 * time.Millisecond)
+		}
+	})
 }

@@ -21,29 +21,86 @@ import (
 	"github.com/gobackoff/backoff/limit"
 )
 
-func TestRateMakesAttemptsWaitInOrder(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := &limit.Rate{Limiter: rate.NewLimiter(2, 3)}
-		got, _ := reserve(t, b, 6)
-		require.Equal(t, seconds(0, 0, 0, 0.5, 1, 1.5), got)
-		time.Sleep(time.Second)
-		got, _ = reserve(t, b, 1)
-		require.Equal(t, seconds(1), got)
-		time.Sleep(time.Hour)
-		got, _ = reserve(t, b, 4)
-		require.Equal(t, seconds(0, 0, 0, 0.5), got)
-	})
+// A step of a Rate's life.
+type step struct {
+	sleep   float64   // seconds before the step
+	ended   []int     // these attempts end, by the order in which they asked
+	notSent []int     // these are not made
+	want    []float64 // the waits, in seconds, of the attempts that ask now
 }
 
-func TestRateTakesSeveralTokens(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := &limit.Rate{Limiter: rate.NewLimiter(10, 10), Tokens: 5}
-		got, tickets := reserve(t, b, 4)
-		require.Equal(t, seconds(0, 0, 0.5, 1), got)
-		giveBack(b, tickets[3])
-		got, _ = reserve(t, b, 1)
-		require.Equal(t, seconds(1), got)
-	})
+func TestRateThroughItsLife(t *testing.T) {
+	for name, c := range map[string]struct {
+		limit         rate.Limit
+		burst, tokens int
+		life          []step
+	}{
+		"attempts wait in order": {2, 3, 1, []step{
+			{want: []float64{0, 0, 0, 0.5, 1, 1.5}},
+			{sleep: 1, want: []float64{1}},
+			{sleep: 3600, want: []float64{0, 0, 0, 0.5}},
+		}},
+		"an attempt may take several tokens": {10, 10, 5, []step{
+			{want: []float64{0, 0, 0.5, 1}},
+			{notSent: []int{3}, want: []float64{1}},
+		}},
+		"the last in the line gives its token back": {1, 1, 1, []step{
+			{want: []float64{0, 1, 2, 3}},
+			{notSent: []int{3}, want: []float64{3}},
+			{notSent: []int{4, 2}, want: []float64{2}},
+		}},
+		// A call that leaves the middle of the line leaves a gap. Calls that ask later
+		// must not overtake, so the burst must have room for the token until then.
+		"a burst of 1 saves no token from the middle": {1, 1, 1, []step{
+			{want: []float64{0}},
+			{sleep: 3600, want: []float64{0, 1, 2, 3, 4, 5}},
+			{notSent: []int{2, 4}, want: []float64{6, 7, 8}},
+		}},
+		"a burst of 2 saves one": {1, 2, 1, []step{
+			{want: []float64{0}},
+			{sleep: 3600, want: []float64{0, 0, 1, 2, 3, 4, 5}},
+			{notSent: []int{3, 5}, want: []float64{5, 6, 7}},
+		}},
+		"a burst of 3 saves two": {1, 3, 1, []step{
+			{want: []float64{0}},
+			{sleep: 3600, want: []float64{0, 0, 0, 1, 2, 3, 4, 5}},
+			{notSent: []int{4, 6}, want: []float64{5, 5, 6}},
+		}},
+		"a token that could not be saved is lost in time": {1, 1, 1, []step{
+			{want: []float64{0, 1, 2, 3}},
+			{notSent: []int{1}},
+			{sleep: 2, ended: []int{2}, notSent: []int{3}, want: []float64{1}},
+		}},
+		"a token goes back after it was due": {0.1, 1, 1, []step{
+			{want: []float64{0}},
+			{sleep: 1, notSent: []int{0}, want: []float64{0}},
+		}},
+		"a token goes back once, and none after the attempt": {1, 3, 1, []step{
+			{want: []float64{0, 0, 0}},
+			{ended: []int{0}, notSent: []int{0, 1, 1}, want: []float64{0, 1}},
+			{sleep: 3600, want: []float64{0, 0, 0, 1}},
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := &limit.Rate{Limiter: rate.NewLimiter(c.limit, c.burst), Tokens: c.tokens}
+				var tickets []backoff.Ticket
+				for i, step := range c.life {
+					time.Sleep(time.Duration(step.sleep * 1e9))
+					for _, n := range step.ended {
+						b.Done(tickets[n], backoff.Result{})
+					}
+					for _, n := range step.notSent {
+						giveBack(b, tickets[n])
+					}
+					giveBack(b, backoff.Ticket{}, backoff.Ticket{Word: 99}) // of no attempt
+					waits, asked := reserve(t, b, len(step.want))
+					require.Equal(t, seconds(step.want...), waits, "step %d", i)
+					tickets = append(tickets, asked...)
+				}
+			})
+		})
+	}
 }
 
 func TestRateMayBeForRetriesOnly(t *testing.T) {
@@ -96,89 +153,6 @@ func TestRateOfEveryKindOfLimiter(t *testing.T) {
 	require.InDelta(t, time.Second, got[0], float64(10*time.Millisecond), "a refusal has taken nothing")
 }
 
-func TestRateGetsTheTokenBackOfTheLastInTheLine(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := &limit.Rate{Limiter: rate.NewLimiter(1, 1)}
-		_, tickets := reserve(t, b, 4) // 0 1 2 3
-		giveBack(b, tickets[3])
-		got, tickets2 := reserve(t, b, 1)
-		require.Equal(t, seconds(3), got)
-		giveBack(b, tickets2[0], tickets[2])
-		got, _ = reserve(t, b, 1)
-		require.Equal(t, seconds(2), got)
-	})
-}
-
-// A call that leaves the middle of the queue leaves a gap. Only calls that ask
-// later could fill it, and they must not overtake: the token has to be saved
-// until the last of those that wait has gone.
-func TestRateSavesATokenFromTheMiddleWhereTheBurstHasRoom(t *testing.T) {
-	for _, c := range []struct {
-		burst int
-		want  []time.Duration // of the next three to ask
-	}{
-		{1, seconds(6, 7, 8)},
-		{2, seconds(5, 6, 7)},
-		{3, seconds(5, 5, 6)},
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			b := &limit.Rate{Limiter: rate.NewLimiter(1, c.burst)}
-			reserve(t, b, 1)
-			time.Sleep(time.Hour) // no line is made at the beginning of time
-			reserve(t, b, c.burst)
-			_, tickets := reserve(t, b, 5) // 1 2 3 4 5
-			giveBack(b, tickets[0], tickets[2])
-			got, _ := reserve(t, b, 3)
-			require.Equal(t, c.want, got, "burst %d", c.burst)
-		})
-	}
-}
-
-// A token that could not be saved for the calls behind it comes back once no
-// call is behind it.
-func TestRateOwesNothingAfterAMassCancellation(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := &limit.Rate{Limiter: rate.NewLimiter(100, 1)}
-		plain := rate.NewLimiter(100, 1)
-		var reservations []*rate.Reservation
-		_, tickets := reserve(t, b, 10_000)
-		for range tickets {
-			reservations = append(reservations, plain.Reserve())
-		}
-		for _, i := range rand.New(rand.NewPCG(1, 2)).Perm(len(tickets)) {
-			giveBack(b, tickets[i])
-			reservations[i].Cancel()
-		}
-		got, _ := reserve(t, b, 1)
-		require.Zero(t, got[0])
-		require.Greater(t, plain.Reserve().Delay(), time.Minute, "where a plain limiter's callers would wait for nobody")
-	})
-}
-
-func TestRateForgetsAGapThatTimeHasPassed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := &limit.Rate{Limiter: rate.NewLimiter(1, 1)}
-		_, tickets := reserve(t, b, 4) // 0 1 2 3
-		giveBack(b, tickets[1])
-		time.Sleep(2 * time.Second) // the bucket was full at 1 s, and the third went at 2 s
-		b.Done(tickets[2], backoff.Result{})
-		giveBack(b, tickets[3])
-		got, _ := reserve(t, b, 1)
-		require.Equal(t, seconds(1), got)
-	})
-}
-
-func TestRateGetsATokenBackThatWasDue(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := &limit.Rate{Limiter: rate.NewLimiter(0.1, 1)}
-		_, tickets := reserve(t, b, 1)
-		time.Sleep(time.Second) // of a backoff longer than the wait for the token
-		giveBack(b, tickets...)
-		got, _ := reserve(t, b, 1)
-		require.Zero(t, got[0])
-	})
-}
-
 func TestRateGetsTheTokenBackWhenAnotherBudgetRefuses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slow := &limit.Rate{Limiter: rate.NewLimiter(1, 1)}
@@ -227,21 +201,6 @@ func TestRateGetsTheTokenBackOfACallCancelledWhileItWaits(t *testing.T) {
 	})
 }
 
-func TestRatePacesThePoliciesThatShareIt(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := backoff.Policy{Budget: &limit.Rate{Limiter: rate.NewLimiter(10, 1)}, MaxAttempts: 2, Schedule: backoff.Constant(0)}
-		var all sync.WaitGroup
-		begin := time.Now()
-		for range 10 {
-			all.Go(func() {
-				_ = p.Do(t.Context(), func(context.Context) error { return errors.New("transient") })
-			})
-		}
-		all.Wait()
-		require.Equal(t, 1900*time.Millisecond, time.Since(begin), "20 attempts at 10 a second")
-	})
-}
-
 func TestRateSpacesTheRunsOfAllLoopsThatShareIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const loops = 1000
@@ -271,21 +230,6 @@ func TestRateSpacesTheRunsOfAllLoopsThatShareIt(t *testing.T) {
 	})
 }
 
-func TestRateDoneMayComeTwiceOrNever(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := &limit.Rate{Limiter: rate.NewLimiter(1, 3)}
-		_, tickets := reserve(t, b, 3)
-		b.Done(tickets[0], backoff.Result{})
-		giveBack(b, tickets[0], tickets[1], tickets[1])
-		giveBack(b, backoff.Ticket{}, backoff.Ticket{Word: 99})
-		got, _ := reserve(t, b, 2)
-		require.Equal(t, seconds(0, 1), got, "one of the three came back, once")
-		time.Sleep(time.Hour)
-		got, _ = reserve(t, b, 4)
-		require.Equal(t, seconds(0, 0, 0, 1), got)
-	})
-}
-
 // An operation that hangs must not keep the reservations of all that come after
 // it.
 func TestRateHoldsLittleForAttemptsThatNeverEnd(t *testing.T) {
@@ -303,17 +247,6 @@ func TestRateHoldsLittleForAttemptsThatNeverEnd(t *testing.T) {
 	}
 	require.Less(t, int64(heap()-before), int64(1<<20))
 	runtime.KeepAlive(b)
-}
-
-func TestRateLetsTheMemoryOfALongLineGo(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := &limit.Rate{Limiter: rate.NewLimiter(10, 1)}
-		_, tickets := reserve(t, b, 10_000)
-		slices.Reverse(tickets)
-		giveBack(b, tickets...)
-		got, _ := reserve(t, b, 2)
-		require.Equal(t, seconds(0, 0.1), got)
-	})
 }
 
 // The bound and the order hold, however calls ask, go, and leave the queue.
@@ -372,20 +305,23 @@ func TestRateHoldsItsBoundAndItsOrder(t *testing.T) {
 	}
 }
 
-// No token is lost: where all calls that wait leave, it is as if they had never
-// asked.
+// Once all calls that wait have left, it is as if they had never asked. After
+// 10,000 of them it also drops the memory of the line.
 func TestRateLosesNoTokens(t *testing.T) {
 	for seed := range uint64(100) {
 		synctest.Test(t, func(t *testing.T) {
 			random := rand.New(rand.NewPCG(seed, 4))
-			burst := 1 + random.IntN(5)
+			burst, waiting := 1+random.IntN(5), 10+random.IntN(30)
+			if seed == 0 {
+				waiting = 10_000
+			}
 			b := &limit.Rate{Limiter: rate.NewLimiter(1, burst)}
 			untouched := rate.NewLimiter(1, burst)
 			for range random.IntN(burst + 1) {
 				reserve(t, b, 1)
 				untouched.Allow()
 			}
-			_, tickets := reserve(t, b, 10+random.IntN(30))
+			_, tickets := reserve(t, b, waiting)
 			for _, i := range random.Perm(len(tickets)) {
 				giveBack(b, tickets[i])
 			}
@@ -415,37 +351,6 @@ func TestRateIsNotMovedByAClockThatIsSet(t *testing.T) {
 	require.Equal(t, 5*time.Second, ask(back.Add(time.Second)))
 	require.Equal(t, 0*time.Second, ask(back.Add(24*time.Hour)))
 	require.Equal(t, 1*time.Second, ask(back.Add(24*time.Hour)), "one burst, not a day's tokens")
-}
-
-func TestRateUnder64Goroutines(t *testing.T) {
-	const perSecond, burst = 10_000, 10
-	b := &limit.Rate{Limiter: rate.NewLimiter(perSecond, burst)}
-	begin := time.Now()
-	var mu sync.Mutex
-	var at []time.Duration
-	var all sync.WaitGroup
-	for worker := range 64 {
-		all.Go(func() {
-			for i := range 100 {
-				ticket, wait, ok := b.Reserve(backoff.Attempt{Number: 1})
-				now := time.Since(begin)
-				switch {
-				case !ok:
-					t.Error("refused")
-				case (worker+i)%4 == 0:
-					b.Done(ticket, backoff.Result{Outcome: backoff.OutcomeNotSent})
-					b.Done(ticket, backoff.Result{Outcome: backoff.OutcomeNotSent})
-				default:
-					mu.Lock()
-					at = append(at, now+wait)
-					mu.Unlock()
-				}
-			}
-		})
-	}
-	all.Wait()
-	most := burst + perSecond*slices.Max(at).Seconds()
-	require.LessOrEqual(t, float64(len(at)), most+1)
 }
 
 func TestRateAllocatesNothing(t *testing.T) {

@@ -53,35 +53,6 @@ func TestACallIsNotSleepingWhileItsAttemptRuns(t *testing.T) {
 	})
 }
 
-// An outage at 1000 calls a second: with waits of 30 s there would be 30,000
-// goroutines asleep.
-func TestSleepingBoundsTheGoroutinesOfAnOutage(t *testing.T) {
-	asleep := func(budget backoff.Budget) (peak int64) {
-		synctest.Test(t, func(t *testing.T) {
-			ctx, cancel := context.WithCancel(t.Context())
-			p := backoff.Policy{Schedule: backoff.Constant(30 * time.Second), Jitter: backoff.NoJitter, MaxAttempts: 2, Budget: budget}
-			var calls sync.WaitGroup
-			var alive atomic.Int64
-			for range 31_000 {
-				calls.Go(func() {
-					alive.Add(1)
-					defer alive.Add(-1)
-					p.Do(ctx, failing)
-				})
-				time.Sleep(time.Millisecond)
-				peak = max(peak, alive.Load())
-			}
-			cancel()
-			calls.Wait()
-		})
-		return peak
-	}
-	without, with := asleep(nil), asleep(new(limit.Sleeping))
-	t.Logf("goroutines of calls: at most %d without a cap, %d with one of 1000", without, with)
-	require.InDelta(t, 30_000, without, 10)
-	require.LessOrEqual(t, with, int64(1001), "one of them is on its way out")
-}
-
 func TestSleepingReleasesTheSlotsOfCancelledCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -136,17 +107,13 @@ func TestSleepingReleasesASlotOnceHoweverOftenDoneIsCalled(t *testing.T) {
 	sleeping.Done(first, backoff.Result{})
 	sleeping.Done(first, backoff.Result{})
 	require.Equal(t, 1, sleeping.Load())
-	none, _, ok := sleeping.Reserve(firstAttempt)
-	require.True(t, ok, "a first attempt does not sleep")
-	sleeping.Done(none, backoff.Result{})
-	require.Equal(t, 1, sleeping.Load())
-}
-
-func TestSleepingCountsNoHedge(t *testing.T) {
-	var sleeping limit.Sleeping
-	_, _, ok := sleeping.Reserve(backoff.Attempt{Number: 2, Hedge: true})
-	require.True(t, ok)
-	require.Zero(t, sleeping.Load())
+	for _, awake := range []backoff.Attempt{firstAttempt, {Number: 2, Hedge: true}} {
+		none, _, ok := sleeping.Reserve(awake)
+		require.True(t, ok, "neither a first attempt nor a hedge sleeps")
+		require.Equal(t, 1, sleeping.Load())
+		sleeping.Done(none, backoff.Result{})
+		require.Equal(t, 1, sleeping.Load())
+	}
 }
 
 // In an outage many calls sleep. A call that would be one too many gets its

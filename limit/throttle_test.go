@@ -5,13 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/time/rate"
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/internal/clock/clocktest"
@@ -27,19 +26,13 @@ func attempt(b *limit.Throttle, o backoff.Outcome) bool {
 	return ok
 }
 
-func TestThrottleRefusesNothingWhileTheServiceAccepts(t *testing.T) {
-	b := &limit.Throttle{Rand: fixed(0)} // would refuse if there were any probability to
+func TestThrottleRefusesAndDrawsNothingWhileTheServiceAccepts(t *testing.T) {
+	b := &limit.Throttle{Rand: func() float64 { panic("drawn") }}
 	for range 1000 {
 		require.True(t, attempt(b, backoff.OutcomeSuccess))
 		require.True(t, attempt(b, backoff.OutcomeDefinitive))
 	}
 	require.Equal(t, limit.ThrottleStats{Requests: 2000, Accepts: 2000}, b.Stats())
-}
-
-func TestThrottleDrawsNothingWhileTheServiceAccepts(t *testing.T) {
-	b := &limit.Throttle{Rand: func() float64 { panic("drawn") }}
-	require.True(t, attempt(b, backoff.OutcomeSuccess))
-	require.True(t, attempt(b, backoff.OutcomeSuccess))
 }
 
 // A Throttle uses the newest tenth of the window, or as much more as has ten
@@ -72,14 +65,6 @@ func TestThrottleGoesByItsNewestTenRequests(t *testing.T) {
 	}
 }
 
-func TestThrottleHardlyRefusesAClientWithFewCalls(t *testing.T) {
-	b := &limit.Throttle{}
-	for range 2 {
-		attempt(b, backoff.OutcomeThrottled)
-	}
-	require.Equal(t, limit.ThrottleStats{Requests: 2, Probability: 2.0 / (2 + 8)}, b.Stats())
-}
-
 func TestThrottleCountsAsAcceptedWhatIsNotLoad(t *testing.T) {
 	for o, want := range map[backoff.Outcome]limit.ThrottleStats{
 		backoff.OutcomeSuccess:    {Requests: 1, Accepts: 1},
@@ -94,6 +79,10 @@ func TestThrottleCountsAsAcceptedWhatIsNotLoad(t *testing.T) {
 		attempt(b, o)
 		require.Equal(t, want, b.Stats(), "outcome %d", o)
 	}
+	b := &limit.Throttle{Rand: fixed(0)}
+	attempt(b, backoff.OutcomeThrottled)
+	require.False(t, attempt(b, backoff.OutcomeSuccess))
+	require.EqualValues(t, 2, b.Stats().Requests, "its own refusal is a request, too")
 }
 
 func TestThrottleTakesItsProbabilityFromKAndPad(t *testing.T) {
@@ -107,6 +96,7 @@ func TestThrottleTakesItsProbabilityFromKAndPad(t *testing.T) {
 		{0, 0, 25, 75, 50.0 / 108},   //
 		{0, 0, 0, 100, 100.0 / 108},  //
 		{0, 0, 0, 1000, 0.95},        // never all of them
+		{0, 0, 0, 2, 2.0 / 10},       // few calls are hardly ever refused
 		{0, 20, 25, 75, 50.0 / 120},  //
 		{1.5, 0, 50, 50, 25.0 / 108}, //
 		{4, 0, 25, 75, 0},            //
@@ -120,13 +110,6 @@ func TestThrottleTakesItsProbabilityFromKAndPad(t *testing.T) {
 		}
 		require.InDelta(t, c.want, b.Stats().Probability, 1e-12, "%+v", c)
 	}
-}
-
-func TestThrottleCountsItsOwnRefusals(t *testing.T) {
-	b := &limit.Throttle{Rand: fixed(0)}
-	attempt(b, backoff.OutcomeThrottled)
-	require.False(t, attempt(b, backoff.OutcomeSuccess))
-	require.Equal(t, uint64(2), b.Stats().Requests)
 }
 
 func TestThrottleDoneThatNeverComesIsNotCounted(t *testing.T) {
@@ -145,17 +128,20 @@ func TestThrottleSendsAboutTwiceWhatIsAccepted(t *testing.T) {
 	for _, offered := range []int{300, 1000} {
 		synctest.Test(t, func(t *testing.T) {
 			b := &limit.Throttle{Rand: seeded(1)}
-			service := newLimitedService(100, 10)
+			service := rate.NewLimiter(100, 10)
 			var sent, accepted float64
 			for tick := range offered * 200 {
-				ticket, _, ok := b.Reserve(backoff.Attempt{Number: 1})
-				if ok {
-					answer := service.serve()
-					b.Done(ticket, backoff.Result{Outcome: answer})
-					if tick > offered*60 {
-						sent++
-						accepted += map[backoff.Outcome]float64{backoff.OutcomeSuccess: 1}[answer]
+				if tick == offered*60 {
+					sent, accepted = 0, 0
+				}
+				if ticket, _, ok := b.Reserve(firstAttempt); ok {
+					sent++
+					answer := backoff.OutcomeThrottled
+					if service.Allow() {
+						accepted++
+						answer = backoff.OutcomeSuccess
 					}
+					b.Done(ticket, backoff.Result{Outcome: answer})
 				}
 				time.Sleep(time.Second / time.Duration(offered))
 			}
@@ -164,23 +150,19 @@ func TestThrottleSendsAboutTwiceWhatIsAccepted(t *testing.T) {
 	}
 }
 
-// reopening returns the share of the attempts that go through, of those made
-// between from and to after the end of an outage.
-func reopening(try func(backoff.Outcome) bool, every, outage, from, to time.Duration) float64 {
+// reopening returns the share of the attempts that a new throttle lets through,
+// of those made from 2 s before at to 2 s after it. The outage ends at 0.
+func reopening(seed uint64, every, outage, at time.Duration) float64 {
 	const healthy = time.Minute
-	begin := time.Now()
+	b := &limit.Throttle{Rand: seeded(seed)}
 	var asked, sent float64
-	for {
-		passed := time.Since(begin)
-		if passed > healthy+outage+to {
-			return sent / asked
-		}
+	for now := -outage - healthy; now <= at+2*time.Second; now += every {
 		answer := backoff.OutcomeSuccess
-		if passed >= healthy && passed < healthy+outage {
+		if now >= -outage && now < 0 {
 			answer = backoff.OutcomeTransient
 		}
-		ok := try(answer)
-		if passed >= healthy+outage+from {
+		ok := attempt(b, answer)
+		if now >= at-2*time.Second {
 			asked++
 			if ok {
 				sent++
@@ -188,62 +170,30 @@ func reopening(try func(backoff.Outcome) bool, every, outage, from, to time.Dura
 		}
 		time.Sleep(every)
 	}
-}
-
-// tries returns a function that makes an attempt under a new throttle.
-func tries(seed uint64) func(backoff.Outcome) bool {
-	b := &limit.Throttle{Rand: seeded(seed)}
-	return func(o backoff.Outcome) bool { return attempt(b, o) }
+	return sent / asked
 }
 
 // A throttle that has refused for longer than its window remembers nothing but
-// refusals. It is open within 30 s of the end of the outage all the same.
-func TestThrottleReopensWithin30Seconds(t *testing.T) {
-	for _, every := range []time.Duration{time.Millisecond, 10 * time.Millisecond, 100 * time.Millisecond, 333 * time.Millisecond, time.Second, 3 * time.Second} {
+// refusals. It is open within 30 s of the end of the outage all the same, and
+// within 10 s where there are many calls.
+func TestThrottleReopensSoonAfterAnOutage(t *testing.T) {
+	const ms = time.Millisecond
+	requireOpen := func(t *testing.T, least float64, every, outage, at time.Duration) {
+		synctest.Test(t, func(t *testing.T) {
+			runs := 1 + min(39, int(every/(50*ms)))
+			var share float64
+			for seed := range runs {
+				share += reopening(uint64(seed), every, outage, at) / float64(runs)
+			}
+			require.GreaterOrEqual(t, share, least, "a call every %v, an outage of %v", every, outage)
+		})
+	}
+	for _, every := range []time.Duration{ms, 10 * ms, 100 * ms, 333 * ms, 1000 * ms, 3000 * ms} {
 		for _, outage := range []time.Duration{31 * time.Second, 2 * time.Minute, 10 * time.Minute} {
-			synctest.Test(t, func(t *testing.T) {
-				runs := 1 + min(39, int(every/(50*time.Millisecond)))
-				var share float64
-				for seed := range runs {
-					share += reopening(tries(uint64(seed)), every, outage, 28*time.Second, 32*time.Second) / float64(runs)
-				}
-				require.GreaterOrEqual(t, share, 0.9, "a call every %v, an outage of %v", every, outage)
-			})
+			requireOpen(t, 0.9, every, outage, 30*time.Second)
 		}
 	}
-}
-
-// Why a Throttle does not use the formula alone.
-func TestThePlainFormulaIsStillShutAfter30Seconds(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var requests, accepts [30]float64
-		bin := 0
-		draw := seeded(1)
-		plain := func(o backoff.Outcome) bool {
-			if now := time.Now().Second() % 30; now != bin {
-				bin, requests[now], accepts[now] = now, 0, 0
-			}
-			var r, a float64
-			for i := range requests {
-				r, a = r+requests[i], a+accepts[i]
-			}
-			requests[bin]++
-			if draw() < min(0.95, (r-2*a)/(r+8)) {
-				return false
-			}
-			if o == backoff.OutcomeSuccess {
-				accepts[bin]++
-			}
-			return true
-		}
-		require.Less(t, reopening(plain, 10*time.Millisecond, 2*time.Minute, 28*time.Second, 32*time.Second), 0.2)
-	})
-}
-
-func TestThrottleReopensWithin10SecondsOfABusyClient(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		require.GreaterOrEqual(t, reopening(tries(1), 10*time.Millisecond, 2*time.Minute, 9*time.Second, 11*time.Second), 0.99)
-	})
+	requireOpen(t, 0.99, 10*ms, 2*time.Minute, 12*time.Second)
 }
 
 func TestThrottleAlwaysProbes(t *testing.T) {
@@ -313,29 +263,6 @@ func TestManyDoNotRetryAnswersStopTheClient(t *testing.T) {
 	})
 }
 
-func TestThrottleEndsACallBeforeItsFirstAttempt(t *testing.T) {
-	b := &limit.Throttle{Rand: fixed(0)}
-	b.Done(backoff.Ticket{}, backoff.Result{Outcome: backoff.OutcomeThrottled})
-	p := backoff.Policy{Budget: b}
-	err := p.Do(t.Context(), func(context.Context) error { panic("called") })
-	require.ErrorIs(t, err, backoff.ErrBudget)
-}
-
-func TestThrottleTakesAnyNumberThatRandReturns(t *testing.T) {
-	for _, u := range []float64{-1, 1, 7, math.Inf(1), math.NaN()} {
-		b := &limit.Throttle{Rand: fixed(u)}
-		for range 1000 {
-			b.Done(backoff.Ticket{}, backoff.Result{Outcome: backoff.OutcomeThrottled})
-		}
-		_, _, ok := b.Reserve(backoff.Attempt{})
-		require.Equal(t, u >= 1, ok, "%v", u)
-	}
-	require.True(t, attempt(new(limit.Throttle), backoff.OutcomeSuccess), "nil is the default")
-	b := new(limit.Throttle)
-	b.Done(backoff.Ticket{}, backoff.Result{Outcome: backoff.OutcomeThrottled})
-	b.Reserve(backoff.Attempt{})
-}
-
 func TestThrottleIsNotMovedByAClockThatIsSet(t *testing.T) {
 	b := &limit.Throttle{Rand: fixed(1)}
 	for range 10 {
@@ -346,28 +273,6 @@ func TestThrottleIsNotMovedByAClockThatIsSet(t *testing.T) {
 		b.Reserve(backoff.Attempt{Now: clocktest.Set(time.Now(), step)})
 		require.Equal(t, before, b.Stats(), "set by %v", step)
 	}
-}
-
-func TestThrottleIsSafeForConcurrentUse(t *testing.T) {
-	b := new(limit.Throttle)
-	var answered, refused atomic.Uint64
-	var all sync.WaitGroup
-	for worker := range 64 {
-		all.Go(func() {
-			for i := range 200 {
-				if ticket, _, ok := b.Reserve(backoff.Attempt{}); !ok {
-					refused.Add(1)
-				} else if worker%3 == 0 {
-					b.Done(ticket, backoff.Result{Outcome: backoff.OutcomeCanceled})
-				} else {
-					answered.Add(1)
-					b.Done(ticket, backoff.Result{Outcome: backoff.Outcome(i%2) * backoff.OutcomeThrottled})
-				}
-			}
-		})
-	}
-	all.Wait()
-	require.Equal(t, answered.Load()+refused.Load(), b.Stats().Requests)
 }
 
 func TestThrottleAllocatesNothing(t *testing.T) {
