@@ -318,7 +318,8 @@ func TestRateLosesNoTokens(t *testing.T) {
 			b := &limit.Rate{Limiter: rate.NewLimiter(1, burst)}
 			untouched := rate.NewLimiter(1, burst)
 			for range random.IntN(burst + 1) {
-				reserve(t, b, 1)
+				_, made := reserve(t, b, 1)
+				b.Done(made[0], backoff.Result{})
 				untouched.Allow()
 			}
 			_, tickets := reserve(t, b, waiting)
@@ -326,6 +327,8 @@ func TestRateLosesNoTokens(t *testing.T) {
 				giveBack(b, tickets[i])
 			}
 			require.InDelta(t, untouched.Tokens(), b.Limiter.Tokens(), 1e-6)
+			got, _ := reserve(t, b, 1)
+			require.InDelta(t, untouched.Reserve().Delay(), got[0], 10)
 		})
 	}
 }

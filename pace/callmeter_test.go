@@ -90,9 +90,3 @@ func TestACallMeterIsSafeForConcurrentUse(t *testing.T) {
 	group.Wait()
 	require.EqualValues(t, 40_000, m.count.Load())
 }
-
-func TestACallMeterAllocatesOnlyForItsFirstCall(t *testing.T) {
-	var m callMeter
-	m.add()
-	require.Zero(t, testing.AllocsPerRun(100, m.add))
-}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -283,45 +282,6 @@ func TestAHoldOffOfNilIsInvalid(t *testing.T) {
 	var h *pace.HoldOff
 	require.EqualError(t, backoff.Policy{Budget: h}.Do(t.Context(), failing), "backoff: pace.HoldOff is nil")
 	require.False(t, h.GrantsFirst())
-}
-
-// However many calls run: none begins from the moment when one has been told
-// until the moment that it was told.
-func TestNoCallBeginsWhileTheServerWantsToBeLeftAlone(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := new(pace.HoldOff)
-		policy := backoff.Policy{Budget: h, MaxAttempts: -1, Schedule: backoff.Constant(time.Millisecond)}
-		var closed atomic.Int64 // until when, in nanoseconds
-		var answered, early atomic.Int64
-		var group sync.WaitGroup
-		for n := range 8 {
-			group.Go(func() {
-				for range 200 {
-					calls := 0
-					_ = policy.Do(t.Context(), func(context.Context) error {
-						if now := time.Now().UnixNano(); now < closed.Load() {
-							early.Add(1)
-						}
-						calls++
-						if n == 0 && calls == 1 && answered.Add(1)%20 == 0 {
-							until := time.Now().Add(time.Second).UnixNano()
-							go func() { // the moment is known once the attempt has ended
-								time.Sleep(time.Nanosecond)
-								closed.Store(until)
-							}()
-							return backoff.RetryExactlyAfter(errFlood, time.Second)
-						}
-						return nil
-					})
-					time.Sleep(time.Duration(n+1) * 7 * time.Millisecond)
-				}
-			})
-		}
-		group.Wait()
-		time.Sleep(time.Second)
-		require.Zero(t, early.Load())
-		require.EqualValues(t, 200, answered.Load())
-	})
 }
 
 func TestAHoldOffIsSafeForConcurrentUse(t *testing.T) {

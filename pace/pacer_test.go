@@ -17,8 +17,6 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backofftest"
-	"github.com/gobackoff/backoff/hedge"
-	"github.com/gobackoff/backoff/limit"
 	"github.com/gobackoff/backoff/pace"
 )
 
@@ -154,45 +152,111 @@ func TestAPacerIsItsRetryBudgetUntilTheFirstThrottledAnswer(t *testing.T) {
 	})
 }
 
-// The issue of a bulk job: all of it, within 1.15 of the ideal time.
-func TestABulkJobGetsAlmostAllThatARateLimitedServiceGives(t *testing.T) {
-	for _, hint := range []time.Duration{0, time.Second} {
-		for _, workers := range []int{10, 50} {
-			t.Run(fmt.Sprint(workers, " workers, hint ", hint), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					const calls = 1000
-					service := rate.NewLimiter(100, 100)
-					policy := backoff.Policy{Budget: new(pace.Pacer)}
-					var begun, succeeded, refused atomic.Int64
-					var group sync.WaitGroup
-					start := time.Now()
-					for range workers {
-						group.Go(func() {
-							for begun.Add(1) <= calls {
-								err := policy.Do(t.Context(), func(context.Context) error {
-									time.Sleep(time.Millisecond)
-									if !service.Allow() {
-										refused.Add(1)
-										if hint > 0 {
-											return backoff.RetryAfter(errTooMuch, hint)
-										}
-										return errTooMuch
-									}
-									return nil
-								})
-								if err == nil {
-									succeeded.Add(1)
-								}
-							}
-						})
+// A step of a Pacer's life: after a while, some attempts end in the same way, one
+// after the other.
+type step struct {
+	sleep  time.Duration
+	times  int
+	result backoff.Result
+	sent   bool // they ask first; otherwise they were sent before calls were paced
+	asked  int  // so many ask besides, and do not end
+	rate   float64
+}
+
+// notPaced is the rate of a Pacer while calls are not paced.
+var notPaced = math.Inf(1)
+
+func TestTheRateOfAPacerThroughItsLife(t *testing.T) {
+	var (
+		success = backoff.Result{}
+		late    = backoff.Result{Outcome: backoff.OutcomeTimeout}
+		failed  = backoff.Result{Outcome: backoff.OutcomeTransient}
+		ended   = backoff.Result{Outcome: backoff.OutcomeCanceled}
+		notSent = backoff.Result{Outcome: backoff.OutcomeNotSent}
+		ofOne   = backoff.Result{Outcome: backoff.OutcomeThrottled, Class: backoff.ClassOverloaded}
+	)
+	for name, c := range map[string]struct {
+		before int // successes a second, for five seconds
+		life   []step
+	}{
+		"pacing starts with the fourth refusal, at three quarters, and ends after ten quiet seconds": {100, []step{
+			{times: 3, result: tooMuch, rate: notPaced},
+			{times: 1, result: tooMuch, rate: 75},
+			{sleep: 10*time.Second - 1, rate: 75},
+			{sleep: 1, rate: notPaced},
+		}},
+		"a throttled response lowers the rate by a quarter": {100, []step{
+			{times: 4, result: tooMuch, rate: 75},
+			{sleep: time.Second, times: 1, result: tooMuch, sent: true, rate: 56.25},
+		}},
+		"so does a timeout, and other outcomes do not": {100, []step{
+			{times: 4, result: tooMuch, rate: 75},
+			{sleep: time.Second, times: 1, result: failed, sent: true, rate: 75},
+			{times: 1, result: ended, sent: true, rate: 75},
+			{times: 1, result: notSent, sent: true, rate: 75},
+			{times: 1, result: ofOne, sent: true, rate: 75},
+			{times: 1, result: late, sent: true, rate: 56.25},
+		}},
+		"neither a timeout nor the refusal of one request starts pacing": {0, []step{
+			{times: 1, result: late, rate: notPaced},
+			{times: 1, result: ofOne, rate: notPaced},
+		}},
+		"one refusal of a program that has become slow starts it": {20, []step{
+			{times: 3, result: tooMuch, rate: notPaced},
+			{sleep: 11 * time.Second, times: 1, result: tooMuch, rate: 0.75 * 15 / 14.5}, // 15 calls in 14.5 s
+		}},
+		"the lowest rate is a 200th of the usual one": {200, []step{
+			{times: 4, result: tooMuch, rate: 150},
+			{sleep: 4 * time.Second, times: 1, result: tooMuch, sent: true, rate: 112.5},
+			{sleep: 4 * time.Second, times: 30, result: tooMuch, sent: true, rate: 1},
+		}},
+		"the usual rate is counted for a second after the first refusal": {0, []step{
+			{times: 5, result: tooMuch, rate: 0.75},
+			{asked: 100, rate: 0.75},
+			{times: 1, result: tooMuch, rate: 75},
+		}},
+		"the first refusal of a program's first calls is forgotten if others succeed": {0, []step{
+			{times: 1, result: tooMuch, rate: 0.75},
+			{times: 12, result: success, asked: 12, rate: notPaced},
+			{times: 2, result: tooMuch, rate: notPaced},
+			{times: 1, result: tooMuch, rate: 10},
+		}},
+		"a success raises the rate fast to the goal, and slowly from there": {4, []step{
+			{times: 4, result: tooMuch, rate: 3},
+			{times: 1, result: success, rate: 3.5},
+			{times: 1, result: success, rate: 4},
+			{times: 1, result: success, rate: 4.4},
+			{times: 1, result: success, rate: 4.84},
+		}},
+		"each fall takes a tenth off the goal": {4, []step{
+			{times: 4, result: tooMuch, rate: 3},
+			{sleep: time.Second, times: 1, result: tooMuch, sent: true, rate: 2.25},
+			{times: 1, result: success, rate: 2.75},
+			{times: 1, result: success, rate: 3.25},
+			{times: 1, result: success, rate: 3.6},
+			{times: 1, result: success, rate: 3.96},
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := called(c.before)
+				for i, step := range c.life {
+					for range max(step.times, 1) {
+						time.Sleep(step.sleep)
+						var ticket backoff.Ticket
+						if step.sent {
+							ticket = queue(t, p, 1)[0]
+						}
+						if step.times > 0 {
+							p.Done(ticket, step.result)
+						}
 					}
-					group.Wait()
-					require.GreaterOrEqual(t, succeeded.Load(), int64(995))
-					require.Less(t, time.Since(start).Seconds(), 9*1.15+hint.Seconds(), "the last call may be told to wait twice")
-					require.Less(t, refused.Load(), int64(calls*15/100))
-				})
+					queue(t, p, step.asked)
+					perSecond, _ := p.Limit()
+					require.True(t, perSecond == step.rate || math.Abs(perSecond-step.rate) < 1e-9, "step %d: %v", i, perSecond)
+				}
 			})
-		}
+		})
 	}
 }
 
@@ -221,21 +285,6 @@ func TestAFewThrottledAnswersAmongManyHardlyLowerTheRate(t *testing.T) {
 	}
 }
 
-func TestAThrottledAnswerLowersTheRateByAQuarter(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := slowed(100)
-		require.False(t, p.GrantsFirst())
-		perSecond, _ := p.Limit()
-		require.Equal(t, 75., perSecond)
-
-		time.Sleep(time.Second)
-		ticket := queue(t, p, 1)[0]
-		p.Done(ticket, tooMuch)
-		perSecond, _ = p.Limit()
-		require.Equal(t, 75*.75, perSecond)
-	})
-}
-
 // Many attempts are under way when the rate falls. They say nothing new.
 func TestAnswersToAttemptsOfBeforeTheFallDoNotLowerTheRateAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -257,64 +306,6 @@ func TestAnswersToAttemptsOfBeforeTheFallDoNotLowerTheRateAgain(t *testing.T) {
 		}
 		perSecond, _ = p.Limit()
 		require.Equal(t, fallen*.75, perSecond, "once for five attempts")
-	})
-}
-
-// Those that were sent before the first one was refused come later, and show how
-// many calls there are.
-func TestTheUsualRateIsCountedForASecondAfterTheFirstThrottledAnswer(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := slowed(0)
-		refuse(p, 1)
-		queue(t, p, 100)
-		refuse(p, 1)
-		perSecond, _ := p.Limit()
-		require.Equal(t, 75., perSecond)
-	})
-}
-
-// A program whose very first call is refused may be a quick one.
-func TestAFirstCallThatIsRefusedDoesNotSlowAQuickProgram(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := new(pace.Pacer)
-		refuse(p, 1)
-		for range 12 {
-			p.Done(backoff.Ticket{}, backoff.Result{}) // sent before
-		}
-		queue(t, p, 12)
-		require.True(t, isCalm(p))
-		refuse(p, 2)
-		require.True(t, isCalm(p))
-		refuse(p, 1)
-		require.False(t, isCalm(p), "the fourth of a few")
-	})
-}
-
-func TestThreeRefusalsOfAQuickProgramBeginNoPace(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := called(20)
-		refuse(p, 3)
-		require.True(t, isCalm(p))
-		time.Sleep(11 * time.Second)
-		refuse(p, 1)
-		require.False(t, isCalm(p), "it is a slow program by now")
-	})
-}
-
-// What one request did wrong is about that request.
-func TestARefusalOfOneRequestSlowsNoOther(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := slowed(0)
-		before, _ := p.Limit()
-		one := backoff.Result{Outcome: backoff.OutcomeThrottled, Class: backoff.ClassOverloaded}
-		time.Sleep(time.Second)
-		p.Done(queue(t, p, 1)[0], one)
-		after, _ := p.Limit()
-		require.Equal(t, before, after)
-
-		p = new(pace.Pacer)
-		p.Done(backoff.Ticket{}, one)
-		require.True(t, isCalm(p))
 	})
 }
 
@@ -343,131 +334,80 @@ func TestThePaceDoesNotFallBelowWhatIsServed(t *testing.T) {
 	})
 }
 
-func TestTheRateFallsToATwoHundredthOfTheUsualOneAtTheLowest(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := slowed(200)
-		for range 40 {
-			time.Sleep(4 * time.Second)
-			p.Done(queue(t, p, 1)[0], tooMuch)
-		}
-		perSecond, _ := p.Limit()
-		require.Equal(t, 1., perSecond)
-	})
+// A lineStep is a step of the line of a Pacer: after a while some calls join it, and
+// some leave it.
+type lineStep struct {
+	sleep   time.Duration
+	join    int
+	leave   []int // the first call that leaves, and how many
+	gone    int   // of those that did not leave, so many have had their turn
+	waiting int
 }
 
-func TestASuccessRaisesTheRateFastToTheGoalAndSlowlyFromThere(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := slowed(4) // 4, and then 3
-		want := 3.
-		for range 5 {
-			p.Done(backoff.Ticket{}, backoff.Result{})
-			if want < 4 {
-				want += .5
-			} else {
-				want *= 1.1
-			}
-			perSecond, _ := p.Limit()
-			require.InDelta(t, want, perSecond, 1e-9)
-		}
-	})
-}
-
-func TestEachFallTakesATenthOffTheGoal(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := slowed(4)
-		time.Sleep(time.Second)
-		p.Done(queue(t, p, 1)[0], tooMuch) // to 2.25, and the goal to 3.6
-		for _, want := range []float64{2.75, 3.25, 3.6, 3.96} {
-			p.Done(backoff.Ticket{}, backoff.Result{})
-			perSecond, _ := p.Limit()
-			require.InDelta(t, want, perSecond, 1e-9)
-		}
-	})
-}
-
-// An overloaded service may have no time left to say so.
-func TestATimeoutLowersTheRateOfAPaceAndBeginsNone(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		late := backoff.Result{Outcome: backoff.OutcomeTimeout}
-		p := new(pace.Pacer)
-		p.Done(backoff.Ticket{}, late)
-		require.True(t, isCalm(p))
-
-		p = slowed(100)
-		time.Sleep(time.Second)
-		p.Done(queue(t, p, 1)[0], late)
-		perSecond, _ := p.Limit()
-		require.Equal(t, 56.25, perSecond)
-	})
-}
-
-func TestOtherEndsDoNotMoveTheRate(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := slowed(100)
-		time.Sleep(time.Second)
-		for _, o := range []backoff.Outcome{backoff.OutcomeTransient, backoff.OutcomeCanceled, backoff.OutcomeNotSent} {
-			p.Done(queue(t, p, 1)[0], backoff.Result{Outcome: o})
-			perSecond, _ := p.Limit()
-			require.Equal(t, 75., perSecond, "%v", o)
-		}
-	})
-}
-
-func TestCallsGoInTheOrderInWhichTheyAskedAndAtTheRate(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := slowed(8) // 6 per second
-		tickets := queue(t, p, 30)
-		for n := 1; n <= 4; n++ {
-			time.Sleep(time.Second)
-			require.Equal(t, 6*n, passed(t, p, tickets))
-			for i, ticket := range tickets {
-				require.Equal(t, i < 6*n, turn(t, p, ticket), "first come, first served")
-			}
-			late := queue(t, p, 1)[0]
-			require.False(t, turn(t, p, late))
-			giveBack(p, late)
-		}
-	})
-}
-
-func TestTurnsThatNobodyTookAreNotSaved(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := slowed(8)
-		time.Sleep(5 * time.Second)
-		require.Equal(t, 1, passed(t, p, queue(t, p, 30)))
-	})
-}
-
-// Half of a line leaves at once, as when a deadline passes that they share.
-func TestCallsThatLeaveTheLineDoNotMakeTheOthersBurst(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := slowed(8)
-		tickets := queue(t, p, 60)
-		giveBack(p, tickets[30:]...)
-		giveBack(p, tickets[30:]...) // a second Done changes nothing
-		require.Zero(t, passed(t, p, tickets[:30]))
-		giveBack(p, tickets[:6]...)
-		time.Sleep(time.Second)
-		require.Equal(t, 6, passed(t, p, tickets[6:30]), "those behind have the turns of those who left")
-		_, waiting := p.Limit()
-		require.Equal(t, 18, waiting)
-		behind := queue(t, p, 1)[0]
-		time.Sleep(3 * time.Second)
-		require.False(t, turn(t, p, behind))
-		time.Sleep(200 * time.Millisecond)
-		require.True(t, turn(t, p, behind), "18 before it, and not 48")
-	})
-}
-
-func TestATurnThatIsNotUsedIsTheNextOnes(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := slowed(8)
-		tickets := queue(t, p, 12)
-		time.Sleep(time.Second)
-		require.Equal(t, 6, passed(t, p, tickets))
-		giveBack(p, tickets[0])
-		require.Equal(t, 7, passed(t, p, tickets))
-	})
+func TestTheLineOfAPacer(t *testing.T) {
+	const six = time.Second // in which six calls have their turn
+	for name, life := range map[string][]lineStep{
+		"calls go at the rate, in the order in which they asked": {
+			{join: 30, waiting: 30},
+			{sleep: six, gone: 6, waiting: 24},
+			{sleep: six, gone: 12, waiting: 18},
+			{sleep: 3 * six, gone: 30},
+		},
+		"turns that nobody took are not saved": {
+			{sleep: 5 * six, join: 30, gone: 1, waiting: 29},
+		},
+		"calls that leave make no others burst, and keep none waiting": {
+			{join: 60, waiting: 60},
+			{leave: []int{30, 30}, waiting: 30},
+			{leave: []int{30, 30}, waiting: 30}, // a second Done changes nothing
+			{leave: []int{0, 6}, waiting: 24},
+			{sleep: six, gone: 6, waiting: 18},
+			{join: 1, gone: 6, waiting: 19},
+			{sleep: 3 * six, gone: 24, waiting: 1},
+			{sleep: six / 5, gone: 25},
+		},
+		"a turn that is not used is the next one's": {
+			{join: 12, waiting: 12},
+			{sleep: six, gone: 6, waiting: 6},
+			{leave: []int{0, 1}, gone: 6, waiting: 5},
+		},
+		"pacing goes on beyond ten quiet seconds while more than one waits": {
+			{join: 90, waiting: 90},
+			{sleep: 14 * six, gone: 84, waiting: 6},
+			{sleep: six, gone: 90},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := slowed(8)
+				var line []backoff.Ticket
+				left := make(map[int]bool)
+				for i, step := range life {
+					time.Sleep(step.sleep)
+					line = append(line, queue(t, p, step.join)...)
+					if step.leave != nil {
+						for n := range step.leave[1] {
+							giveBack(p, line[step.leave[0]+n])
+							left[step.leave[0]+n] = true
+						}
+					}
+					gone, waits := 0, false
+					for n, ticket := range line {
+						switch {
+						case left[n]:
+						case !turn(t, p, ticket):
+							waits = true
+						default:
+							require.False(t, waits, "step %d: call %d overtakes", i, n)
+							gone++
+						}
+					}
+					_, waiting := p.Limit()
+					require.Equal(t, []int{step.gone, step.waiting}, []int{gone, waiting}, "step %d", i)
+				}
+			})
+		})
+	}
 }
 
 func TestAPacerKeepsThousandCallsWaitingOrThoseOfTenSeconds(t *testing.T) {
@@ -481,28 +421,6 @@ func TestAPacerKeepsThousandCallsWaitingOrThoseOfTenSeconds(t *testing.T) {
 			queue(t, p, 1)
 		})
 	}
-}
-
-func TestAHundredThousandCallersAreServedOrRefusedAtOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := slowed(100)
-		policy := backoff.Policy{Budget: p}
-		var group sync.WaitGroup
-		var served, refused atomic.Int64
-		for range 100_000 {
-			group.Go(func() {
-				switch err := policy.Do(t.Context(), func(context.Context) error { return nil }); {
-				case err == nil:
-					served.Add(1)
-				case errors.Is(err, backoff.ErrBudget):
-					refused.Add(1)
-				}
-			})
-		}
-		group.Wait()
-		require.EqualValues(t, 1000, served.Load())
-		require.EqualValues(t, 99_000, refused.Load())
-	})
 }
 
 func TestACallWaitsNoLongerThanMaxWaitOrItsOwnTime(t *testing.T) {
@@ -531,77 +449,6 @@ func TestACallWaitsNoLongerThanMaxWaitOrItsOwnTime(t *testing.T) {
 			}
 		})
 	}
-}
-
-func TestACallThatIsCancelledWhileItWaitsGivesItsTurnBack(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := slowed(8)
-		first := queue(t, p, 6)
-		ctx, cancel := context.WithCancel(t.Context())
-		time.AfterFunc(500*time.Millisecond, cancel)
-		require.ErrorIs(t, (&backoff.Policy{Budget: p}).Do(ctx, failing), context.Canceled)
-		_, waiting := p.Limit()
-		require.Equal(t, 3, waiting)
-		next := queue(t, p, 1)[0]
-		time.Sleep(700 * time.Millisecond)
-		require.True(t, turn(t, p, next))
-		require.Equal(t, 6, passed(t, p, first))
-	})
-}
-
-func TestTenQuietSecondsEndThePace(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := slowed(100)
-		time.Sleep(10*time.Second - 1)
-		perSecond, _ := p.Limit()
-		require.Equal(t, 75., perSecond)
-		time.Sleep(time.Nanosecond)
-		require.True(t, isCalm(p))
-	})
-}
-
-func TestAPaceGoesOnWhileMoreThanOneWaits(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := slowed(8)
-		queue(t, p, 90)
-		time.Sleep(14 * time.Second)
-		_, waiting := p.Limit()
-		require.Equal(t, 6, waiting)
-		time.Sleep(time.Second)
-		perSecond, _ := p.Limit()
-		require.True(t, math.IsInf(perSecond, 1))
-	})
-}
-
-// A program that has called ten times in a day has a rate of one call in two
-// hours. That says nothing about the calls that it makes now.
-func TestARareProgramIsNotStuck(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := new(pace.Pacer)
-		policy := backoff.Policy{Budget: p}
-		for range 10 {
-			require.NoError(t, policy.Do(t.Context(), func(context.Context) error { return nil }))
-			time.Sleep(2 * time.Hour)
-		}
-		var told atomic.Bool
-		began := time.Now()
-		var group sync.WaitGroup
-		for range 5 {
-			group.Go(func() {
-				for range 4 {
-					require.NoError(t, policy.Do(t.Context(), func(context.Context) error {
-						time.Sleep(100 * time.Millisecond)
-						if told.CompareAndSwap(false, true) {
-							return errTooMuch
-						}
-						return nil
-					}))
-				}
-			})
-		}
-		group.Wait()
-		require.Less(t, time.Since(began), 2*time.Minute)
-	})
 }
 
 // Whatever the answers were, a call gets its turn.
@@ -833,29 +680,6 @@ func TestCallsThatWereHeldAfterTheirTurnJoinTheLineAgain(t *testing.T) {
 	})
 }
 
-func TestAHoldAfterTheTurnMakesNoBurst(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p, hold := slowed(8), new(pace.HoldOff)
-		policy := backoff.Policy{Budget: backoff.JoinBudgets(p, hold)}
-		time.AfterFunc(time.Second, func() { hold.Hold(6 * time.Second) })
-		began := time.Now()
-		var tenths [600]atomic.Int64
-		var group sync.WaitGroup
-		for range 40 {
-			group.Go(func() {
-				require.NoError(t, policy.Do(t.Context(), func(context.Context) error {
-					tenths[time.Since(began)/(100*time.Millisecond)].Add(1)
-					return nil
-				}))
-			})
-		}
-		group.Wait()
-		for s := range tenths[:72] {
-			require.LessOrEqual(t, tenths[s].Load(), int64(4), "tenth %d: at 10 a second, or a little more", s)
-		}
-	})
-}
-
 // The caller sleeps itself, and never asks for the pace.
 func TestARetryMadeWithoutPaceIsChargedAndHeard(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -870,88 +694,6 @@ func TestARetryMadeWithoutPaceIsChargedAndHeard(t *testing.T) {
 		require.Equal(t, 4.5, perSecond)
 		_, wait, _ := p.Reserve(firstAttempt)
 		require.Greater(t, wait, 222*time.Millisecond, "the turn after the next one")
-	})
-}
-
-func TestAnAttemptThatAnotherBudgetRefusesTakesNoTurn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := slowed(8)
-		full := &limit.Concurrency{Max: 1}
-		full.Reserve(backoff.Attempt{Number: 1})
-		both := backoff.JoinBudgets(p, full)
-		for range 100 {
-			_, _, ok := both.Reserve(backoff.Attempt{Number: 1})
-			require.False(t, ok)
-		}
-		_, waiting := p.Limit()
-		require.Zero(t, waiting)
-		queue(t, p, 6)
-		next := queue(t, p, 1)[0]
-		time.Sleep(1200 * time.Millisecond)
-		require.True(t, turn(t, p, next))
-	})
-}
-
-// A hedged call waits for its turn as others do.
-func TestAHedgedCallKeepsThePace(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := slowed(8)
-		queue(t, p, 59)
-		began := time.Now()
-		h := hedge.Hedge{Budget: p, Delay: time.Hour}
-		_, err := hedge.Value(t.Context(), &h, func(context.Context) (int, error) { return 0, nil }, nil)
-		require.NoError(t, err)
-		require.InDelta(t, 10*time.Second, time.Since(began), float64(50*time.Millisecond))
-	})
-}
-
-// It says "too much" once every nine seconds, for ever.
-func TestAServiceThatThrottlesNowAndThenLosesLittle(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		policy := backoff.Policy{Budget: new(pace.Pacer)}
-		var served int
-		next := time.Now().Add(9 * time.Second)
-		began := time.Now()
-		for time.Since(began) < 10*time.Minute {
-			require.NoError(t, policy.Do(t.Context(), func(context.Context) error {
-				time.Sleep(20 * time.Millisecond)
-				if time.Now().After(next) {
-					next = time.Now().Add(9 * time.Second)
-					return errTooMuch
-				}
-				served++
-				return nil
-			}))
-		}
-		require.Greater(t, served, 600*50*85/100)
-	})
-}
-
-// For an hour it throttles every call, and then none.
-func TestAPacerRecoversFromAnHourOfThrottling(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		policy := backoff.Policy{Budget: new(pace.Pacer)}
-		began := time.Now()
-		var late atomic.Int64
-		var group sync.WaitGroup
-		for range 50 {
-			group.Go(func() {
-				for time.Since(began) < time.Hour+2*time.Minute {
-					_ = policy.Do(t.Context(), func(context.Context) error {
-						time.Sleep(100 * time.Millisecond)
-						if d := time.Since(began); d > time.Second && d < time.Hour {
-							return errTooMuch
-						}
-						if time.Since(began) > time.Hour+time.Minute {
-							late.Add(1)
-						}
-						return nil
-					})
-				}
-			})
-		}
-		group.Wait()
-		require.Greater(t, late.Load(), int64(60*500*9/10), "a minute later all is as it was")
 	})
 }
 

@@ -49,21 +49,6 @@ func TestReconnectLoopsGoAtThePace(t *testing.T) {
 	})
 }
 
-// What a budget says while a loop waits for it holds for loops, too.
-func TestAReconnectLoopThatIsHeldOffForLongerWaitsForLonger(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := new(pace.HoldOff)
-		h.Hold(10 * time.Second)
-		time.AfterFunc(5*time.Second, func() { h.Hold(28 * time.Second) })
-		began := time.Now()
-		loop := backoff.Supervisor{Policy: backoff.Policy{Budget: h}, MaxRuns: 1}
-		require.ErrorIs(t, loop.Run(t.Context(), func(context.Context) error {
-			require.GreaterOrEqual(t, time.Since(began), 33*time.Second)
-			return errors.New("closed")
-		}), backoff.ErrExhausted)
-	})
-}
-
 // An attempt in the line of a HoldOff that is too long for it ends its call.
 func TestAReconnectLoopAsksAgainIfItIsHeldOffForTooLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

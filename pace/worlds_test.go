@@ -24,6 +24,7 @@ import (
 // of its calls.
 type program struct {
 	policy backoff.Policy
+	hint   time.Duration // the wait that refusals ask for, or 0
 
 	mu             sync.Mutex
 	served, failed int
@@ -52,7 +53,7 @@ func (p *program) call(ctx context.Context, second int, latency time.Duration, r
 		p.asked[second]++
 		if refuses() {
 			p.refused[second]++
-			return errTooMuch
+			return backoff.RetryAfter(errTooMuch, p.hint)
 		}
 		return nil
 	})
@@ -96,22 +97,25 @@ func share(from, to int, programs ...*program) float64 {
 func TestAColdBulkJobGetsAlmostAllThatARateLimitedServiceGives(t *testing.T) {
 	for _, c := range []struct {
 		perSecond, burst, calls int
-		refused                 float64 // share of the attempts
+		refused                 float64       // share of the attempts
+		hint                    time.Duration // the last call may be told to wait twice
 	}{
-		{500, 10, 2000, .15}, {500, 100, 2000, .15}, {200, 20, 2000, .15}, {100, 100, 1000, .15},
+		{500, 10, 2000, .15, 0}, {500, 100, 2000, .15, 0}, {200, 20, 2000, .15, 0},
+		{100, 100, 1000, .15, 0}, {100, 100, 1000, .15, time.Second},
 		// 20 workers meet a burst of 5, and those 5 go on before the others are refused.
-		{50, 5, 100, .22}, {50, 5, 600, .15},
+		{50, 5, 100, .22, 0}, {50, 5, 600, .15, 0},
 	} {
 		for _, latency := range nightly.Size([]time.Duration{5 * time.Millisecond}, []time.Duration{time.Millisecond, 5 * time.Millisecond, 50 * time.Millisecond}) {
-			t.Run(fmt.Sprintf("%d of %d per second, burst %d, %v", c.calls, c.perSecond, c.burst, latency), func(t *testing.T) {
+			t.Run(fmt.Sprintf("%d of %d per second, burst %d, hint %v, %v", c.calls, c.perSecond, c.burst, c.hint, latency), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					limiter := rate.NewLimiter(rate.Limit(c.perSecond), c.burst)
 					p := newProgram(rand.New(rand.NewPCG(1, 1)))
+					p.hint = c.hint
 					var begun atomic.Int64
 					began := time.Now()
 					p.job(t, 20, latency, func() bool { return begun.Add(1) <= int64(c.calls) }, func() bool { return !limiter.Allow() })
 					ideal := max(float64(c.calls-c.burst)/float64(c.perSecond), float64(c.calls)/20*latency.Seconds())
-					require.LessOrEqual(t, time.Since(began).Seconds(), 1.2*ideal+.5)
+					require.LessOrEqual(t, time.Since(began).Seconds(), 1.2*ideal+.5+c.hint.Seconds())
 					require.LessOrEqual(t, share(0, len(p.asked), p), c.refused)
 					require.LessOrEqual(t, p.failed, c.calls/500, "refused four times")
 				})
@@ -216,6 +220,39 @@ func TestALimitThatFallsToATenthForHalfAMinuteIsObeyed(t *testing.T) {
 			require.LessOrEqual(t, full, 65)
 		})
 	}
+}
+
+// For an hour a service throttles every call, and then none.
+func TestAPacerRecoversFromAnHourOfThrottling(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const end = time.Hour + 2*time.Minute
+		p, began, late := newProgram(rand.New(rand.NewPCG(1, 1))), time.Now(), 0
+		p.job(t, 50, 100*time.Millisecond, func() bool { return time.Since(began) < end }, func() bool {
+			d := time.Since(began)
+			if d > end-time.Minute {
+				late++
+			}
+			return d > time.Second && d < time.Hour
+		})
+		require.Greater(t, late, 60*500*9/10, "a minute later all is as it was")
+	})
+}
+
+// A program that has called ten times in a day has a rate of one call in two
+// hours. That says nothing about the calls that it makes now.
+func TestARareProgramIsNotStuck(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newProgram(rand.New(rand.NewPCG(1, 1)))
+		for range 10 {
+			p.call(t.Context(), 0, 0, func() bool { return false })
+			time.Sleep(2 * time.Hour)
+		}
+		began := time.Now()
+		var calls, attempts atomic.Int64
+		p.job(t, 5, 100*time.Millisecond, func() bool { return calls.Add(1) <= 20 }, func() bool { return attempts.Add(1) == 1 })
+		require.Less(t, time.Since(began), 2*time.Minute)
+		require.Equal(t, 30, p.served)
+	})
 }
 
 // A replica that hangs says nothing of a limit that throttled no call for ten
