@@ -1,7 +1,6 @@
 package presets_test
 
 import (
-	"context"
 	"math"
 	"slices"
 	"sync"
@@ -206,21 +205,6 @@ func TestAWSRateGetsATokenBackThatWasDue(t *testing.T) {
 	})
 }
 
-func TestAWSRateEndsAtOnceACallThatCannotWait(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := presets.NewAWSRate()
-		throttleOnce(t, b, 20)
-		p := backoff.Policy{Budget: b}
-		repeat(100, func() { begin(t, b) })
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		begin := time.Now()
-		err := p.Do(ctx, func(context.Context) error { panic("called") })
-		require.ErrorIs(t, err, context.DeadlineExceeded)
-		require.Zero(t, time.Since(begin))
-	})
-}
-
 // The rate falls to the service's limit, and stays within 10 %
 // of it; 15 %, of a limit so low that a few calls are a tenth.
 func TestAWSRateFindsAHiddenLimit(t *testing.T) {
@@ -264,22 +248,4 @@ func TestAWSAdaptiveRefillsItsQuota(t *testing.T) {
 	require.Equal(t, 100, grants(b, 1000))
 	repeat(1000, func() { finish(t, b, backoff.OutcomeSuccess) })
 	require.Equal(t, 100, grants(b, 1000))
-}
-
-func TestAWSAdaptiveGivesTheQuotaBackWhereTheRateRefuses(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		quota, rate := presets.NewAWSQuota(), presets.NewAWSRate()
-		p := backoff.Policy{Budget: backoff.JoinBudgets(quota, rate), Schedule: backoff.Constant(time.Millisecond), Jitter: backoff.NoJitter}
-		throttleOnce(t, rate, 20)
-		p.MaxElapsed = time.Minute
-		start := time.Now()
-		r := p.Start(t.Context())
-		for range r.Attempts() {
-			time.Sleep(59*time.Second - time.Since(start))
-			repeat(200, func() { begin(t, rate) }) // no time is left for the wait behind them
-			r.Fail(errTransient)
-		}
-		require.ErrorIs(t, r.Err(), backoff.ErrExhausted)
-		require.Equal(t, 500, quota.Tokens())
-	})
 }

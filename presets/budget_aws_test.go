@@ -132,15 +132,3 @@ func TestAWSQuotaLearnsOfTimeoutsFromThePolicy(t *testing.T) {
 	_ = p.Do(t.Context(), func(context.Context) error { return errTransient })
 	require.Equal(t, 470, b.Tokens())
 }
-
-func TestAWSQuotaValidate(t *testing.T) {
-	for want, b := range map[string]*presets.AWSQuota{
-		"AWSQuota.Capacity is -1, want 0 or more":     {Capacity: -1},
-		"AWSQuota.Cost is -1, want 0 or more":         {Cost: -1},
-		"AWSQuota.TimeoutCost is -1, want 0 or more":  {TimeoutCost: -1},
-		"AWSQuota.ThrottleCost is -1, want 0 or more": {ThrottleCost: -1},
-		"AWSQuota.Increment is -1, want 0 or more":    {Increment: -1},
-	} {
-		requireInvalid(t, want, b)
-	}
-}

@@ -35,14 +35,3 @@ func TestCubicByTheTestOfTheSDK(t *testing.T) {
 		}
 	}
 }
-
-// The measured rates of the SDK's TestAdaptiveRateLimit_Update: an answer every
-// 200 ms.
-func TestMeterByTheTestOfTheSDK(t *testing.T) {
-	var m awsMeter
-	for i, want := range []float64{0, 0, 4.8, 4.8, 4.16, 4.16, 4.16, 5.632, 5.632, 4.3264, 4.3264, 4.3264, 5.66528, 5.66528, 4.333056, 4.333056, 4.333056} {
-		at := time.Duration(i+1) * 200 * time.Millisecond
-		m.count(at)
-		require.InDelta(t, want, m.rate, 1e-12, "at %v", at)
-	}
-}

@@ -1,10 +1,7 @@
 package presets_test
 
 import (
-	"math"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -22,29 +19,6 @@ func TestEnvoyAllowsAShareOfWhatIsUnderWay(t *testing.T) {
 	repeat(100, func() { begin(t, b) })
 	require.Equal(t, 25, grants(b, 2000))
 	require.Zero(t, grants(&presets.EnvoyBudget{BudgetPercent: 100}, 1), "without a minimum, and nothing under way")
-}
-
-// A retry is pending from the decision on, and active when its sleep is over.
-func TestEnvoyHoldsARetryThroughItsBackoff(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := presets.NewEnvoyBudget()
-		p := backoff.Policy{Budget: b, MaxAttempts: 2, Schedule: backoff.Constant(time.Second), Jitter: backoff.NoJitter}
-		load := func(active, retries int) {
-			t.Helper()
-			gotActive, gotRetries := b.Load()
-			require.Equal(t, []int{active, retries}, []int{gotActive, gotRetries})
-		}
-		r := p.Start(t.Context())
-		for range r.Attempts() {
-			n := r.Attempt()
-			load(1, n-1)
-			if n == 1 {
-				time.AfterFunc(time.Second/2, func() { load(0, 1) })
-			}
-			r.Fail(errTransient)
-		}
-		load(0, 0)
-	})
 }
 
 func TestEnvoyCountsADepartedRetryAsUnderWay(t *testing.T) {
@@ -80,28 +54,4 @@ func TestEnvoyCountsAHedgeAsBoth(t *testing.T) {
 	b.Done(ticket, backoff.Result{Outcome: backoff.OutcomeCanceled})
 	active, retries = b.Load()
 	require.Equal(t, []int{0, 0}, []int{active, retries})
-}
-
-// Attempts that have failed are not active: if all fail at once, only the
-// minimum is left (envoy #30205).
-func TestEnvoyClosesOnItsMinimumWhereAllFailAtOnce(t *testing.T) {
-	b := presets.NewEnvoyBudget()
-	var tickets []backoff.Ticket
-	repeat(100, func() { tickets = append(tickets, begin(t, b)) })
-	for _, ticket := range tickets {
-		b.Done(ticket, backoff.Result{Outcome: backoff.OutcomeTransient})
-	}
-	require.Equal(t, 3, grants(b, 100))
-}
-
-func TestEnvoyValidate(t *testing.T) {
-	for want, b := range map[string]*presets.EnvoyBudget{
-		"EnvoyBudget.BudgetPercent is -1, want 0 to 100":        {BudgetPercent: -1},
-		"EnvoyBudget.BudgetPercent is 100.1, want 0 to 100":     {BudgetPercent: 100.1},
-		"EnvoyBudget.BudgetPercent is NaN, want 0 to 100":       {BudgetPercent: math.NaN()},
-		"EnvoyBudget.BudgetPercent is +Inf, want 0 to 100":      {BudgetPercent: math.Inf(1)},
-		"EnvoyBudget.MinRetryConcurrency is -1, want 0 or more": {MinRetryConcurrency: -1},
-	} {
-		requireInvalid(t, want, b)
-	}
 }

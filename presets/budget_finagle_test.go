@@ -1,7 +1,6 @@
 package presets_test
 
 import (
-	"math"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -178,24 +177,4 @@ func TestFinagleTakesBackFromTheSlotItWasCountedIn(t *testing.T) {
 		b.Done(retry, backoff.Result{Outcome: backoff.OutcomeNotSent})
 		require.Equal(t, 100, b.Balance(), "both have expired")
 	})
-}
-
-func TestFinagleValidate(t *testing.T) {
-	valid := func(change func(*presets.FinagleBudget)) *presets.FinagleBudget {
-		b := presets.NewFinagleBudget()
-		change(b)
-		return b
-	}
-	for want, b := range map[string]*presets.FinagleBudget{
-		"FinagleBudget.TTL is 0s, want 1s to 1m":                  valid(func(b *presets.FinagleBudget) { b.TTL = 0 }),
-		"FinagleBudget.TTL is 1m0.000000001s, want 1s to 1m":      valid(func(b *presets.FinagleBudget) { b.TTL = time.Minute + 1 }),
-		"FinagleBudget.MinRetriesPerSec is -1, want 0 to 1000000": valid(func(b *presets.FinagleBudget) { b.MinRetriesPerSec = -1 }),
-		"FinagleBudget.PercentCanRetry is -0.2, want 0 to 1000":   valid(func(b *presets.FinagleBudget) { b.PercentCanRetry = -0.2 }),
-		"FinagleBudget.PercentCanRetry is NaN, want 0 to 1000":    valid(func(b *presets.FinagleBudget) { b.PercentCanRetry = math.NaN() }),
-		"FinagleBudget.PercentCanRetry is +Inf, want 0 to 1000":   valid(func(b *presets.FinagleBudget) { b.PercentCanRetry = math.Inf(1) }),
-	} {
-		requireInvalid(t, want, b)
-	}
-	_, ok := askRetry(new(presets.FinagleBudget))
-	require.False(t, ok, "an invalid one does not panic")
 }

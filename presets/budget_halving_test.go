@@ -11,7 +11,6 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/gobackoff/backoff"
-	"github.com/gobackoff/backoff/backofftest"
 	"github.com/gobackoff/backoff/presets"
 )
 
@@ -42,18 +41,6 @@ func TestHalvingRateHalvesOnEachThrottledResponse(t *testing.T) {
 			finish(t, b, backoff.OutcomeThrottled)
 		}
 		require.Equal(t, 0.5, b.Rate(), "but no further")
-	})
-}
-
-func TestHalvingRateFallsOnceForWhatWasUnderWay(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := limited(t)
-		var tickets []backoff.Ticket
-		repeat(100, func() { tickets = append(tickets, begin(t, b)) })
-		for _, ticket := range tickets {
-			b.Done(ticket, backoff.Result{Outcome: backoff.OutcomeThrottled})
-		}
-		require.InEpsilon(t, 500, b.Rate(), 0.01)
 	})
 }
 
@@ -116,8 +103,4 @@ func TestHalvingRatesShareALimitFairly(t *testing.T) {
 			require.InDelta(t, 1, n/fair, 0.35, "client %d of %v", i, sent)
 		}
 	})
-}
-
-func TestHalvingRateKeepsTheContractOfABudget(t *testing.T) {
-	backofftest.Budget(t, func() backoff.Budget { return presets.NewHalvingRate() })
 }

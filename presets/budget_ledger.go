@@ -13,30 +13,27 @@ import (
 // The order is always the same, and the budgets are new ones.
 func Budgets() iter.Seq2[string, backoff.Budget] {
 	return func(yield func(string, backoff.Budget) bool) {
-		for _, b := range budgets {
-			if !yield(b.name, b.budget()) {
+		for _, b := range []struct {
+			name   string
+			budget backoff.Budget
+		}{
+			{"finagle-retry-budget", NewFinagleBudget()},
+			{"finagle-requeue-budget", NewFinagleRequeueBudget()},
+			{"linkerd-retry-budget", NewLinkerdBudget()},
+			{"envoy-retry-budget", NewEnvoyBudget()},
+			{"grpc-retry-throttling", NewGRPCThrottling()},
+			{"aws-retry-quota", NewAWSQuota()},
+			{"aws-retry-quota-2026", NewAWSQuota2026()},
+			{"sre-client-ratio-10pct", NewSREBudget()},
+			{"dotnet-retry-budget", NewDotNetBudget()},
+			{"kubernetes-gep-3388", NewKubernetesBudget()},
+			{"aws-adaptive", NewAWSAdaptive()},
+		} {
+			if !yield(b.name, b.budget) {
 				return
 			}
 		}
 	}
-}
-
-// budgets lists the budgets.
-var budgets = []struct {
-	name   string
-	budget func() backoff.Budget
-}{
-	{"finagle-retry-budget", func() backoff.Budget { return NewFinagleBudget() }},
-	{"finagle-requeue-budget", func() backoff.Budget { return NewFinagleRequeueBudget() }},
-	{"linkerd-retry-budget", func() backoff.Budget { return NewLinkerdBudget() }},
-	{"envoy-retry-budget", func() backoff.Budget { return NewEnvoyBudget() }},
-	{"grpc-retry-throttling", func() backoff.Budget { return NewGRPCThrottling() }},
-	{"aws-retry-quota", func() backoff.Budget { return NewAWSQuota() }},
-	{"aws-retry-quota-2026", func() backoff.Budget { return NewAWSQuota2026() }},
-	{"sre-client-ratio-10pct", func() backoff.Budget { return NewSREBudget() }},
-	{"dotnet-retry-budget", func() backoff.Budget { return NewDotNetBudget() }},
-	{"kubernetes-gep-3388", func() backoff.Budget { return NewKubernetesBudget() }},
-	{"aws-adaptive", func() backoff.Budget { return NewAWSAdaptive() }},
 }
 
 // A ledger keeps a note on each attempt that is under way: what it cost, or

@@ -1,15 +1,11 @@
 package presets_test
 
 import (
-	"context"
-	"errors"
 	"maps"
 	"math/rand/v2"
 	"runtime"
-	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -68,17 +64,6 @@ func TestBudgetsYieldsNewAndValidBudgets(t *testing.T) {
 	}
 	for range presets.Budgets() {
 		break // may be left early
-	}
-}
-
-func TestBudgetsThatAreNilAreInvalid(t *testing.T) {
-	for name, b := range map[string]interface{ Validate() error }{
-		"FinagleBudget": (*presets.FinagleBudget)(nil), "EnvoyBudget": (*presets.EnvoyBudget)(nil),
-		"GRPCThrottling": (*presets.GRPCThrottling)(nil), "AWSQuota": (*presets.AWSQuota)(nil),
-		"AdaptiveRate": (*presets.AdaptiveRate)(nil), "SREBudget": (*presets.SREBudget)(nil),
-		"DotNetBudget": (*presets.DotNetBudget)(nil), "KubernetesBudget": (*presets.KubernetesBudget)(nil),
-	} {
-		require.EqualError(t, b.Validate(), "backoff: presets."+name+" is nil")
 	}
 }
 
@@ -238,11 +223,6 @@ func TestBudgetsUnder64Goroutines(t *testing.T) {
 		case *presets.AWSQuota:
 			require.GreaterOrEqual(t, b.Tokens(), 0, name)
 			require.LessOrEqual(t, b.Tokens(), b.Capacity, name)
-		case *presets.GRPCThrottling:
-			require.GreaterOrEqual(t, b.Tokens(), 0.0)
-			require.LessOrEqual(t, b.Tokens(), 10.0)
-		case *presets.FinagleBudget:
-			require.GreaterOrEqual(t, b.Balance(), 0, name)
 		}
 	}
 }
@@ -258,34 +238,4 @@ func TestBudgetsAllocateNothing(t *testing.T) {
 			}
 		}), name)
 	}
-}
-
-// In a call every budget refuses before the sleep, and the operation's error
-// stays.
-func TestBudgetsEndACallWithItsError(t *testing.T) {
-	down := errors.New("down")
-	for name, b := range presets.Budgets() {
-		synctest.Test(t, func(t *testing.T) {
-			p := backoff.Policy{Budget: b, MaxAttempts: 2, Schedule: backoff.Constant(time.Nanosecond), Jitter: backoff.NoJitter}
-			attempts := 0
-			for range 2000 {
-				begin := time.Now()
-				err := p.Do(t.Context(), func(context.Context) error { attempts++; return down })
-				require.ErrorIs(t, err, down, name)
-				if errors.Is(err, backoff.ErrBudget) {
-					require.Zero(t, time.Since(begin), name)
-				}
-			}
-			if name != "envoy-retry-budget" { // which allows three at once, one after the other for ever
-				require.LessOrEqual(t, attempts, 2500, "%s: retries in an outage", name)
-			}
-		})
-	}
-}
-
-func requireInvalid(t *testing.T, want string, b interface{ Validate() error }) {
-	t.Helper()
-	err := b.Validate()
-	require.Error(t, err, want)
-	require.Equal(t, want, strings.TrimPrefix(err.Error(), "backoff: presets."))
 }

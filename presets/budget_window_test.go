@@ -1,7 +1,6 @@
 package presets_test
 
 import (
-	"math"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -151,33 +150,6 @@ func TestWindowBudgetsTakeBackFromWhereTheyCounted(t *testing.T) {
 		time.Sleep(9 * time.Second)
 		counted(t, b, 1, 1)
 	})
-}
-
-func TestWindowBudgetsValidate(t *testing.T) {
-	for want, b := range map[string]interface{ Validate() error }{
-		"SREBudget.Ratio is -0.1, want 0 to 1000":                   &presets.SREBudget{Ratio: -0.1, Window: 1, MinInterval: 1},
-		"SREBudget.Ratio is NaN, want 0 to 1000":                    &presets.SREBudget{Ratio: math.NaN(), Window: 1, MinInterval: 1},
-		"SREBudget.Ratio is +Inf, want 0 to 1000":                   &presets.SREBudget{Ratio: math.Inf(1), Window: 1, MinInterval: 1},
-		"SREBudget.Window is 0s, want more than 0":                  &presets.SREBudget{MinInterval: 1},
-		"SREBudget.MinRetries is -1, want 0 or more":                &presets.SREBudget{Window: 1, MinInterval: 1, MinRetries: -1},
-		"SREBudget.MinInterval is 0s, want more than 0":             &presets.SREBudget{Window: 1},
-		"DotNetBudget.RetryRatio is 1.1, want 0 to 1":               &presets.DotNetBudget{RetryRatio: 1.1, SamplingDuration: time.Second, MinimumThroughput: 1},
-		"DotNetBudget.RetryRatio is NaN, want 0 to 1":               &presets.DotNetBudget{RetryRatio: math.NaN(), SamplingDuration: time.Second, MinimumThroughput: 1},
-		"DotNetBudget.SamplingDuration is 0s, want 1s to 24h":       &presets.DotNetBudget{MinimumThroughput: 1},
-		"DotNetBudget.MinimumThroughput is 0, want 1 or more":       &presets.DotNetBudget{SamplingDuration: time.Second},
-		"KubernetesBudget.Percent is 101, want 0 to 100":            &presets.KubernetesBudget{Percent: 101, Interval: time.Second, MinRetryInterval: 1},
-		"KubernetesBudget.Percent is -1, want 0 to 100":             &presets.KubernetesBudget{Percent: -1, Interval: time.Second, MinRetryInterval: 1},
-		"KubernetesBudget.Interval is 0s, want 1s to 1h":            &presets.KubernetesBudget{MinRetryInterval: 1},
-		"KubernetesBudget.MinRetryCount is -1, want 0 or more":      &presets.KubernetesBudget{Interval: time.Second, MinRetryCount: -1, MinRetryInterval: 1},
-		"KubernetesBudget.MinRetryInterval is 0s, want more than 0": &presets.KubernetesBudget{Interval: time.Second},
-	} {
-		requireInvalid(t, want, b)
-	}
-	for _, b := range []backoff.Budget{new(presets.SREBudget), new(presets.DotNetBudget), new(presets.KubernetesBudget)} {
-		begin(t, b)
-		_, ok := askRetry(b)
-		require.False(t, ok, "an invalid one does not panic")
-	}
 }
 
 // counted checks what a budget has counted.

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/gobackoff/backoff"
-	"github.com/gobackoff/backoff/internal/badfield"
 )
 
 // The types in files config_*.go are settings in the form of other systems.
@@ -36,21 +35,4 @@ func between(lo, hi float64) backoff.Jitter {
 		return backoff.NoJitter
 	}
 	return backoff.UniformJitter(lo, hi)
-}
-
-// atLeast0 returns an error if a field of a configuration is below 0.
-func atLeast0(field string, d time.Duration) error {
-	if d < 0 {
-		return badfield.Negative("presets."+field, d)
-	}
-	return nil
-}
-
-// ranged returns an error if a field of a configuration is not within low and
-// high, or not 0 where that is allowed. A NaN is within nothing.
-func ranged(field string, f, low, high float64, want string) error {
-	if f == 0 || f >= low && f <= high {
-		return nil
-	}
-	return badfield.Float("presets."+field, f, want)
 }

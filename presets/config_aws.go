@@ -5,7 +5,6 @@ import (
 	"strconv"
 
 	"github.com/gobackoff/backoff"
-	"github.com/gobackoff/backoff/internal/badfield"
 )
 
 // AWSRetry is the retry setting of the AWS SDKs, as text: of the environment, or
@@ -42,21 +41,22 @@ type AWSRetry struct {
 // and has [NewAWSQuota2026]. Policy does not read the environment; set Schedule,
 // ByClass, Jitter and Budget of what it returns.
 func (r AWSRetry) Policy() (backoff.Policy, error) {
-	attempts, err := strconv.ParseInt(cmp.Or(r.MaxAttempts, "0"), 10, 32)
+	attempts, notANumber := strconv.ParseInt(cmp.Or(r.MaxAttempts, "0"), 10, 32)
+	err := cmp.Or(
+		check(notANumber == nil, "AWSRetry.MaxAttempts", strconv.Quote(r.MaxAttempts), "a whole number of at most 32 bits"),
+		check(r.Mode == "" || r.Mode == "standard" || r.Mode == "adaptive",
+			"AWSRetry.Mode", strconv.Quote(r.Mode), `"standard" or "adaptive"`),
+	)
 	if err != nil {
-		return backoff.Policy{}, badfield.New("presets.AWSRetry.MaxAttempts", "is "+strconv.Quote(r.MaxAttempts)+", want a whole number of at most 32 bits")
+		return backoff.Policy{}, err
 	}
 	policy := AWSGoV2Legacy()
 	if attempts != 0 {
 		policy.MaxAttempts = int(attempts)
 	}
-	switch r.Mode {
-	case "", "standard":
-		policy.Budget = NewAWSQuota()
-	case "adaptive":
+	policy.Budget = NewAWSQuota()
+	if r.Mode == "adaptive" {
 		policy.Budget = NewAWSAdaptive()
-	default:
-		return backoff.Policy{}, badfield.New("presets.AWSRetry.Mode", "is "+strconv.Quote(r.Mode)+`, want "standard" or "adaptive"`)
 	}
 	return policy, nil
 }

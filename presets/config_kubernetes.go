@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/gobackoff/backoff"
-	"github.com/gobackoff/backoff/internal/badfield"
 )
 
 // KubernetesBackoff is wait.Backoff of Kubernetes' apimachinery, as
@@ -46,17 +45,14 @@ type KubernetesBackoff struct {
 // loop, MaxAttempts is below Steps. There a loop that Cap ends also sleeps
 // after its last attempt; here the call returns at once.
 func (b KubernetesBackoff) Policy() (backoff.Policy, error) {
-	const config = "KubernetesBackoff"
 	err := cmp.Or(
-		atLeast0(config+".Duration", b.Duration),
-		ranged(config+".Factor", b.Factor, 0, math.MaxFloat64, "0 (for no growth) or more"),
-		ranged(config+".Jitter", b.Jitter, -math.MaxFloat64, math.MaxFloat64, "a number"),
+		check(b.Duration >= 0, "KubernetesBackoff.Duration", b.Duration, "0 or more"),
+		check(b.Factor >= 0 && b.Factor <= math.MaxFloat64, "KubernetesBackoff.Factor", b.Factor, "0 (for no growth) or more"),
+		check(math.Abs(b.Jitter) <= math.MaxFloat64, "KubernetesBackoff.Jitter", b.Jitter, "a number"),
+		check(b.Steps >= 1, "KubernetesBackoff.Steps", b.Steps, "at least 1"),
 	)
-	switch {
-	case err != nil:
+	if err != nil {
 		return backoff.Policy{}, err
-	case b.Steps <= 0:
-		return backoff.Policy{}, badfield.Int("presets.KubernetesBackoff.Steps", b.Steps, "at least 1")
 	}
 	schedule := b.schedule()
 	return backoff.Policy{

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/gobackoff/backoff"
-	"github.com/gobackoff/backoff/internal/badfield"
 )
 
 // OTLPRetry is the RetryConfig of OpenTelemetry's OTLP exporters for Go, of
@@ -84,9 +83,11 @@ type CollectorRetry struct {
 // An error is what the Collector refuses, and a Multiplier above 0 and below 1.
 // The Collector takes such a number; its waits then shrink to nothing.
 func (c CollectorRetry) Policy() (backoff.Policy, error) {
-	if least := max(c.InitialInterval, c.MaxInterval); c.MaxElapsedTime > 0 && c.MaxElapsedTime < least {
-		return backoff.Policy{}, badfield.New("presets.CollectorRetry.MaxElapsedTime",
-			"is "+c.MaxElapsedTime.String()+", want 0 (for no limit) or at least the longest interval, "+least.String())
+	least := max(c.InitialInterval, c.MaxInterval)
+	err := check(c.MaxElapsedTime <= 0 || c.MaxElapsedTime >= least, "CollectorRetry.MaxElapsedTime",
+		c.MaxElapsedTime, "0 (for no limit) or at least the longest interval, "+least.String())
+	if err != nil {
+		return backoff.Policy{}, err
 	}
 	return c.policy("CollectorRetry")
 }
@@ -94,11 +95,13 @@ func (c CollectorRetry) Policy() (backoff.Policy, error) {
 // policy returns the policy. Its errors name the configuration as given.
 func (c CollectorRetry) policy(name string) (backoff.Policy, error) {
 	err := cmp.Or(
-		atLeast0(name+".InitialInterval", c.InitialInterval),
-		ranged(name+".RandomizationFactor", c.RandomizationFactor, 0, 1, "0 to 1"),
-		ranged(name+".Multiplier", c.Multiplier, 1, math.MaxFloat64, "0 (for no growth) or at least 1"),
-		atLeast0(name+".MaxInterval", c.MaxInterval),
-		atLeast0(name+".MaxElapsedTime", c.MaxElapsedTime),
+		check(c.InitialInterval >= 0, name+".InitialInterval", c.InitialInterval, "0 or more"),
+		check(c.RandomizationFactor >= 0 && c.RandomizationFactor <= 1,
+			name+".RandomizationFactor", c.RandomizationFactor, "0 to 1"),
+		check(c.Multiplier == 0 || c.Multiplier >= 1 && c.Multiplier <= math.MaxFloat64,
+			name+".Multiplier", c.Multiplier, "0 (for no growth) or at least 1"),
+		check(c.MaxInterval >= 0, name+".MaxInterval", c.MaxInterval, "0 or more"),
+		check(c.MaxElapsedTime >= 0, name+".MaxElapsedTime", c.MaxElapsedTime, "0 or more"),
 	)
 	switch {
 	case err != nil:

@@ -7,24 +7,6 @@ import (
 	"github.com/gobackoff/backoff"
 )
 
-// envoyDocs is Envoy's retry as documented: a whole number of milliseconds
-// below min((2^n - 1) * 25 ms, 250 ms), n from 1, so 0-24, 0-74, 0-174 and then
-// 0-249 ms, and one retry (num_retries). [EnvoySource] is what runs.
-//
-// Envoy's route timeout covers all attempts: use a context with a deadline.
-//
-// Source: Envoy, router filter, x-envoy-max-retries. One revision of the code
-// did the same, but cut after the draw, so that exactly 250 ms was a frequent
-// wait.
-func envoyDocs() backoff.Policy {
-	const base = 25 * time.Millisecond
-	return backoff.Policy{
-		MaxAttempts: 2,
-		Schedule:    backoff.Sequence(base, 3*base, 7*base, 10*base),
-		Jitter:      wholeMillis,
-	}
-}
-
 // EnvoySource is Envoy's retry as its code has it: a whole number of
 // milliseconds below an interval that doubles from 25 ms and stays at 250 ms:
 // 0-24, 0-49, 0-99, 0-199, and then 0-249 ms. It makes one retry.
@@ -32,12 +14,7 @@ func envoyDocs() backoff.Policy {
 //
 // Source: Envoy, JitteredExponentialBackOffStrategy.
 func EnvoySource() backoff.Policy {
-	const base = 25 * time.Millisecond
-	return backoff.Policy{
-		MaxAttempts: 2,
-		Schedule:    backoff.Exponential{Initial: base, Max: 10 * base},
-		Jitter:      wholeMillis,
-	}
+	return exponential(2, 25*time.Millisecond, 250*time.Millisecond, 2, wholeMillis)
 }
 
 // Istio is the retry policy of the usual VirtualService example, attempts: 3

@@ -13,42 +13,28 @@ import (
 
 const slot = 51200 * time.Nanosecond
 
-var ethernetRows = []row{
-	{"ieee-802.3-truncated-beb", 16, 0, 0,
-		"",
-		"[0us,51.2us] [0us,153.6us] [0us,358.4us] [0us,768us] [0us,1.5872ms] [0us,3.2256ms] [0us,6.5024ms] [0us,13.056ms]"},
-	{"ethernet-untruncated-beb", 0, 0, 0,
-		"",
-		"[0us,51.2us] [0us,153.6us] [0us,358.4us] [0us,768us] [0us,1.5872ms] [0us,3.2256ms] [0us,6.5024ms] [0us,13.056ms]"},
-	{"csma-ca-ofdm", 0, 0, 0,
-		"",
-		"[0us,135us] [0us,279us] [0us,567us] [0us,1.143ms] [0us,2.295ms] [0us,4.599ms] [0us,9.207ms] [0us,9.207ms]"},
-}
-
-func TestEthernetDrawsWholeSlotsAllEquallyLikely(t *testing.T) {
-	p := presets.Ethernet(0)
-	p.Rand = seeded()
+func TestDrawsAreWholeSlotsAndAllEquallyLikely(t *testing.T) {
+	type window struct {
+		name    string
+		policy  backoff.Policy
+		retry   int
+		slot    time.Duration
+		choices int
+	}
+	windows := []window{{"CSMA/CA, before the first transmission too", presets.CSMACA(0, 0, 0), 1, 9 * time.Microsecond, 16}}
 	for c := 1; c <= 15; c++ {
-		choices := 1 << min(c, 10)
-		counts := slots(t, p, c, slot, choices, 200_000)
-		uniform(t, counts, "collision %d", c)
+		windows = append(windows, window{"Ethernet", presets.Ethernet(0), c, slot, 1 << min(c, 10)})
 	}
-}
-
-func TestEthernetWaitsFifteenTimesAndNeverBeyond1023Slots(t *testing.T) {
-	p := presets.Ethernet(0)
-	p.Rand = always(top)
-	for _, c := range []int{10, 11, 15, 63, 64, 1000} {
-		require.Equal(t, 1023*slot, p.Delay(c))
+	for c, choices := range []int{3, 9, 27, 81} {
+		windows = append(windows, window{"a base of 3", presets.ExponentialSlots(3, time.Millisecond), c + 1, time.Millisecond, choices})
 	}
-}
-
-func TestEthernetHasTheSlotOfItsSpeed(t *testing.T) {
-	const fast = 5120 * time.Nanosecond
-	p := presets.Ethernet(fast)
-	p.Rand = always(top)
-	require.Equal(t, 7*fast, p.Delay(3))
-	require.Equal(t, 1023*fast, p.Delay(12))
+	for i, interval := range []int{25, 50, 100, 200, 250, 250} {
+		windows = append(windows, window{"Envoy", presets.EnvoySource(), i + 1, time.Millisecond, interval})
+	}
+	for _, w := range windows {
+		w.policy.Rand = seeded()
+		uniform(t, slots(t, w.policy, w.retry, w.slot, w.choices, 100_000), "%s, retry %d", w.name, w.retry)
+	}
 }
 
 func TestExponentialSlotsWaitHalfTheWindowOnAverage(t *testing.T) {
@@ -98,32 +84,6 @@ func TestExponentialSlotsAreNotTruncatedAndDoNotWrap(t *testing.T) {
 		require.Greater(t, p.Delay(c), time.Duration(math.MaxInt64)/2)
 		require.Zero(t, p.Delay(c)%slot)
 	}
-}
-
-func TestExponentialSlotsTakeAnyBaseAndSlot(t *testing.T) {
-	p := presets.ExponentialSlots(3, time.Millisecond)
-	p.Rand = seeded()
-	for c, choices := range []int{0: 1, 1: 3, 2: 9, 3: 27, 4: 81} {
-		if c > 0 {
-			uniform(t, slots(t, p, c, time.Millisecond, choices, 50_000), "failure %d", c)
-		}
-	}
-}
-
-func TestCSMACADoublesItsWindowAndStaysAtTheLast(t *testing.T) {
-	p := presets.CSMACA(20*time.Microsecond, 31, 0) // DSSS
-	p.Rand = always(top)
-	for k, want := range []int{1: 31, 2: 63, 3: 127, 4: 255, 5: 511, 6: 1023, 7: 1023, 70: 1023} {
-		if want > 0 {
-			require.Equal(t, time.Duration(want)*20*time.Microsecond, p.Delay(k), "window %d", k)
-		}
-	}
-}
-
-func TestCSMACADrawsBeforeTheFirstTransmissionToo(t *testing.T) {
-	p := presets.CSMACA(0, 0, 0)
-	p.Rand = seeded()
-	uniform(t, slots(t, p, 1, 9*time.Microsecond, 16, 50_000), "before the first")
 }
 
 // slots counts how often each number of slots is drawn; all must be whole.

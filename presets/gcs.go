@@ -67,11 +67,7 @@ func GCSGo() backoff.Policy {
 
 // gax returns the policy of gax.Backoff.
 func gax(initial, most time.Duration, multiplier float64) backoff.Policy {
-	return backoff.Policy{
-		MaxAttempts: -1,
-		Schedule:    backoff.Exponential{Initial: initial, Max: most, Multiplier: multiplier},
-		Jitter:      fullButZero,
-	}
+	return exponential(-1, initial, most, multiplier, fullButZero)
 }
 
 // fullButZero is full jitter that is never 0.
@@ -88,23 +84,7 @@ func fullButZero(delay, prev time.Duration, u float64) time.Duration {
 // initial delay of every operation; without a custom retryer the upload path
 // starts at 100 ms.
 func GCSGoResumableChunk() backoff.Policy {
-	p := gax(100*time.Millisecond, 30*time.Second, 2)
-	p.MaxElapsed = 32 * time.Second
-	return p
-}
-
-// gcsGoCustom is the document's example for Go: gax.Backoff{2 s, 60 s, 3},
-// RetryAlways, and a context of 500 s. The 500 s are MaxElapsed here, so that
-// the policy is complete by itself. A context also ends a running attempt,
-// which MaxElapsed does not: pass one too.
-//
-// In the original the context ends a sleep halfway; this policy gives up before
-// such a sleep.
-func gcsGoCustom() backoff.Policy {
-	p := gax(2*time.Second, 60*time.Second, 3)
-	p.MaxElapsed = 500 * time.Second
-	p.Idempotency = backoff.Idempotent
-	return p
+	return within(32*time.Second, gax(100*time.Millisecond, 30*time.Second, 2))
 }
 
 // GCSJava is RetrySettings of the Java library: 6 attempts, so 5
@@ -123,38 +103,12 @@ func GCSJava() backoff.Policy {
 	return gcsJava(6, 2, 50*time.Second)
 }
 
-// gcsJavaCustom is the document's example for Java: [GCSJava] with 10
-// attempts, which the document explains as the initial one and 9 retries, a
-// multiplier of 3, 5 min, and getUniformStorageRetryStrategy, which retries
-// operations that are not idempotent too.
-func gcsJavaCustom() backoff.Policy {
-	p := gcsJava(10, 3, 5*time.Minute)
-	p.Idempotency = backoff.Idempotent
-	return p
-}
-
 // gcsJava returns the policy of RetrySettings.
 func gcsJava(attempts int, multiplier float64, total time.Duration) backoff.Policy {
 	const rpc = 50 * time.Second
-	return backoff.Policy{
-		MaxAttempts:            attempts,
-		MaxElapsed:             total,
-		AttemptTimeoutSchedule: backoff.Exponential{Initial: rpc, Max: rpc, Multiplier: 1},
-		Schedule:               backoff.Exponential{Initial: time.Second, Max: 32 * time.Second, Multiplier: multiplier},
-		Jitter:                 wholeMillis,
-	}
-}
-
-// gcsNodeDocs is the Node.js library as in the document's table: 1 s, doubling
-// up to 64 s, 3 retries in at most 600 s. The table does not mention jitter.
-// [GCSNode] is what runs.
-func gcsNodeDocs() backoff.Policy {
-	return backoff.Policy{
-		MaxAttempts: 4,
-		MaxElapsed:  600 * time.Second,
-		Schedule:    backoff.Exponential{Initial: time.Second, Max: 64 * time.Second},
-		Jitter:      backoff.NoJitter,
-	}
+	p := exponential(attempts, time.Second, 32*time.Second, multiplier, wholeMillis)
+	p.AttemptTimeoutSchedule = backoff.Exponential{Initial: rpc, Max: rpc, Multiplier: 1}
+	return within(total, p)
 }
 
 // GCSNode is the Node.js library with the names of its options:
@@ -175,28 +129,12 @@ func gcsNodeDocs() backoff.Policy {
 // ("gcs-node-seed" of [All]). The code has no such parameter: its first wait is
 // one multiplier, 2 to 2.999 s.
 func GCSNode(maxRetries int, retryDelayMultiplier float64, maxRetryDelay, totalTimeout time.Duration) backoff.Policy {
-	multiplier := cmp.Or(retryDelayMultiplier, 2)
-	most := cmp.Or(maxRetryDelay, 64*time.Second)
-	return backoff.Policy{
-		MaxAttempts: attempts(cmp.Or(maxRetries, 3)),
-		MaxElapsed:  cmp.Or(totalTimeout, 600*time.Second),
-		Schedule: backoff.Exponential{
-			Initial:    time.Duration(multiplier * float64(time.Second)),
-			Max:        most,
-			Multiplier: multiplier,
-		},
-		Jitter:          added(999*time.Millisecond, time.Millisecond),
-		MaxDelay:        most,
-		ShortenLastWait: true,
-	}
-}
-
-// gcsNodeCustom is the document's example for Node.js: a multiplier of 3, 60 s,
-// 500 s, 5 retries, and IdempotencyStrategy.RetryAlways.
-func gcsNodeCustom() backoff.Policy {
-	p := GCSNode(5, 3, 60*time.Second, 500*time.Second)
-	p.Idempotency = backoff.Idempotent
-	return p
+	multiplier, most := cmp.Or(retryDelayMultiplier, 2), cmp.Or(maxRetryDelay, 64*time.Second)
+	first := time.Duration(multiplier * float64(time.Second))
+	p := capped(most, exponential(attempts(cmp.Or(maxRetries, 3)), first, most,
+		multiplier, added(999*time.Millisecond, time.Millisecond)))
+	p.ShortenLastWait = true
+	return within(cmp.Or(totalTimeout, 600*time.Second), p)
 }
 
 // GCSPython is google.api_core.retry.Retry: U[0, min(60 s, 1 s * 2^n)],
@@ -209,26 +147,7 @@ func gcsNodeCustom() backoff.Policy {
 //
 // Source: google-api-core, api_core/retry.
 func GCSPython() backoff.Policy {
-	return gcsPython(time.Second, 2, time.Minute, 120*time.Second)
-}
-
-// gcsPythonCustom is the document's example for Python: [GCSPython] with
-// 1.5 s, a multiplier of 1.2, 45 s, and a deadline of 500 s. The example passes
-// it to a call that would otherwise be retried under preconditions only.
-func gcsPythonCustom() backoff.Policy {
-	p := gcsPython(1500*time.Millisecond, 1.2, 45*time.Second, 500*time.Second)
-	p.Idempotency = backoff.Idempotent
-	return p
-}
-
-// gcsPython returns the policy of Retry.
-func gcsPython(initial time.Duration, multiplier float64, most, deadline time.Duration) backoff.Policy {
-	return backoff.Policy{
-		MaxAttempts: -1,
-		MaxElapsed:  deadline,
-		Schedule:    backoff.Exponential{Initial: initial, Max: most, Multiplier: multiplier},
-		Jitter:      backoff.FullJitter,
-	}
+	return within(120*time.Second, exponential(-1, time.Second, time.Minute, 2, backoff.FullJitter))
 }
 
 // GCSRuby is the Ruby library: min(60 s, 1 s * 2^n), n from 0, times
@@ -240,23 +159,7 @@ func gcsPython(initial time.Duration, multiplier float64, most, deadline time.Du
 //
 // Source: google-apis-core, through the gem retriable.
 func GCSRuby() backoff.Policy {
-	return gcsRuby(4, time.Second, 2, time.Minute, 900*time.Second)
-}
-
-// gcsRubyCustom is the document's example for Ruby: [GCSRuby] with 5
-// retries, 1.5 s, a multiplier of 1.2, 45 s, and 500 s in all.
-func gcsRubyCustom() backoff.Policy {
-	return gcsRuby(6, 1500*time.Millisecond, 1.2, 45*time.Second, 500*time.Second)
-}
-
-// gcsRuby returns the policy of the Ruby library.
-func gcsRuby(attempts int, base time.Duration, multiplier float64, most, total time.Duration) backoff.Policy {
-	return backoff.Policy{
-		MaxAttempts: attempts,
-		MaxElapsed:  total,
-		Schedule:    backoff.Exponential{Initial: base, Max: most, Multiplier: multiplier},
-		Jitter:      backoff.UniformJitter(0.5, 1.5),
-	}
+	return within(900*time.Second, exponential(4, time.Second, time.Minute, 2, backoff.UniformJitter(0.5, 1.5)))
 }
 
 // GCSPHP is the PHP library, which cannot be configured: min(2^n s + k us, 60
@@ -266,13 +169,7 @@ func gcsRuby(attempts int, base time.Duration, multiplier float64, most, total t
 // Source: Google Cloud PHP core, ExponentialBackoff. The document gives no
 // numbers.
 func GCSPHP() backoff.Policy {
-	const most = time.Minute
-	return backoff.Policy{
-		MaxAttempts: 4,
-		Schedule:    backoff.Exponential{Initial: time.Second, Max: most},
-		Jitter:      added(time.Second, time.Microsecond),
-		MaxDelay:    most,
-	}
+	return capped(time.Minute, exponential(4, time.Second, time.Minute, 2, added(time.Second, time.Microsecond)))
 }
 
 // GCSCSharp is RetryTiming.Default of the C# library: min(32 s, 1 s * 2^n), n
@@ -281,8 +178,5 @@ func GCSPHP() backoff.Policy {
 // Source: Google.Cloud.Storage.V1, RetryTiming. The document says that it
 // cannot be customized; since 4.x it can.
 func GCSCSharp() backoff.Policy {
-	return backoff.Policy{
-		Schedule: backoff.Exponential{Initial: time.Second, Max: 32 * time.Second},
-		Jitter:   backoff.NoJitter,
-	}
+	return exponential(0, time.Second, 32*time.Second, 2, backoff.NoJitter)
 }

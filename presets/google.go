@@ -22,23 +22,7 @@ import (
 // Source: Google Cloud IoT Core, "Implementing exponential backoff".
 func IoTCore(maximum time.Duration) backoff.Policy {
 	maximum = cmp.Or(maximum, 32*time.Second)
-	return backoff.Policy{
-		Schedule: backoff.Exponential{Initial: time.Second, Max: maximum},
-		Jitter:   added(time.Second, time.Millisecond),
-		MaxDelay: maximum,
-	}
-}
-
-// apiN5 waits 2^n s + k ms without a cap, with k as in [IoTCore], and gives up
-// at n == 5: 5 waits, 6 requests.
-//
-// Source: the generic guide of Google's APIs, "Implementing Exponential
-// Back-Off". The guide speaks of a total of 32 s; the waits add up to 31 s, and
-// the jitter adds 0 to 5 s.
-func apiN5() backoff.Policy {
-	p := IoTCore(-1)
-	p.MaxAttempts = 6
-	return p
+	return capped(maximum, exponential(0, time.Second, maximum, 2, added(time.Second, time.Millisecond)))
 }
 
 // GCloud is gcloud storage with its four properties: min(baseRetryDelay *
@@ -56,17 +40,9 @@ func apiN5() backoff.Policy {
 // longest delay: that is GCloud(0, 0, 23, 0). Its max_wait, not set by default,
 // is MaxElapsed.
 func GCloud(baseRetryDelay time.Duration, exponentialSleepMultiplier float64, maxRetries int, maxRetryDelay time.Duration) backoff.Policy {
-	maxRetryDelay = cmp.Or(maxRetryDelay, 32*time.Second)
-	return backoff.Policy{
-		MaxAttempts: attempts(cmp.Or(maxRetries, 32)),
-		Schedule: backoff.Exponential{
-			Initial:    cmp.Or(baseRetryDelay, time.Second),
-			Max:        maxRetryDelay,
-			Multiplier: exponentialSleepMultiplier,
-		},
-		Jitter:   backoff.AddedJitter(time.Second),
-		MaxDelay: maxRetryDelay,
-	}
+	most, requests := cmp.Or(maxRetryDelay, 32*time.Second), attempts(cmp.Or(maxRetries, 32))
+	return capped(most, exponential(requests, cmp.Or(baseRetryDelay, time.Second), most,
+		exponentialSleepMultiplier, backoff.AddedJitter(time.Second)))
 }
 
 // Gsutil waits U(0, min(60 s, 1 s * 2^n)), n from 0, and so keeps its spread at
@@ -74,9 +50,5 @@ func GCloud(baseRetryDelay time.Duration, exponentialSleepMultiplier float64, ma
 //
 // Source: gsutil, as described by its options num_retries and max_retry_delay.
 func Gsutil() backoff.Policy {
-	return backoff.Policy{
-		MaxAttempts: 24,
-		Schedule:    backoff.Exponential{Initial: time.Second, Max: time.Minute},
-		Jitter:      backoff.FullJitter,
-	}
+	return exponential(24, time.Second, time.Minute, 2, backoff.FullJitter)
 }

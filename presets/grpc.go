@@ -17,11 +17,7 @@ import (
 //
 // Source: gRFC A6, "Exponential Backoff".
 func GRPCRetry() backoff.Policy {
-	return backoff.Policy{
-		MaxAttempts: 4,
-		Schedule:    backoff.Exponential{Initial: 100 * time.Millisecond, Max: time.Second},
-		Jitter:      backoff.UniformJitter(0.8, 1.2),
-	}
+	return exponential(4, 100*time.Millisecond, time.Second, 2, backoff.UniformJitter(0.8, 1.2))
 }
 
 // GRPCConnection is how a gRPC channel reconnects: exactly 1 s at first,
@@ -37,11 +33,8 @@ func GRPCRetry() backoff.Policy {
 // Source: gRPC, connection-backoff.md. One revision prints 20 s as the initial
 // backoff; grpc-go and the others use 1 s.
 func GRPCConnection() backoff.Policy {
-	return backoff.Policy{
-		MaxAttempts: -1,
-		Schedule:    backoff.Exponential{Initial: time.Second, Max: 120 * time.Second, Multiplier: 1.6},
-		Jitter:      afterFirst(time.Second, backoff.UniformJitter(0.8, 1.2)),
-	}
+	jitter := afterFirst(time.Second, backoff.UniformJitter(0.8, 1.2))
+	return exponential(-1, time.Second, 120*time.Second, 1.6, jitter)
 }
 
 // afterFirst jitters all delays but the first. It recognizes the first delay by

@@ -30,11 +30,7 @@ func Azcore() backoff.Policy {
 //
 // Source: go-retryablehttp, client.go; measured with v0.7.8.
 func RetryableHTTP() backoff.Policy {
-	return backoff.Policy{
-		MaxAttempts: 5,
-		Schedule:    backoff.Exponential{Initial: time.Second, Max: 30 * time.Second},
-		Jitter:      backoff.NoJitter,
-	}
+	return exponential(5, time.Second, 30*time.Second, 2, backoff.NoJitter)
 }
 
 // KubernetesDefault is retry.DefaultBackoff of client-go: 10 ms, times 5 with
@@ -45,15 +41,7 @@ func RetryableHTTP() backoff.Policy {
 // Source: client-go, util/retry, and apimachinery, util/wait; measured with
 // v0.37.2.
 func KubernetesDefault() backoff.Policy {
-	return backoff.Policy{
-		MaxAttempts: 4,
-		Schedule: backoff.Exponential{
-			Initial:    10 * time.Millisecond,
-			Max:        6250 * time.Millisecond,
-			Multiplier: 5,
-		},
-		Jitter: backoff.UniformJitter(1, 1.1),
-	}
+	return exponential(4, 10*time.Millisecond, 6250*time.Millisecond, 5, backoff.UniformJitter(1, 1.1))
 }
 
 // Etcd is the retry interceptor of etcd's client v3: up to 100 attempts. It

@@ -43,80 +43,170 @@ import (
 //	policy, ok := maps.Collect(presets.All())[name]
 func All() iter.Seq2[string, backoff.Policy] {
 	return func(yield func(string, backoff.Policy) bool) {
-		for _, p := range catalogue {
-			if !yield(p.name, p.policy()) {
+		for _, p := range catalogue() {
+			if !yield(p.name, p.policy) {
 				return
 			}
 		}
 	}
 }
 
-// catalogue lists the presets. It holds functions, so that importing the
-// package builds no policy.
-var catalogue = []struct {
+// A preset is a policy and its name.
+type preset struct {
 	name   string
-	policy func() backoff.Policy
-}{
-	{"iot-core-32s", func() backoff.Policy { return IoTCore(32 * time.Second) }},
-	{"iot-core-64s", func() backoff.Policy { return IoTCore(64 * time.Second) }},
-	{"api-n5", apiN5},
+	policy backoff.Policy
+}
 
-	{"table-constant-1s", tableConstant},
-	{"table-linear-1s", tableLinear},
-	{"table-exponential-1s", tableExponential},
-	{"canonical-capped-100ms-30s", func() backoff.Policy { return Canonical(2) }},
-	{"canonical-capped-factor1.5", func() backoff.Policy { return Canonical(1.5) }},
-	{"aws-full-jitter-100ms-30s", awsFullJitter},
-	{"aws-equal-jitter-100ms-30s", AWSEqualJitter},
-	{"aws-decorrelated-100ms-30s", AWSDecorrelated},
-	{"ts-helper-defaults", articleHelper},
-	{"ts-example-200ms-5s-equal", articleExample},
-	{"aws-simulator-5-2000", awsSimulator},
+// catalogue returns new policies. Those without a function of their own are the
+// examples of a document, or what a document says where the code does
+// otherwise.
+func catalogue() []preset {
+	const ms = time.Millisecond
+	return []preset{
+		{"iot-core-32s", IoTCore(32 * time.Second)},
+		{"iot-core-64s", IoTCore(64 * time.Second)},
+		// It waits 2^n s + k ms without a cap, with k as in IoTCore, and gives up at
+		// n == 5: 5 waits, 6 requests. Source: the generic guide of Google's APIs,
+		// "Implementing Exponential Back-Off". The guide speaks of a total of 32 s; the
+		// waits add up to 31 s, and the jitter adds 0 to 5 s.
+		{"api-n5", exponential(6, time.Second, -1, 2, added(time.Second, ms))},
 
-	{"ieee-802.3-truncated-beb", func() backoff.Policy { return Ethernet(0) }},
-	{"ethernet-untruncated-beb", func() backoff.Policy { return ExponentialSlots(0, 0) }},
-	{"csma-ca-ofdm", func() backoff.Policy { return CSMACA(0, 0, 0) }},
-	{"sip-timer-a", func() backoff.Policy { return SIPTimerA(0) }},
-	{"sip-timer-e", func() backoff.Policy { return SIPTimerE(0, 0) }},
-	{"sip-timer-g", func() backoff.Policy { return SIPTimerE(0, 0) }},
+		// The table of strategies in "Exponential Backoff and Retry Strategy". It names
+		// no cap, no jitter and no limit. The linear strategy is base*attempt, with the
+		// attempt counted from 1; the exponential one is base*2^attempt, counted from 0.
+		{"table-constant-1s", backoff.Policy{
+			Schedule: backoff.Constant(time.Second),
+			Jitter:   backoff.NoJitter,
+		}},
+		{"table-linear-1s", backoff.Policy{
+			Schedule: backoff.Linear{Initial: time.Second, Max: -1},
+			Jitter:   backoff.NoJitter,
+		}},
+		{"table-exponential-1s", exponential(0, time.Second, -1, 2, backoff.NoJitter)},
+		{"canonical-capped-100ms-30s", Canonical(2)},
+		{"canonical-capped-factor1.5", Canonical(1.5)},
 
-	{"gcloud-cli", func() backoff.Policy { return GCloud(0, 0, 0, 0) }},
-	{"gcs-cpp-default", func() backoff.Policy { return GCSCpp(0, 0, 0, 0) }},
-	{"gcs-cpp-custom-3x", func() backoff.Policy { return GCSCpp(time.Second, time.Minute, 3, 5*time.Minute) }},
-	{"gcs-go-default", GCSGo},
-	{"gcs-go-resumable-chunk", GCSGoResumableChunk},
-	{"gcs-go-custom", gcsGoCustom},
-	{"gcs-java-default", GCSJava},
-	{"gcs-java-custom", gcsJavaCustom},
-	{"gcs-node-seed", gcsNodeDocs},
-	{"gcs-node-primary", func() backoff.Policy { return GCSNode(0, 0, 0, 0) }},
-	{"gcs-node-custom", gcsNodeCustom},
-	{"gcs-python-default", GCSPython},
-	{"gcs-python-custom", gcsPythonCustom},
-	{"gcs-ruby-default", GCSRuby},
-	{"gcs-ruby-custom", gcsRubyCustom},
-	{"gcs-php-default", GCSPHP},
-	{"gcs-csharp-default", GCSCSharp},
+		// One of the three jitters that the analysis compares, with AWSEqualJitter and
+		// AWSDecorrelated. At the cap it keeps its whole spread.
+		{"aws-full-jitter-100ms-30s", exponential(0, 100*ms, 30*time.Second, 2, backoff.FullJitter)},
+		{"aws-equal-jitter-100ms-30s", AWSEqualJitter()},
+		{"aws-decorrelated-100ms-30s", AWSDecorrelated()},
 
-	{"envoy-retry-docs", envoyDocs},
-	{"envoy-retry-source", EnvoySource},
-	{"istio-virtualservice-retry", Istio},
-	{"envoy-outlier-ejection", func() backoff.Policy { return EnvoyOutlierEjection(0) }},
-	{"grpc-a6-current", GRPCRetry},
-	{"grpc-connection-backoff", GRPCConnection},
+		// The article's TypeScript helper, retryWithBackoff, without options. They are
+		// fields here: maxRetries is MaxAttempts-1; initialDelay, maxDelay and
+		// backoffFactor are fields of the Schedule; jitterStrategy is Jitter;
+		// isRetryableError is Classify with backoff.RetryIf; abortSignal is the context.
+		// The default of maxRetries is not known, so the library's default applies.
+		{"ts-helper-defaults", exponential(0, 100*ms, 30*time.Second, 2, backoff.FullJitter)},
+		// The helper as the article's example calls it, with 4 retries.
+		{"ts-example-200ms-5s-equal", exponential(5, 200*ms, 5*time.Second, 2, backoff.EqualJitter)},
+		// min(2 s, 5 ms * 2^n), n from 1: the simulator increments the count before it
+		// uses it. Its clients try until they succeed. Source: aws-arch-backoff-simulator,
+		// the program behind the figures of AWSEqualJitter's source.
+		{"aws-simulator-5-2000", exponential(-1, 10*ms, 2*time.Second, 2, backoff.NoJitter)},
 
-	{"aws-sdk-standard-doc", awsStandardDocs},
-	{"aws-sdk-go-v2-legacy", AWSGoV2Legacy},
-	{"aws-sdk-2026-transient", AWS2026},
-	{"aws-sdk-2026-throttling", aws2026Throttling},
+		{"ieee-802.3-truncated-beb", Ethernet(0)},
+		{"ethernet-untruncated-beb", ExponentialSlots(0, 0)},
+		{"csma-ca-ofdm", CSMACA(0, 0, 0)},
+		{"sip-timer-a", SIPTimerA(0)},
+		{"sip-timer-e", SIPTimerE(0, 0)},
+		{"sip-timer-g", SIPTimerE(0, 0)},
 
-	{"extra-azure-azcore", Azcore},
-	{"extra-go-retryablehttp", RetryableHTTP},
-	{"extra-k8s-default-backoff", KubernetesDefault},
-	{"extra-etcd-interceptor", func() backoff.Policy { return Etcd(1) }},
-	{"extra-urllib3-0.1", func() backoff.Policy { return Urllib3(0) }},
-	{"extra-stripe-go", Stripe},
-	{"extra-gsutil", Gsutil},
+		{"gcloud-cli", GCloud(0, 0, 0, 0)},
+		{"gcs-cpp-default", GCSCpp(0, 0, 0, 0)},
+		{"gcs-cpp-custom-3x", GCSCpp(time.Second, time.Minute, 3, 5*time.Minute)},
+		{"gcs-go-default", GCSGo()},
+		{"gcs-go-resumable-chunk", GCSGoResumableChunk()},
+		// gax.Backoff{2 s, 60 s, 3}, RetryAlways, and a context of 500 s. The 500 s are
+		// MaxElapsed here, so that the policy is complete by itself. A context also ends
+		// a running attempt, which MaxElapsed does not: pass one too. In the original the
+		// context ends a sleep halfway; this policy gives up before such a sleep.
+		{"gcs-go-custom", always(within(500*time.Second, gax(2*time.Second, time.Minute, 3)))},
+		{"gcs-java-default", GCSJava()},
+		// 10 attempts, which the document explains as the initial one and 9 retries, and
+		// getUniformStorageRetryStrategy, which retries all operations.
+		{"gcs-java-custom", always(gcsJava(10, 3, 5*time.Minute))},
+		// The document's table, which does not mention jitter. GCSNode is what runs.
+		{"gcs-node-seed", within(600*time.Second,
+			exponential(4, time.Second, 64*time.Second, 2, backoff.NoJitter))},
+		{"gcs-node-primary", GCSNode(0, 0, 0, 0)},
+		// IdempotencyStrategy.RetryAlways.
+		{"gcs-node-custom", always(GCSNode(5, 3, time.Minute, 500*time.Second))},
+		{"gcs-python-default", GCSPython()},
+		// The example passes it to a call that would otherwise be retried under
+		// preconditions only.
+		{"gcs-python-custom", always(within(500*time.Second,
+			exponential(-1, 1500*ms, 45*time.Second, 1.2, backoff.FullJitter)))},
+		{"gcs-ruby-default", GCSRuby()},
+		{"gcs-ruby-custom", within(500*time.Second,
+			exponential(6, 1500*ms, 45*time.Second, 1.2, backoff.UniformJitter(0.5, 1.5)))},
+		{"gcs-php-default", GCSPHP()},
+		{"gcs-csharp-default", GCSCSharp()},
+
+		// A whole number of milliseconds below min((2^n - 1) * 25 ms, 250 ms), n from 1.
+		// EnvoySource is what runs. Envoy's route timeout covers all attempts: use a
+		// context with a deadline. Source: Envoy, router filter, x-envoy-max-retries. One
+		// revision of the code did the same, but cut after the draw, so that exactly 250
+		// ms was a frequent wait.
+		{"envoy-retry-docs", backoff.Policy{
+			MaxAttempts: 2,
+			Schedule:    backoff.Sequence(25*ms, 75*ms, 175*ms, 250*ms),
+			Jitter:      wholeMillis,
+		}},
+		{"envoy-retry-source", EnvoySource()},
+		{"istio-virtualservice-retry", Istio()},
+		{"envoy-outlier-ejection", EnvoyOutlierEjection(0)},
+		{"grpc-a6-current", GRPCRetry()},
+		{"grpc-connection-backoff", GRPCConnection()},
+
+		// The standard mode as documented before 2026: min(20 s, U(0, 1) * 2^n s), n from
+		// 0. The cap comes after the draw: from the sixth retry on, a share of 1 - 20/2^n
+		// of the waits is exactly 20 s, 37.5 % at n = 5, 69 % at n = 6. Three attempts
+		// never get there, but a copy with more attempts does. The SDK's quota of retries
+		// belongs in Budget: see NewAWSQuota. Source: AWS SDKs and Tools Reference Guide,
+		// "Retry behavior". The SDK for Go waits otherwise: AWSGoV2Legacy, AWS2026.
+		{"aws-sdk-standard-doc", capped(awsCap, exponential(3, time.Second, -1, 2, backoff.FullJitter))},
+		{"aws-sdk-go-v2-legacy", AWSGoV2Legacy()},
+		{"aws-sdk-2026-transient", AWS2026()},
+		// A call that is throttled every time, for tools that show one schedule.
+		{"aws-sdk-2026-throttling", exponential(3, time.Second, awsCap, 2, backoff.FullJitter)},
+
+		{"extra-azure-azcore", Azcore()},
+		{"extra-go-retryablehttp", RetryableHTTP()},
+		{"extra-k8s-default-backoff", KubernetesDefault()},
+		{"extra-etcd-interceptor", Etcd(1)},
+		{"extra-urllib3-0.1", Urllib3(0)},
+		{"extra-stripe-go", Stripe()},
+		{"extra-gsutil", Gsutil()},
+	}
+}
+
+// exponential returns a policy that waits min(most, initial*multiplier^n), n from
+// 0, before jitter. A negative most means no cap.
+func exponential(attempts int, initial, most time.Duration, multiplier float64, jitter backoff.Jitter) backoff.Policy {
+	return backoff.Policy{
+		MaxAttempts: attempts,
+		Schedule:    backoff.Exponential{Initial: initial, Max: most, Multiplier: multiplier},
+		Jitter:      jitter,
+	}
+}
+
+// within limits the time of a call.
+func within(total time.Duration, p backoff.Policy) backoff.Policy {
+	p.MaxElapsed = total
+	return p
+}
+
+// capped limits the waits after jitter.
+func capped(most time.Duration, p backoff.Policy) backoff.Policy {
+	p.MaxDelay = most
+	return p
+}
+
+// always retries operations that are not idempotent, too.
+func always(p backoff.Policy) backoff.Policy {
+	p.Idempotency = backoff.Idempotent
+	return p
 }
 
 // attempts returns the number of attempts that has the given number of retries.

@@ -41,10 +41,5 @@ func SIPTimerE(t1, t2 time.Duration) backoff.Policy {
 // sip returns the policy of a timer that starts at t1 and doubles up to most.
 func sip(t1, most time.Duration) backoff.Policy {
 	t1 = cmp.Or(t1, 500*time.Millisecond)
-	return backoff.Policy{
-		MaxAttempts: -1,
-		MaxElapsed:  64 * t1,
-		Schedule:    backoff.Exponential{Initial: t1, Max: most},
-		Jitter:      backoff.NoJitter,
-	}
+	return within(64*t1, exponential(-1, t1, most, 2, backoff.NoJitter))
 }

@@ -12,18 +12,6 @@ import (
 	"github.com/gobackoff/backoff/presets"
 )
 
-var sipRows = []row{
-	{"sip-timer-a", -1, 32 * time.Second, 0,
-		"500ms 1s 2s 4s 8s 16s 32s 64s",
-		"[500ms,500ms] [1s,1s] [2s,2s] [4s,4s] [8s,8s] [16s,16s] [32s,32s] [64s,64s]"},
-	{"sip-timer-e", -1, 32 * time.Second, 0,
-		"500ms 1s 2s 4s 4s 4s 4s 4s",
-		"[500ms,500ms] [1s,1s] [2s,2s] [4s,4s] [4s,4s] [4s,4s] [4s,4s] [4s,4s]"},
-	{"sip-timer-g", -1, 32 * time.Second, 0,
-		"500ms 1s 2s 4s 4s 4s 4s 4s",
-		"[500ms,500ms] [1s,1s] [2s,2s] [4s,4s] [4s,4s] [4s,4s] [4s,4s] [4s,4s]"},
-}
-
 func TestSIPTimerASendsSevenTimesWithin64T1(t *testing.T) {
 	want := []time.Duration{0, 500, 1500, 3500, 7500, 15500, 31500} // ms
 	sends(t, presets.SIPTimerA(0), 1, want)
