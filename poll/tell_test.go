@@ -2,6 +2,7 @@ package poll_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -11,7 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gobackoff/backoff"
-	"github.com/gobackoff/backoff/limit"
 	"github.com/gobackoff/backoff/poll"
 )
 
@@ -102,23 +102,29 @@ func TestABudgetIsAskedWhenTheIntervalIsOver(t *testing.T) {
 	require.Equal(t, backoff.ReasonElapsed, gaveUp(t, r.err).Reason)
 }
 
+// cancelled polls until it is cancelled in the wait after the first check, which
+// ends at once.
+func cancelled(t *testing.T, p backoff.Policy, c check) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(5*time.Second, cancel)
+		began := time.Now()
+		err := poll.Until(ctx, p, func(context.Context) (bool, error) { return c.done, c.err })
+		require.ErrorIs(t, err, context.Canceled)
+		require.Equal(t, c == notYet, errors.Is(err, poll.ErrNotYet))
+		require.Equal(t, 5*time.Second, time.Since(began))
+	})
+}
+
 func TestATicketIsGivenBackOnce(t *testing.T) {
 	b := &ledger{}
 	p := every(-1)
 	p.Budget = b
-	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
-		time.AfterFunc(5*time.Second, cancel)
-		require.Error(t, poll.Until(ctx, p, func(context.Context) (bool, error) { return false, nil }))
-	})
+	cancelled(t, p, notYet)
 	require.Equal(t, []string{"first 1", "success"}, b.notes, "cancelled before the budget was asked again")
 
 	b.notes, b.asked = nil, nil
-	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
-		time.AfterFunc(5*time.Second, cancel)
-		require.Error(t, poll.Until(ctx, p, func(context.Context) (bool, error) { return false, errDown }))
-	})
+	cancelled(t, p, down)
 	require.Equal(t, []string{"first 1", "transient", "retry 2", "not sent"}, b.notes)
 
 	for want, checks := range map[string]int{"first 1, not sent": 0, "first 1, success, first 1, not sent": 1} {
@@ -147,25 +153,6 @@ func TestARetryBudgetDoesNotEndALongPoll(t *testing.T) {
 	p.Budget = b
 	r := recorded(t, p, append(append(many(notYet, 1000), down), done)...)
 	require.NoError(t, r.err)
-}
-
-func TestALimitOfConcurrencyIsFreeBetweenChecks(t *testing.T) {
-	slots := &limit.Concurrency{Max: 1}
-	p := every(time.Minute)
-	p.Budget = slots
-	synctest.Test(t, func(t *testing.T) {
-		at := make(chan error, 1)
-		go func() {
-			time.Sleep(5 * time.Second)
-			at <- backoff.Policy{Budget: slots}.Do(t.Context(), func(context.Context) error { return nil })
-		}()
-		checks := 0
-		require.NoError(t, poll.Until(t.Context(), p, func(context.Context) (bool, error) {
-			checks++
-			return checks == 3, nil
-		}))
-		require.NoError(t, <-at)
-	})
 }
 
 // told polls, and returns what an observer hears.
@@ -218,21 +205,17 @@ func TestAnObserverHearsThatAPollWasCancelled(t *testing.T) {
 		"success 1, give up 0":       notYet,
 		"retry 1, give up 1 waiting": down,
 	} {
-		synctest.Test(t, func(t *testing.T) {
-			var all []string
-			p := every(time.Hour)
-			p.Observer = func(_ context.Context, e backoff.Event) {
-				text := fmt.Sprint(e.Kind, " ", e.Attempt)
-				if e.Waiting {
-					text += " waiting"
-				}
-				all = append(all, text)
+		var all []string
+		p := every(time.Hour)
+		p.Observer = func(_ context.Context, e backoff.Event) {
+			text := fmt.Sprint(e.Kind, " ", e.Attempt)
+			if e.Waiting {
+				text += " waiting"
 			}
-			ctx, cancel := context.WithCancel(t.Context())
-			time.AfterFunc(5*time.Second, cancel)
-			require.Error(t, poll.Until(ctx, p, func(context.Context) (bool, error) { return l.done, l.err }))
-			require.Equal(t, want, strings.Join(all, ", "))
-		})
+			all = append(all, text)
+		}
+		cancelled(t, p, l)
+		require.Equal(t, want, strings.Join(all, ", "))
 	}
 }
 
