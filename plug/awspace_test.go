@@ -30,24 +30,6 @@ func isPaced(p *pace.Pacer) bool {
 	return !math.IsInf(perSecond, 1)
 }
 
-func TestAWSThrottlingSlowsCallsDown(t *testing.T) {
-	for _, throttled := range []error{awsCode("ThrottlingException"), awsCode("SlowDown"), status(429)} {
-		for _, attempts := range []int{1, 2} { // the first attempt, or a retry, is throttled
-			synctest.Test(t, func(t *testing.T) {
-				pacer := new(pace.Pacer)
-				r := plug.AWS(backoff.Policy{MaxAttempts: attempts, Budget: pacer})
-				require.Error(t, sdk(t.Context(), r, false, func(attempt int) error {
-					if attempt < attempts {
-						return status(503)
-					}
-					return throttled
-				}))
-				require.True(t, isPaced(pacer), "%v", throttled)
-			})
-		}
-	}
-}
-
 // A quota that is used up is no rate.
 func TestAWSQuotaThatIsExhaustedForHoursSlowsNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -68,31 +50,6 @@ type tooMany struct {
 }
 
 func (e tooMany) HTTPResponse() *wrapped { return e.resp }
-
-// Calls wait for their turn as they do under the policy itself.
-func TestAWSCallsGoAtThePaceOfAPacer(t *testing.T) {
-	took := func(call func(context.Context, backoff.Policy) error) (took time.Duration) {
-		synctest.Test(t, func(t *testing.T) {
-			pacer := new(pace.Pacer)
-			pacer.Done(backoff.Ticket{}, backoff.Result{Outcome: backoff.OutcomeThrottled})
-			began := time.Now()
-			var all sync.WaitGroup
-			for range 10 {
-				all.Go(func() { assert.NoError(t, call(t.Context(), backoff.Policy{Budget: pacer})) })
-			}
-			all.Wait()
-			took = time.Since(began)
-		})
-		return took
-	}
-	direct := took(func(ctx context.Context, p backoff.Policy) error {
-		return p.Do(ctx, func(context.Context) error { return nil })
-	})
-	through := took(func(ctx context.Context, p backoff.Policy) error {
-		return sdk(ctx, plug.AWS(p), false, func(int) error { return nil })
-	})
-	require.InDelta(t, direct.Seconds(), through.Seconds(), 0.1)
-}
 
 // The SDK asks for a retry before it waits.
 func TestAWSRetriesTakeNoTokenWhileTheyWait(t *testing.T) {
@@ -135,20 +92,6 @@ func TestAWSAttemptsThatWaitHoldNoSlot(t *testing.T) {
 		}
 		calls.Wait()
 		require.Zero(t, slots.Load())
-	})
-}
-
-func TestAWSGivesBackTheTokenOfARetryThatWasCanceledBeforeItsTurn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		budget := &limit.Rate{Limiter: rate.NewLimiter(0.1, 1)} // one in 10 s
-		r := plug.AWS(backoff.Policy{MaxAttempts: 2, Budget: budget, Schedule: backoff.Constant(time.Second), Jitter: backoff.NoJitter})
-		ctx, cancel := context.WithCancel(t.Context())
-		time.AfterFunc(5*time.Second, cancel) // its retry would go at 10 s
-		require.Error(t, sdk(ctx, r, false, func(int) error { return status(503) }))
-		time.Sleep(5 * time.Second)
-		began := time.Now()
-		require.NoError(t, sdk(t.Context(), r, false, func(int) error { return nil }))
-		require.Zero(t, time.Since(began), "nobody used the token of 10 s")
 	})
 }
 

@@ -1,6 +1,10 @@
 package plug
 
-import "github.com/gobackoff/backoff"
+import (
+	"slices"
+
+	"github.com/gobackoff/backoff"
+)
 
 // OnCode returns a [backoff.Classifier] that retries exactly the errors whose
 // code is among codes; of returns the code of an error. OnCode fits any kind of
@@ -22,13 +26,5 @@ import "github.com/gobackoff/backoff"
 //		return p.Retryable(err)
 //	}}
 func OnCode[C comparable](of func(error) C, codes ...C) backoff.Classifier {
-	return backoff.RetryIf(func(err error) bool {
-		code := of(err)
-		for _, c := range codes {
-			if c == code {
-				return true
-			}
-		}
-		return false
-	})
+	return backoff.RetryIf(func(err error) bool { return slices.Contains(codes, of(err)) })
 }

@@ -63,8 +63,10 @@ func TestCheckRetryAndShouldRetryAgree(t *testing.T) {
 		{name: "gave up", err: &backoff.Error{Reason: backoff.ReasonAttempts, Last: syscall.ECONNRESET}},
 	}
 	check, should := plug.RetryableHTTP(steps).CheckRetry, plug.ShouldRetry(steps)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+	defer cancel()
 	for _, c := range cases {
-		got, err := check(t.Context(), c.resp, c.err)
+		got, err := check(ctx, c.resp, c.err)
 		require.NoError(t, err, c.name)
 		require.Equal(t, c.want, got, c.name)
 		require.Equal(t, c.want, should(c.resp, c.err), c.name)
@@ -126,14 +128,6 @@ func TestCheckRetryEndsWithTheContext(t *testing.T) {
 	again, err := plug.RetryableHTTP(steps).CheckRetry(ctx, response("GET", 503), nil)
 	require.False(t, again)
 	require.ErrorIs(t, err, context.Canceled)
-}
-
-func TestCheckRetryWithoutAnAnswerHasNoRetryAfterToMeasure(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
-	defer cancel()
-	again, err := plug.RetryableHTTP(steps).CheckRetry(ctx, nil, syscall.ECONNRESET)
-	require.NoError(t, err)
-	require.True(t, again)
 }
 
 // Vault answers 412 until a write has reached the node that is asked.
@@ -321,19 +315,15 @@ func TestWhyAnEarlierCallEndedSaysNothingAboutTheNext(t *testing.T) {
 	require.EqualError(t, backoffhttp.Check(resp), "status Internal Server Error")
 }
 
-func TestAClientWhosePOSTsAreSafeSaysSoInOneLine(t *testing.T) {
+func TestIdempotencyOfThePolicyComesBeforeTheMethods(t *testing.T) {
 	p := steps
+	p.Idempotency = backoff.NonIdempotent
+	require.False(t, plug.ShouldRetry(p)(response("GET", 503), nil))
 	p.Idempotency = backoff.Idempotent
 	require.True(t, plug.ShouldRetry(p)(response("POST", 503), nil))
 	again, err := plug.RetryableHTTP(p).CheckRetry(t.Context(), nil, &url.Error{Op: "Post", Err: syscall.ECONNRESET})
 	require.NoError(t, err)
 	require.True(t, again)
-}
-
-func TestIdempotencyOfThePolicyComesBeforeTheMethods(t *testing.T) {
-	p := steps
-	p.Idempotency = backoff.NonIdempotent
-	require.False(t, plug.ShouldRetry(p)(response("GET", 503), nil))
 }
 
 func TestHTTPBackoffCountsFromZeroAndObeysRetryAfter(t *testing.T) {

@@ -1,7 +1,6 @@
 package plug_test
 
 import (
-	"context"
 	"errors"
 	"math"
 	"net/http"
@@ -15,64 +14,8 @@ import (
 	"github.com/gobackoff/backoff/plug"
 )
 
-// The shapes of the clients, written out. internal/lab/plugtest holds them
-// against the real ones.
-type (
-	awsRetryer interface {
-		IsErrorRetryable(error) bool
-		MaxAttempts() int
-		RetryDelay(int, error) (time.Duration, error)
-		GetRetryToken(context.Context, error) (func(error) error, error)
-		GetInitialToken() func(error) error
-		GetAttemptToken(context.Context) (func(error) error, error)
-	}
-	cenkaltiBackOff interface {
-		NextBackOff() time.Duration
-		Reset()
-	}
-	rateLimiter[T comparable] interface {
-		When(T) time.Duration
-		Forget(T)
-		NumRequeues(T) int
-	}
-	gaxRetryer interface {
-		Retry(error) (time.Duration, bool)
-	}
-	gocqlPolicy interface {
-		GetInterval(int) time.Duration
-		GetMaxRetries() int
-	}
-	nsqStrategy interface {
-		Calculate(int) time.Duration
-	}
-	heimdallRetriable interface {
-		NextInterval(int) time.Duration
-	}
-	sethvargoBackoff interface {
-		Next() (time.Duration, bool)
-	}
-)
-
-var (
-	_ awsRetryer       = (*plug.AWSRetryer)(nil)
-	_ cenkaltiBackOff  = (*plug.BackOff)(nil)
-	_ rateLimiter[int] = (*plug.RateLimiter[int])(nil)
-	_ gaxRetryer       = (*backoff.Run)(nil)
-	_ gocqlPolicy      = schedule{}
-	_ nsqStrategy      = schedule{}
-	_ sethvargoBackoff = stopping{}
-
-	_ heimdallRetriable = schedule{}
-
-	_ func(context.Context, *http.Response, error) (bool, error)                 = (*plug.HTTPRetry)(nil).CheckRetry
-	_ func(min, max time.Duration, n int, resp *http.Response) time.Duration     = (*plug.HTTPRetry)(nil).Backoff
-	_ func(resp *http.Response, err error, numTries int) (*http.Response, error) = (*plug.HTTPRetry)(nil).ErrorHandler
-	_ func(ctx context.Context, attempt uint) time.Duration                      = (*plug.GRPCRetry)(nil).Backoff
-	_ func(error) bool                                                           = (*plug.GRPCRetry)(nil).Retriable
-	_ func(ctx context.Context, attempt uint, err error)                         = (*plug.GRPCRetry)(nil).OnRetry
-)
-
-// The closures of the package's documentation.
+// The closures of the package's documentation. That they, and the types of this
+// package, have the shapes of their clients, internal/lab/plugtest holds.
 
 type schedule struct{ backoff.Policy }
 

@@ -79,10 +79,7 @@ func (r *rule) class(err error) backoff.Class {
 // retryable reports whether the class of err, and what the server asked for,
 // allow another attempt.
 func (r *rule) retryable(err error) bool {
-	if !r.transient(err) {
-		return false
-	}
-	return r.waits.Decide(1, err).Again
+	return r.transient(err) && r.waits.Decide(1, err).Again
 }
 
 // transient reports whether the class of err allows another attempt.
