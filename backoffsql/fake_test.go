@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"errors"
+	"strings"
 	"sync"
 	"testing"
 )
@@ -25,6 +26,9 @@ func (f *fake) open(t *testing.T) *sql.DB {
 	t.Cleanup(func() { db.Close() })
 	return db
 }
+
+// seen returns what the database has done.
+func (f *fake) seen() string { return strings.Join(f.log, " ") }
 
 func (f *fake) note(stage string, answer func(int) error) error {
 	if f.before != nil {

@@ -10,9 +10,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backoffsql"
-	"github.com/stretchr/testify/require"
 )
 
 // ledger is a store of its own kind, with transactions that are not package
@@ -67,15 +68,6 @@ func TestTransactBelievesATransactorThatNothingWasCommitted(t *testing.T) {
 	require.ErrorIs(t, backoffsql.RolledBack(gone), gone)
 }
 
-func TestTransactTakesAFailedCommitForUnknown(t *testing.T) {
-	l := &ledger{commit: times(9, io.ErrUnexpectedEOF)}
-	require.ErrorIs(t, backoffsql.Transact(t.Context(), l, swift, nothing), backoffsql.ErrCommitUnknown)
-	require.Equal(t, "begin commit", strings.Join(l.log, " "))
-	l = &ledger{commit: times(1, io.ErrUnexpectedEOF)}
-	require.NoError(t, backoffsql.Transact(t.Context(), l, with(backoff.Idempotent), nothing))
-	require.Equal(t, "begin commit begin commit", strings.Join(l.log, " "))
-}
-
 // A transaction that fn has ended itself is never repeated without proof that
 // it was not committed.
 func TestTransactNeverRepeatsWhatFnEnded(t *testing.T) {
@@ -119,22 +111,6 @@ func TestTransactNeverRepeatsWhatFnEnded(t *testing.T) {
 			})
 		})
 	}
-}
-
-func TestTransactRollsBackAnAttemptWhoseTimeIsOver(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := &ledger{}
-		p := swift
-		p.AttemptTimeout = time.Second
-		err := backoffsql.Transact(t.Context(), l, p, func(ctx context.Context, tx int) error {
-			if tx == 1 {
-				<-ctx.Done()
-			}
-			return nil
-		})
-		require.NoError(t, err)
-		require.Equal(t, "begin rollback begin commit", strings.Join(l.log, " "))
-	})
 }
 
 func TestTransactRefusesBadInput(t *testing.T) {

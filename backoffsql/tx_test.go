@@ -14,9 +14,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backoffsql"
-	"github.com/stretchr/testify/require"
 )
 
 // swift is a policy that does not wait.
@@ -33,10 +34,72 @@ func with(i backoff.Idempotency) backoff.Policy {
 	return p
 }
 
-func TestTxCommitsOnce(t *testing.T) {
-	f := &fake{}
-	require.NoError(t, backoffsql.Tx(t.Context(), f.open(t), backoff.Policy{}, nil, exec))
-	require.Equal(t, []string{"begin", "work", "commit"}, f.log)
+// run makes a transaction of one statement, and returns what the database saw.
+func run(t *testing.T, f *fake, p backoff.Policy) (log string, err error) {
+	t.Helper()
+	err = backoffsql.Tx(t.Context(), f.open(t), p, nil, exec)
+	return f.seen(), err
+}
+
+func TestTxRepeatsWhatIsNotCommittedOrMayBeRepeated(t *testing.T) {
+	const twice = "begin work commit begin work commit"
+	yes := backoff.Conditional(func(context.Context) bool { return true })
+	for name, c := range map[string]struct {
+		fake        *fake
+		idempotency backoff.Idempotency
+		want        string
+	}{
+		"no failure":                              {&fake{}, nil, "begin work commit"},
+		"begin failed":                            {&fake{begin: times(2, state("57P03"))}, backoff.NonIdempotent, "begin begin begin work commit"},
+		"the commit was refused":                  {&fake{commit: times(1, state("40001"))}, backoff.NonIdempotent, twice},
+		"the commit was refused, for a deadlock":  {&fake{commit: times(1, state("40P01"))}, backoff.NonIdempotent, twice},
+		"an unknown commit of what is idempotent": {&fake{commit: times(1, driver.ErrBadConn)}, backoff.Idempotent, twice},
+		"an unknown commit of what has a key":     {&fake{commit: times(1, driver.ErrBadConn)}, backoff.Keyed, twice},
+		"an unknown commit, and a condition":      {&fake{commit: times(1, driver.ErrBadConn)}, yes, twice},
+	} {
+		log, err := run(t, c.fake, with(c.idempotency))
+		require.NoError(t, err, name)
+		require.Equal(t, c.want, log, name)
+	}
+	f := &fake{commit: times(1, io.ErrUnexpectedEOF)}
+	ctx := backoff.WithIdempotencyKey(t.Context(), "of the caller")
+	require.NoError(t, backoffsql.Tx(ctx, f.open(t), with(backoff.NonIdempotent), nil, exec))
+}
+
+func TestTxGivesUpWithTheLastError(t *testing.T) {
+	_, err := run(t, &fake{exec: times(9, state("40001"))}, swift)
+	var gave *backoff.Error
+	require.ErrorAs(t, err, &gave)
+	require.Equal(t, 4, gave.Attempts)
+	require.Equal(t, backoff.ReasonAttempts, gave.Reason)
+	require.ErrorIs(t, err, state("40001"))
+	require.NotErrorIs(t, err, backoffsql.ErrCommitUnknown)
+
+	log, err := run(t, &fake{exec: times(9, state("40001"))}, backoff.Policy{MaxAttempts: 1})
+	require.Equal(t, "begin work rollback", log)
+	require.True(t, backoff.Policy{}.Retryable(err), "one attempt leaves retrying to others")
+
+	_, err = run(t, &fake{commit: times(9, state("23505"))}, swift)
+	require.EqualError(t, err, "SQLSTATE 23505", "of a deferred constraint")
+}
+
+// However fn leaves its goroutine.
+func TestTxRollsBackIfFnDoesNotReturn(t *testing.T) {
+	for name, leave := range map[string]func(){"panic": func() { panic("boom") }, "Goexit": runtime.Goexit} {
+		f := &fake{}
+		db := f.open(t)
+		var recovered any
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			defer func() { recovered = recover() }()
+			backoffsql.Tx(t.Context(), db, backoff.Policy{}, nil, func(context.Context, *sql.Tx) error { leave(); return nil })
+		}()
+		<-done
+		require.Equal(t, name == "panic", recovered == "boom", name)
+		require.Equal(t, "begin rollback", f.seen(), name)
+		require.Zero(t, db.Stats().InUse, name)
+	}
 }
 
 func TestTxBeginsAgainAfterAFailureThatMayPass(t *testing.T) {
@@ -46,17 +109,11 @@ func TestTxBeginsAgainAfterAFailureThatMayPass(t *testing.T) {
 		fmt.Errorf("debit: %w", state("40001")),
 	} {
 		for _, i := range []backoff.Idempotency{nil, backoff.Idempotent, backoff.NonIdempotent, backoff.Keyed} {
-			f := &fake{exec: times(2, err)}
-			require.NoError(t, backoffsql.Tx(t.Context(), f.open(t), with(i), nil, exec), "%v", err)
-			require.Equal(t, "begin work rollback begin work rollback begin work commit", strings.Join(f.log, " "), "%v", err)
+			log, got := run(t, &fake{exec: times(2, err)}, with(i))
+			require.NoError(t, got, "%v", err)
+			require.Equal(t, "begin work rollback begin work rollback begin work commit", log, "%v", err)
 		}
 	}
-}
-
-func TestTxBeginsAgainWhereBeginFailed(t *testing.T) {
-	f := &fake{begin: times(2, state("57P03"))}
-	require.NoError(t, backoffsql.Tx(t.Context(), f.open(t), with(backoff.NonIdempotent), nil, exec))
-	require.Equal(t, "begin begin begin work commit", strings.Join(f.log, " "))
 }
 
 func TestTxRepeatsOnlyWhatItKnows(t *testing.T) {
@@ -70,26 +127,8 @@ func TestTxRepeatsOnlyWhatItKnows(t *testing.T) {
 		require.ErrorIs(t, got, err)
 		require.Equal(t, err.Error(), got.Error())
 		require.NotErrorIs(t, got, backoffsql.ErrCommitUnknown)
-		require.Equal(t, "begin work rollback", strings.Join(f.log, " "), "%v", err)
+		require.Equal(t, "begin work rollback", f.seen(), "%v", err)
 	}
-}
-
-func TestTxGivesUpWithTheLastError(t *testing.T) {
-	f := &fake{exec: times(9, state("40001"))}
-	err := backoffsql.Tx(t.Context(), f.open(t), swift, nil, exec)
-	var gave *backoff.Error
-	require.ErrorAs(t, err, &gave)
-	require.Equal(t, 4, gave.Attempts)
-	require.Equal(t, backoff.ReasonAttempts, gave.Reason)
-	require.ErrorIs(t, err, state("40001"))
-	require.NotErrorIs(t, err, backoffsql.ErrCommitUnknown)
-}
-
-func TestTxLimitedToOneAttemptLeavesRetryingToOthers(t *testing.T) {
-	f := &fake{exec: times(9, state("40001"))}
-	err := backoffsql.Tx(t.Context(), f.open(t), backoff.Policy{MaxAttempts: 1}, nil, exec)
-	require.Equal(t, "begin work rollback", strings.Join(f.log, " "))
-	require.True(t, backoff.Policy{}.Retryable(err))
 }
 
 func TestTxNeverRepeatsAnAmbiguousCommit(t *testing.T) {
@@ -104,22 +143,10 @@ func TestTxNeverRepeatsAnAmbiguousCommit(t *testing.T) {
 			require.ErrorIs(t, got, backoffsql.ErrCommitUnknown, "%v", err)
 			require.ErrorIs(t, got, err)
 			require.Contains(t, got.Error(), "commit state unknown: "+err.Error())
-			require.Equal(t, "begin work commit", strings.Join(f.log, " "), "%v", err)
+			require.Equal(t, "begin work commit", f.seen(), "%v", err)
 			require.False(t, backoff.Policy{}.Retryable(got), "an outer policy would apply it twice")
 		}
 	}
-}
-
-func TestTxRepeatsAnAmbiguousCommitOfWhatIsDeclaredIdempotent(t *testing.T) {
-	yes := backoff.Conditional(func(context.Context) bool { return true })
-	for _, i := range []backoff.Idempotency{backoff.Idempotent, backoff.Keyed, yes} {
-		f := &fake{commit: times(1, driver.ErrBadConn)}
-		require.NoError(t, backoffsql.Tx(t.Context(), f.open(t), with(i), nil, exec))
-		require.Equal(t, "begin work commit begin work commit", strings.Join(f.log, " "))
-	}
-	f := &fake{commit: times(1, io.ErrUnexpectedEOF)}
-	ctx := backoff.WithIdempotencyKey(t.Context(), "of the caller")
-	require.NoError(t, backoffsql.Tx(ctx, f.open(t), with(backoff.NonIdempotent), nil, exec))
 }
 
 func TestTxRemembersTheDoubtOfAnEarlierAttempt(t *testing.T) {
@@ -130,18 +157,7 @@ func TestTxRemembersTheDoubtOfAnEarlierAttempt(t *testing.T) {
 	require.ErrorIs(t, err, backoffsql.ErrCommitUnknown)
 	require.ErrorIs(t, err, state("23505"))
 	require.EqualError(t, err, "backoffsql: commit state unknown (of an earlier attempt): SQLSTATE 23505")
-	require.Equal(t, "begin work commit begin work rollback", strings.Join(f.log, " "))
-}
-
-func TestTxRepeatsACommitThatWasRefused(t *testing.T) {
-	for _, err := range []error{state("40001"), state("40P01")} {
-		f := &fake{commit: times(1, err)}
-		require.NoError(t, backoffsql.Tx(t.Context(), f.open(t), with(backoff.NonIdempotent), nil, exec))
-		require.Equal(t, "begin work commit begin work commit", strings.Join(f.log, " "))
-	}
-	f := &fake{commit: times(9, state("23505"))} // a deferred constraint
-	err := backoffsql.Tx(t.Context(), f.open(t), swift, nil, exec)
-	require.EqualError(t, err, "SQLSTATE 23505")
+	require.Equal(t, "begin work commit begin work rollback", f.seen())
 }
 
 // Drivers notice that a statement failed whose error fn dropped, and roll back.
@@ -162,7 +178,7 @@ func TestASwallowedErrorRollsBackAndIsNoDoubtfulCommit(t *testing.T) {
 		err := backoffsql.Tx(t.Context(), f.open(t), with(backoff.Idempotent), nil, exec)
 		require.EqualError(t, err, text)
 		require.NotErrorIs(t, err, backoffsql.ErrCommitUnknown)
-		require.Equal(t, "begin work commit", strings.Join(f.log, " "), text)
+		require.Equal(t, "begin work commit", f.seen(), text)
 	}
 	f := &fake{commit: times(9, errors.New("could not tell: commit unexpectedly resulted in rollback"))}
 	err := backoffsql.Tx(t.Context(), f.open(t), with(backoff.NonIdempotent), nil, exec)
@@ -179,29 +195,6 @@ func TestTxGivesAllAttemptsOneKey(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, keys, 1)
 	require.NotContains(t, keys, "")
-}
-
-func TestTxRollsBackForAPanic(t *testing.T) {
-	f := &fake{}
-	db := f.open(t)
-	require.PanicsWithValue(t, "boom", func() {
-		backoffsql.Tx(t.Context(), db, backoff.Policy{}, nil, func(context.Context, *sql.Tx) error { panic("boom") })
-	})
-	require.Equal(t, "begin rollback", strings.Join(f.log, " "))
-	require.Zero(t, db.Stats().InUse)
-}
-
-func TestTxRollsBackForAGoexit(t *testing.T) {
-	f := &fake{}
-	db := f.open(t)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		backoffsql.Tx(t.Context(), db, backoff.Policy{}, nil, func(context.Context, *sql.Tx) error { runtime.Goexit(); return nil })
-	}()
-	<-done
-	require.Equal(t, "begin rollback", strings.Join(f.log, " "))
-	require.Zero(t, db.Stats().InUse)
 }
 
 func TestTxHoldsNoConnectionWhileItWaits(t *testing.T) {
@@ -239,7 +232,7 @@ func TestTxRepeatsAnAttemptThatRanOutOfTime(t *testing.T) {
 					return outcome(ctx, tx)
 				})
 				require.NoError(t, err)
-				require.Equal(t, "begin rollback begin work commit", strings.Join(f.log, " "))
+				require.Equal(t, "begin rollback begin work commit", f.seen())
 			})
 		})
 	}
@@ -256,7 +249,7 @@ func TestTxSaysThatATimedOutCommitIsUnknown(t *testing.T) {
 		p.AttemptTimeout = time.Second
 		err := backoffsql.Tx(t.Context(), f.open(t), p, nil, exec)
 		require.ErrorIs(t, err, backoffsql.ErrCommitUnknown)
-		require.Equal(t, "begin work commit", strings.Join(f.log, " "))
+		require.Equal(t, "begin work commit", f.seen())
 	})
 }
 
@@ -277,12 +270,12 @@ func TestTxKnowsThatFnEndedTheTransaction(t *testing.T) {
 	err := backoffsql.Tx(t.Context(), f.open(t), with(backoff.Idempotent), nil, func(_ context.Context, tx *sql.Tx) error { return tx.Commit() })
 	require.ErrorIs(t, err, sql.ErrTxDone)
 	require.ErrorContains(t, err, "fn ended the transaction itself")
-	require.Equal(t, "begin commit", strings.Join(f.log, " "))
+	require.Equal(t, "begin commit", f.seen())
 
 	f = &fake{commit: times(9, io.ErrUnexpectedEOF)}
 	err = backoffsql.Tx(t.Context(), f.open(t), swift, nil, func(_ context.Context, tx *sql.Tx) error { return tx.Commit() })
 	require.ErrorIs(t, err, backoffsql.ErrCommitUnknown)
-	require.Equal(t, "begin commit", strings.Join(f.log, " "))
+	require.Equal(t, "begin commit", f.seen())
 
 	f = &fake{exec: times(1, state("40001"))}
 	err = backoffsql.Tx(t.Context(), f.open(t), swift, nil, func(ctx context.Context, tx *sql.Tx) error {
@@ -312,9 +305,9 @@ func TestMySQLNumbers(t *testing.T) {
 	p := swift
 	p.Classify = backoffsql.MySQL(number)
 	for _, n := range []uint16{1213, 1205, 1020, 3101} {
-		f := &fake{exec: times(1, numbered{n}), commit: times(2, numbered{n})}
-		require.NoError(t, backoffsql.Tx(t.Context(), f.open(t), p, nil, exec), "%d is a refusal", n)
-		require.Equal(t, "begin work rollback begin work commit begin work commit", strings.Join(f.log, " "))
+		log, err := run(t, &fake{exec: times(1, numbered{n}), commit: times(2, numbered{n})}, p)
+		require.NoError(t, err, "%d is a refusal", n)
+		require.Equal(t, "begin work rollback begin work commit begin work commit", log)
 	}
 	for _, n := range []uint16{1053, 1158, 1159, 1160, 1161, 1927, 4031, 2002, 2003, 2006, 2013, 2055, 1040, 1203} {
 		f := &fake{exec: times(1, numbered{n})}

@@ -1,6 +1,7 @@
 package spec_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -9,153 +10,142 @@ import (
 	"github.com/gobackoff/backoff/spec"
 )
 
-// refuse holds that each of the texts, in turn with its problem, is refused by
-// it.
-func refuse(t *testing.T, cases ...string) {
-	t.Helper()
-	for ; len(cases) > 0; cases = cases[2:] {
-		s, err := spec.Parse([]byte(cases[0]))
-		require.EqualError(t, err, "backoff: spec: "+cases[1], cases[0])
-		require.Equal(t, spec.Spec{}, s)
+// Each text stands before the problem for which it is refused.
+func TestAPolicyIsRefused(t *testing.T) {
+	for what, cases := range map[string][]string{
+		"no JSON, with its place": {
+			"", `line 1, column 1: unexpected end of JSON input`,
+			"{\n", `line 1, column 2: unexpected end of JSON input`,
+			"{\n  \"name\": \"x\",\n}", `line 3, column 1: invalid character '}' looking for beginning of object key string`,
+			"{}\n{}", `line 2, column 1: invalid character '{' after top-level value`,
+			" ", `line 1, column 1: unexpected end of JSON input`,
+			"name: fetch", `line 1, column 2: invalid character 'a' in literal null (expecting 'u'); Parse reads JSON only: unmarshal YAML into a Spec`,
+			"# a policy\nname: fetch", `line 1, column 1: invalid character '#' looking for beginning of value; Parse reads JSON only: unmarshal YAML into a Spec`,
+		},
+		"a wrong type, with path and value": {
+			`3`, `the policy is 3, want an object`,
+			`null`, `the policy is null, want an object`,
+			`[]`, `the policy is a list, want an object`,
+			`{"name": 1}`, `name is 1, want a text`,
+			`{"name": null}`, `name is null, want a text`,
+			`{"shortenLastWait": 1}`, `shortenLastWait is 1, want true or false`,
+			`{"maxAttempts": "four"}`, `maxAttempts is "four", want a whole number of 0 or more, or -1 for no limit`,
+			`{"maxAttempts": 4.5}`, `maxAttempts is 4.5, want a whole number of 0 or more, or -1 for no limit`,
+			`{"maxElapsed": 30}`, `maxElapsed is 30, want a duration such as "1.5s", or -1 for no limit`,
+			`{"maxElapsed": "30"}`, `maxElapsed is "30", want a duration such as "1.5s", or -1 for no limit`,
+			`{"schedule": {"linear": "1s"}}`, `schedule.linear is "1s", want an object`,
+			`{"schedule": {"exponential": {"multiplier": "2"}}}`, `schedule.exponential.multiplier is "2", want a number of 0 or more, or -1 for none`,
+			`{"schedule": {"sequence": "1s"}}`, `schedule.sequence is "1s", want a list`,
+			`{"schedule": {"sequence": ["1s", 2]}}`, `schedule.sequence[1] is 2, want a duration such as "1.5s", or -1 for no limit`,
+			`{"schedule": []}`, `schedule is a list, want a duration such as "1.5s", or an object with one of linear, exponential, sequence, truncated`,
+			`{"jitter": 0.2}`, `jitter is 0.2, want none, full, equal, or an object with one of decorrelated, uniform, added, slotted`,
+			`{"breaker": true}`, `breaker is true, want an object`,
+			`{"name": {"x": 1}}`, `name is an object, want a text`,
+		},
+		"an unknown member, with those there are": {
+			`{"schedule": {"exponential": {"multiplyer": 2}}}`, `schedule.exponential.multiplyer is not known, want one of initial, max, multiplier`,
+			`{"schedule": {"Linear": {}}}`, `schedule.Linear is not known, want one of linear, exponential, sequence, truncated`,
+			`{"schedule": {"constant": "1s"}}`, `schedule.constant is not known: write a constant schedule as a duration such as "1.5s"`,
+			`{"breaker": {"openFor": {"constant": "1s"}}}`, `breaker.openFor.constant is not known: write a constant schedule as a duration such as "1.5s"`,
+			`{"jitter": {"constant": "1s"}}`, `jitter.constant is not known, want one of decorrelated, uniform, added, slotted`,
+			`{"budget": {"all": [{"retry": {"\n": 1}}]}}`, `budget.all[0].retry."\n" is not known, want one of ratio, window, floor`,
+			`{"budget": {"concurrency": {"-": 1}}}`, `budget.concurrency.- is not known, want one of max`,
+			`{"jitter": "fully"}`, `jitter is "fully", want none, full, equal, or an object with one of decorrelated, uniform, added, slotted`,
+			`{"idempotency": "maybe"}`, `idempotency is "maybe", want one of idempotent, nonIdempotent, keyed`,
+		},
+		"a dash, which is the tag of fields that are not in JSON": {
+			`{"jitter": {"-": "unheard"}}`, `jitter.- is not known, want one of decorrelated, uniform, added, slotted`,
+			`{"schedule": {"-": "1s"}}`, `schedule.- is not known, want one of linear, exponential, sequence, truncated`,
+			`{"budget": {"-": "aws-retry-quota"}}`, `budget.- is not known, want one of retry, pacer, throttle, rate, concurrency, sleeping, grpcThrottling, all`,
+		},
+		"a schedule in attemptTimeout, or beside it": {
+			`{"attemptTimeout": {"linear": {}}}`, `attemptTimeout is an object, want a duration such as "1.5s", or -1 for no limit`,
+			`{"attemptTimeout": "2s", "attemptTimeoutSchedule": {"linear": {}}}`, `attemptTimeout is 2s beside an AttemptTimeoutSchedule, want one of them`,
+		},
+		"what is there twice": {
+			`{"maxAttempts": 3, "maxAttempts": 3}`, `maxAttempts is there twice`,
+			`{"breaker": {"consecutiveFailures": 3, "maxProbes": 1, "consecutiveFailures": 4}}`, `breaker.consecutiveFailures is there twice`,
+			`{"schedule": {"linear": {}, "exponential": {}}}`, `schedule has linear and exponential, want one of linear, exponential, sequence, truncated`,
+			`{"jitter": {"added": "1s", "slotted": "1s"}}`, `jitter has added and slotted, want one of decorrelated, uniform, added, slotted`,
+		},
+		"of a class all but its limits": {
+			`{"byClass": {"permanent": {}}}`, `byClass.permanent is not known, want one of unknown, notSent, retryable, throttled`,
+			`{"byClass": {"not sent": {}}}`, `byClass."not sent" is not known, want one of unknown, notSent, retryable, throttled`,
+			`{"byClass": {"throttled": {"maxElapsed": "1s"}}}`, `byClass.throttled.maxElapsed is not known, want one of schedule, maxAttempts, jitter`,
+			`{"byClass": {"throttled": "1s"}}`, `byClass.throttled is "1s", want an object`,
+			`{"byClass": {"notSent": {"schedule": {"exponential": {"multiplier": 0.5}}}}}`, `byClass.notSent.schedule.exponential.multiplier is 0.5, want 0 (for 2) or at least 1`,
+			`{"byClass": {"unknown": {"jitter": {"added": -1}}}}`, `byClass.unknown.jitter.added is -1, want 0 or more`,
+			`{"byClass": {"retryable": {"schedule": {"truncated": {"schedule": {"linear": {"initial": -1}}}}}}}`, `byClass.retryable.schedule.truncated.schedule.linear.initial is -1, want 0 or more`,
+		},
+		"an empty choice": {
+			`{"schedule": {}}`, `schedule has nothing, want one of linear, exponential, sequence, truncated`,
+			`{"jitter": {}}`, `jitter has nothing, want one of decorrelated, uniform, added, slotted`,
+			`{"budget": {}}`, `budget has nothing, want one of retry, pacer, throttle, rate, concurrency, sleeping, grpcThrottling, all`,
+			`{"budget": {"all": []}}`, `budget.all is empty, want at least one budget`,
+			`{"schedule": {"sequence": []}}`, `schedule is an empty Sequence, want at least one delay`,
+			`{"schedule": {"truncated": {"schedule": {}}}}`, `schedule.truncated.schedule has nothing, want one of linear, exponential, sequence, truncated`,
+		},
+		"a value out of range, by the rules of Validate, with the path of the file": {
+			`{"schedule": {"exponential": {"multiplier": 0.5}}}`, `schedule.exponential.multiplier is 0.5, want 0 (for 2) or at least 1`,
+			`{"schedule": {"exponential": {"initial": "1m", "max": "1s"}}}`, `schedule.exponential.initial is 1m0s, beyond Max 1s`,
+			`{"schedule": {"linear": {"step": -1}}}`, `schedule.linear.step is -1, want 0 or more`,
+			`{"schedule": -1}`, `schedule is -1, want 0 or more`,
+			`{"schedule": {"sequence": ["1s", -1]}}`, `schedule.sequence[1] is -1, want 0 or more`,
+			`{"schedule": {"truncated": {"schedule": {"linear": {"initial": -1}}}}}`, `schedule.truncated.schedule.linear.initial is -1, want 0 or more`,
+			`{"attemptTimeoutSchedule": -1}`, `attemptTimeoutSchedule is -1, want 0 or more`,
+			`{"jitter": {"uniform": {"low": 1.2, "high": 0.8}}}`, `jitter.uniform is {"low":1.2,"high":0.8}, want 0 <= low <= high`,
+			`{"jitter": {"decorrelated": {"base": "1s", "max": "1ms"}}}`, `jitter.decorrelated is {"base":"1s","max":"1ms"}, want 0 <= base <= max`,
+			`{"jitter": {"added": -1}}`, `jitter.added is -1, want 0 or more`,
+			`{"jitter": {"slotted": "0s"}}`, `jitter.slotted is "0s", want more than 0`,
+			`{"budget": {"retry": {"ratio": -1}}}`, `budget.retry.ratio is -1, want a number of retries per success`,
+			`{"budget": {"throttle": {"k": 0.5}}}`, `budget.throttle.k is 0.5, want 1 or more`,
+			`{"budget": {"rate": {}}}`, `budget.rate.limit is 0, want more than 0 attempts per second`,
+			`{"budget": {"rate": {"limit": 1, "burst": 1, "tokens": 2}}}`, `budget.rate has a burst of 1, want at least what an attempt takes`,
+			`{"budget": {"grpcThrottling": {"maxTokens": 10}}}`, `budget.grpcThrottling.tokenRatio is 0, want 0.001 or more`,
+			`{"budget": {"all": [{"retry": {}}, {"all": [{"retry": {"floor": -1}}]}]}}`, `budget.all[1].all[0].retry.floor is -1, want 0 or more`,
+			`{"breaker": {"failureRate": 2}}`, `breaker.failureRate is 2, want 0 (for 0.5), a share up to 1, or a negative number for none`,
+			`{"breaker": {"openFor": {"exponential": {"multiplier": 0.1}}}}`, `breaker.openFor.exponential.multiplier is 0.1, want 0 (for 2) or at least 1`,
+			`{"breaker": {"jitter": {"uniform": {"low": 2}}}}`, `breaker.jitter.uniform is {"low":2}, want 0 <= low <= high`,
+		},
+		"no limit that is not -1": {
+			`{"maxAttempts": -2}`, `maxAttempts is -2, want a whole number of 0 or more, or -1 for no limit`,
+			`{"maxElapsed": "-1s"}`, `maxElapsed is "-1s", want a duration such as "1.5s", or -1 for no limit`,
+			`{"maxElapsed": -2}`, `maxElapsed is -2, want a duration such as "1.5s", or -1 for no limit`,
+			`{"breaker": {"failureRate": -0.5}}`, `breaker.failureRate is -0.5, want a number of 0 or more, or -1 for none`,
+		},
+		"a number beyond its type": {
+			`{"maxAttempts": 99999999999999999999}`, `maxAttempts is 99999999999999999999, want a whole number of 0 or more, or -1 for no limit`,
+			`{"breaker": {"slowRate": 1e999}}`, `breaker.slowRate is 1e999, want a number of 0 or more, or -1 for none`,
+			`{"maxElapsed": "9999999h"}`, `maxElapsed is "9999999h", want a duration such as "1.5s", or -1 for no limit`,
+		},
+		"an unknown version, before everything else": {
+			`{"version": 2}`, `version is 2, want 1, the only version that this release reads`,
+			`{"version": 0}`, `version is 0, want 1, the only version that this release reads`,
+			`{"version": "1"}`, `version is "1", want 1, the only version that this release reads`,
+			`{"version": null}`, `version is null, want 1, the only version that this release reads`,
+			`{"version": {}}`, `version is an object, want 1, the only version that this release reads`,
+			`{"retryOn": ["503"], "version": 2}`, `version is 2, want 1, the only version that this release reads`,
+			`{"version": 1, "version": 1}`, `version is there twice`,
+			`{"breaker": {"version": 1, "maxProbes": "x"}}`, `breaker.version is not known, want one of failureRate, minCalls, window, windowCalls, consecutiveFailures, consecutiveSpan, slowCall, slowRate, openFor, jitter, maxRetryAfter, maxProbes, probeSuccesses, probeTimeout, rampUp, minAttemptTime`,
+			`{"$schema": 1}`, `"$schema" is 1, want a text`,
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			for text := range slices.Chunk(cases, 2) {
+				s, err := spec.Parse([]byte(text[0]))
+				require.EqualError(t, err, "backoff: spec: "+text[1], text[0])
+				require.Equal(t, spec.Spec{}, s)
+			}
+		})
 	}
 }
 
-func TestWhatIsNoJSONIsRefusedWithItsPlace(t *testing.T) {
-	refuse(t,
-		"", `line 1, column 1: unexpected end of JSON input`,
-		"{\n", `line 1, column 2: unexpected end of JSON input`,
-		"{\n  \"name\": \"x\",\n}", `line 3, column 1: invalid character '}' looking for beginning of object key string`,
-		"{}\n{}", `line 2, column 1: invalid character '{' after top-level value`,
-		" ", `line 1, column 1: unexpected end of JSON input`,
-		"name: fetch", `line 1, column 2: invalid character 'a' in literal null (expecting 'u'); Parse reads JSON only: unmarshal YAML into a Spec`,
-		"# a policy\nname: fetch", `line 1, column 1: invalid character '#' looking for beginning of value; Parse reads JSON only: unmarshal YAML into a Spec`,
-	)
-}
-
-func TestAWrongTypeIsRefusedWithPathAndValue(t *testing.T) {
-	refuse(t,
-		`3`, `the policy is 3, want an object`,
-		`null`, `the policy is null, want an object`,
-		`[]`, `the policy is a list, want an object`,
-		`{"name": 1}`, `name is 1, want a text`,
-		`{"name": null}`, `name is null, want a text`,
-		`{"shortenLastWait": 1}`, `shortenLastWait is 1, want true or false`,
-		`{"maxAttempts": "four"}`, `maxAttempts is "four", want a whole number of 0 or more, or -1 for no limit`,
-		`{"maxAttempts": true}`, `maxAttempts is true, want a whole number of 0 or more, or -1 for no limit`,
-		`{"maxAttempts": 4.5}`, `maxAttempts is 4.5, want a whole number of 0 or more, or -1 for no limit`,
-		`{"maxElapsed": 30}`, `maxElapsed is 30, want a duration such as "1.5s", or -1 for no limit`,
-		`{"maxElapsed": "30"}`, `maxElapsed is "30", want a duration such as "1.5s", or -1 for no limit`,
-		`{"schedule": {"linear": "1s"}}`, `schedule.linear is "1s", want an object`,
-		`{"schedule": {"exponential": {"multiplier": "2"}}}`, `schedule.exponential.multiplier is "2", want a number of 0 or more, or -1 for none`,
-		`{"schedule": {"sequence": "1s"}}`, `schedule.sequence is "1s", want a list`,
-		`{"schedule": {"sequence": ["1s", 2]}}`, `schedule.sequence[1] is 2, want a duration such as "1.5s", or -1 for no limit`,
-		`{"schedule": []}`, `schedule is a list, want a duration such as "1.5s", or an object with one of linear, exponential, sequence, truncated`,
-		`{"jitter": 0.2}`, `jitter is 0.2, want none, full, equal, or an object with one of decorrelated, uniform, added, slotted`,
-		`{"breaker": true}`, `breaker is true, want an object`,
-		`{"name": {"x": 1}}`, `name is an object, want a text`,
-	)
-}
-
-func TestAnUnknownMemberIsRefusedWithThoseThereAre(t *testing.T) {
-	refuse(t,
-		`{"schedule": {"exponential": {"multiplyer": 2}}}`, `schedule.exponential.multiplyer is not known, want one of initial, max, multiplier`,
-		`{"schedule": {"Linear": {}}}`, `schedule.Linear is not known, want one of linear, exponential, sequence, truncated`,
-		`{"schedule": {"constant": "1s"}}`, `schedule.constant is not known: write a constant schedule as a duration such as "1.5s"`,
-		`{"breaker": {"openFor": {"constant": "1s"}}}`, `breaker.openFor.constant is not known: write a constant schedule as a duration such as "1.5s"`,
-		`{"jitter": {"constant": "1s"}}`, `jitter.constant is not known, want one of decorrelated, uniform, added, slotted`,
-		`{"budget": {"all": [{"retry": {"\n": 1}}]}}`, `budget.all[0].retry."\n" is not known, want one of ratio, window, floor`,
-		`{"budget": {"concurrency": {"-": 1}}}`, `budget.concurrency.- is not known, want one of max`,
-		`{"jitter": "fully"}`, `jitter is "fully", want none, full, equal, or an object with one of decorrelated, uniform, added, slotted`,
-		`{"jitter": ""}`, `jitter is "", want none, full, equal, or an object with one of decorrelated, uniform, added, slotted`,
-		`{"idempotency": "maybe"}`, `idempotency is "maybe", want one of idempotent, nonIdempotent, keyed`,
-	)
+func TestARefusalNamesTheBudgetsAndIsShort(t *testing.T) {
 	_, err := spec.Parse([]byte(`{"budget": "aws-quota"}`))
 	require.ErrorContains(t, err, `budget is "aws-quota", want an object with one of retry, `)
 	require.ErrorContains(t, err, `, aws-retry-quota, `)
 	_, err = spec.Parse([]byte(`{"` + strings.Repeat("x", 1000) + `": 1}`))
 	require.Less(t, len(err.Error()), 320)
-}
-
-// The tag "-" of a field that is not in JSON is not a name.
-func TestADashIsNoMember(t *testing.T) {
-	refuse(t,
-		`{"jitter": {"-": "unheard"}}`, `jitter.- is not known, want one of decorrelated, uniform, added, slotted`,
-		`{"schedule": {"-": "1s"}}`, `schedule.- is not known, want one of linear, exponential, sequence, truncated`,
-		`{"budget": {"-": "aws-retry-quota"}}`, `budget.- is not known, want one of retry, pacer, throttle, rate, concurrency, sleeping, grpcThrottling, all`,
-	)
-}
-
-func TestAScheduleOfAttemptTimeoutsHasAMemberOfItsOwn(t *testing.T) {
-	refuse(t,
-		`{"attemptTimeout": {"linear": {}}}`, `attemptTimeout is an object, want a duration such as "1.5s", or -1 for no limit`,
-		`{"attemptTimeout": "2s", "attemptTimeoutSchedule": {"linear": {}}}`, `attemptTimeout is 2s beside an AttemptTimeoutSchedule, want one of them`,
-	)
-}
-
-func TestWhatIsThereTwiceIsRefused(t *testing.T) {
-	refuse(t,
-		`{"maxAttempts": 3, "maxAttempts": 3}`, `maxAttempts is there twice`,
-		`{"breaker": {"consecutiveFailures": 3, "maxProbes": 1, "consecutiveFailures": 4}}`, `breaker.consecutiveFailures is there twice`,
-		`{"schedule": {"linear": {}, "exponential": {}}}`, `schedule has linear and exponential, want one of linear, exponential, sequence, truncated`,
-		`{"jitter": {"added": "1s", "slotted": "1s"}}`, `jitter has added and slotted, want one of decorrelated, uniform, added, slotted`,
-	)
-}
-
-func TestOfAClassOnlyTheLimitsOfThatClassAreRead(t *testing.T) {
-	refuse(t,
-		`{"byClass": {"permanent": {}}}`, `byClass.permanent is not known, want one of unknown, notSent, retryable, throttled`,
-		`{"byClass": {"not sent": {}}}`, `byClass."not sent" is not known, want one of unknown, notSent, retryable, throttled`,
-		`{"byClass": {"throttled": {"maxElapsed": "1s"}}}`, `byClass.throttled.maxElapsed is not known, want one of schedule, maxAttempts, jitter`,
-		`{"byClass": {"throttled": {"maxAttempts": -2}}}`, `byClass.throttled.maxAttempts is -2, want a whole number of 0 or more, or -1 for no limit`,
-		`{"byClass": {"throttled": "1s"}}`, `byClass.throttled is "1s", want an object`,
-		`{"byClass": {"throttled": {}, "throttled": {}}}`, `byClass.throttled is there twice`,
-		`{"byClass": {"throttled": {"schedule": {}}}}`, `byClass.throttled.schedule has nothing, want one of linear, exponential, sequence, truncated`,
-		`{"byClass": {"notSent": {"schedule": {"exponential": {"multiplier": 0.5}}}}}`, `byClass.notSent.schedule.exponential.multiplier is 0.5, want 0 (for 2) or at least 1`,
-		`{"byClass": {"unknown": {"schedule": -1}}}`, `byClass.unknown.schedule is -1, want 0 or more`,
-		`{"byClass": {"unknown": {"jitter": {"added": -1}}}}`, `byClass.unknown.jitter.added is -1, want 0 or more`,
-		`{"byClass": {"retryable": {"schedule": {"truncated": {"schedule": {"linear": {"initial": -1}}}}}}}`, `byClass.retryable.schedule.truncated.schedule.linear.initial is -1, want 0 or more`,
-	)
-}
-
-func TestAnEmptyChoiceIsRefused(t *testing.T) {
-	refuse(t,
-		`{"schedule": {}}`, `schedule has nothing, want one of linear, exponential, sequence, truncated`,
-		`{"jitter": {}}`, `jitter has nothing, want one of decorrelated, uniform, added, slotted`,
-		`{"budget": {}}`, `budget has nothing, want one of retry, pacer, throttle, rate, concurrency, sleeping, grpcThrottling, all`,
-		`{"budget": {"all": []}}`, `budget.all is empty, want at least one budget`,
-		`{"schedule": {"sequence": []}}`, `schedule is an empty Sequence, want at least one delay`,
-		`{"schedule": {"truncated": {"schedule": {}}}}`, `schedule.truncated.schedule has nothing, want one of linear, exponential, sequence, truncated`,
-	)
-}
-
-// The rules are those of Validate, with the path of the file.
-func TestAValueOutOfRangeIsRefusedWithPathAndValue(t *testing.T) {
-	refuse(t,
-		`{"schedule": {"exponential": {"multiplier": 0.5}}}`, `schedule.exponential.multiplier is 0.5, want 0 (for 2) or at least 1`,
-		`{"schedule": {"exponential": {"initial": "1m", "max": "1s"}}}`, `schedule.exponential.initial is 1m0s, beyond Max 1s`,
-		`{"schedule": {"linear": {"step": -1}}}`, `schedule.linear.step is -1, want 0 or more`,
-		`{"schedule": -1}`, `schedule is -1, want 0 or more`,
-		`{"schedule": {"sequence": ["1s", -1]}}`, `schedule.sequence[1] is -1, want 0 or more`,
-		`{"schedule": {"truncated": {"schedule": {"linear": {"initial": -1}}}}}`, `schedule.truncated.schedule.linear.initial is -1, want 0 or more`,
-		`{"attemptTimeoutSchedule": -1}`, `attemptTimeoutSchedule is -1, want 0 or more`,
-		`{"attemptTimeoutSchedule": {"exponential": {"initial": -1}}}`, `attemptTimeoutSchedule.exponential.initial is -1, want 0 or more`,
-		`{"jitter": {"uniform": {"low": 1.2, "high": 0.8}}}`, `jitter.uniform is {"low":1.2,"high":0.8}, want 0 <= low <= high`,
-		`{"jitter": {"decorrelated": {"base": "1s", "max": "1ms"}}}`, `jitter.decorrelated is {"base":"1s","max":"1ms"}, want 0 <= base <= max`,
-		`{"jitter": {"added": -1}}`, `jitter.added is -1, want 0 or more`,
-		`{"jitter": {"slotted": "0s"}}`, `jitter.slotted is "0s", want more than 0`,
-		`{"budget": {"retry": {"ratio": -1}}}`, `budget.retry.ratio is -1, want a number of retries per success`,
-		`{"budget": {"retry": {"window": -1}}}`, `budget.retry.window is -1, want 0 or more`,
-		`{"budget": {"throttle": {"k": 0.5}}}`, `budget.throttle.k is 0.5, want 1 or more`,
-		`{"budget": {"rate": {}}}`, `budget.rate.limit is 0, want more than 0 attempts per second`,
-		`{"budget": {"rate": {"limit": 1, "tokens": -1}}}`, `budget.rate.tokens is -1, want 0 (for 1) or more`,
-		`{"budget": {"rate": {"limit": 1, "burst": 1, "tokens": 2}}}`, `budget.rate has a burst of 1, want at least what an attempt takes`,
-		`{"budget": {"grpcThrottling": {"maxTokens": 10}}}`, `budget.grpcThrottling.tokenRatio is 0, want 0.001 or more`,
-		`{"budget": {"all": [{"retry": {}}, {"all": [{"retry": {"floor": -1}}]}]}}`, `budget.all[1].all[0].retry.floor is -1, want 0 or more`,
-		`{"breaker": {"failureRate": 2}}`, `breaker.failureRate is 2, want 0 (for 0.5), a share up to 1, or a negative number for none`,
-		`{"breaker": {"probeSuccesses": -1}}`, `breaker.probeSuccesses is -1, want 0 (for 2) or more`,
-		`{"breaker": {"openFor": {"exponential": {"multiplier": 0.1}}}}`, `breaker.openFor.exponential.multiplier is 0.1, want 0 (for 2) or at least 1`,
-		`{"breaker": {"jitter": {"uniform": {"low": 2}}}}`, `breaker.jitter.uniform is {"low":2}, want 0 <= low <= high`,
-	)
 }
 
 func TestEveryValueOutOfRangeIsRefused(t *testing.T) {
@@ -179,23 +169,6 @@ backoff: spec: breaker.openFor is -1, want 0 or more
 backoff: spec: breaker.jitter.added is -1, want 0 or more
 backoff: spec: breaker.failureRate is 2, want 0 (for 0.5), a share up to 1, or a negative number for none
 backoff: spec: breaker.slowRate is 3, want 0 (for 0.5), a share up to 1, or a negative number for none`)
-}
-
-func TestNoLimitIsWrittenInOneWay(t *testing.T) {
-	refuse(t,
-		`{"maxAttempts": -2}`, `maxAttempts is -2, want a whole number of 0 or more, or -1 for no limit`,
-		`{"maxElapsed": "-1s"}`, `maxElapsed is "-1s", want a duration such as "1.5s", or -1 for no limit`,
-		`{"maxElapsed": -2}`, `maxElapsed is -2, want a duration such as "1.5s", or -1 for no limit`,
-		`{"breaker": {"failureRate": -0.5}}`, `breaker.failureRate is -0.5, want a number of 0 or more, or -1 for none`,
-	)
-}
-
-func TestANumberBeyondItsTypeIsRefused(t *testing.T) {
-	refuse(t,
-		`{"maxAttempts": 99999999999999999999}`, `maxAttempts is 99999999999999999999, want a whole number of 0 or more, or -1 for no limit`,
-		`{"breaker": {"slowRate": 1e999}}`, `breaker.slowRate is 1e999, want a number of 0 or more, or -1 for none`,
-		`{"maxElapsed": "9999999h"}`, `maxElapsed is "9999999h", want a duration such as "1.5s", or -1 for no limit`,
-	)
 }
 
 func TestDeepNestingIsRefused(t *testing.T) {

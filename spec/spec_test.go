@@ -309,3 +309,11 @@ func TestAnAbsentMemberIsWrittenAsNothing(t *testing.T) {
 		require.Equal(t, want, string(got))
 	}
 }
+
+func TestTheFirstVersionNeedNotBeWritten(t *testing.T) {
+	s := parse(t, `{"$schema": "https://example.com/schema.json", "version": 1, "maxAttempts": 3}`)
+	require.Equal(t, parse(t, `{"maxAttempts": 3}`), s)
+	text, err := json.Marshal(s)
+	require.NoError(t, err)
+	require.Equal(t, `{"maxAttempts":3}`, string(text))
+}
