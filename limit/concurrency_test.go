@@ -80,22 +80,6 @@ func TestConcurrencyCountsAnAttemptThatHangsForAsLongAsItHangs(t *testing.T) {
 	})
 }
 
-func TestCallsAsleepHoldNoSlotOfConcurrency(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		concurrency := limit.Concurrency{Max: 1}
-		p := backoff.Policy{MaxAttempts: 2, Schedule: backoff.Constant(time.Minute), Jitter: backoff.NoJitter, Budget: &concurrency}
-		var calls sync.WaitGroup
-		for range 1000 {
-			calls.Go(func() { p.Do(t.Context(), failing) })
-			synctest.Wait()
-			require.Zero(t, concurrency.Load())
-		}
-		require.NoError(t, p.Do(t.Context(), func(context.Context) error { return nil }))
-		calls.Wait()
-		require.Zero(t, concurrency.Load())
-	})
-}
-
 func TestARetryThatFindsNoSlotOfConcurrencyEndsTheCallWithItsOwnError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		concurrency := limit.Concurrency{Max: 1}

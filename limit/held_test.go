@@ -153,30 +153,6 @@ func TestACallGetsThroughTwoLongLines(t *testing.T) {
 	})
 }
 
-// The example of the package: 200 calls at 100 a second, of which 50 may run.
-func TestABulkheadRefusesNoCallThatWaitsForItsRate(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		concurrency := &limit.Concurrency{Max: 50}
-		p := backoff.Policy{Budget: backoff.JoinBudgets(
-			&backoff.RetryBudget{},
-			&limit.Rate{Limiter: rate.NewLimiter(100, 10)},
-			concurrency,
-		)}
-		var calls sync.WaitGroup
-		for range 200 {
-			calls.Go(func() {
-				require.NoError(t, p.Do(t.Context(), func(context.Context) error {
-					require.LessOrEqual(t, concurrency.Load(), 50)
-					time.Sleep(100 * time.Millisecond)
-					return nil
-				}))
-			})
-		}
-		calls.Wait()
-		require.Zero(t, concurrency.Load())
-	})
-}
-
 // A hedge takes its slot when it is sent, too, and so does the first attempt of
 // a hedged call.
 func TestAHedgeThatOnlyWaitsHoldsNoSlot(t *testing.T) {

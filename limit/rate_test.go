@@ -153,19 +153,6 @@ func TestRateOfEveryKindOfLimiter(t *testing.T) {
 	require.InDelta(t, time.Second, got[0], float64(10*time.Millisecond), "a refusal has taken nothing")
 }
 
-func TestRateGetsTheTokenBackWhenAnotherBudgetRefuses(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		slow := &limit.Rate{Limiter: rate.NewLimiter(1, 1)}
-		both := backoff.JoinBudgets(slow, &limit.Rate{Limiter: new(rate.Limiter)})
-		for range 100 {
-			_, _, ok := both.Reserve(backoff.Attempt{Number: 1})
-			require.False(t, ok)
-		}
-		got, _ := reserve(t, slow, 1)
-		require.Zero(t, got[0])
-	})
-}
-
 func TestRateEndsAtOnceACallWhoseDeadlineItWouldPass(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &limit.Rate{Limiter: rate.NewLimiter(1, 1)}

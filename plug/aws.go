@@ -203,7 +203,7 @@ func (r *AWSRetryer) GetRetryToken(ctx context.Context, err error) (release func
 // releaseNothing is the release of a token that needs no Done.
 func releaseNothing(error) error { return nil }
 
-// releaser returns a function that tells the budget, once, how a first attempt
+// releaser returns a function that reports to the budget, once, how a first attempt
 // ended.
 func (r *AWSRetryer) releaser(ctx context.Context, t backoff.Ticket) func(error) error {
 	var once sync.Once
@@ -213,7 +213,7 @@ func (r *AWSRetryer) releaser(ctx context.Context, t backoff.Ticket) func(error)
 	}
 }
 
-// finish tells the budget, once, how a retry ended.
+// finish reports to the budget, once, how a retry ended.
 func (r *AWSRetryer) finish(t *awsRetry, result backoff.Result) {
 	if ticket, ok := r.retries.finish(t); ok {
 		r.policy.Budget.Done(ticket, result)
@@ -245,7 +245,7 @@ func (r *AWSRetryer) waitForBudget(ctx context.Context, t backoff.Ticket, wait t
 	return t, nil
 }
 
-// result returns what a budget is told of an attempt.
+// result returns the result of an attempt for the budget.
 func (r *AWSRetryer) result(ctx context.Context, err error) backoff.Result {
 	result := backoff.Result{Outcome: r.outcome(ctx, err), Class: r.class(err)}
 	if resp := awsResponse(err); resp != nil {

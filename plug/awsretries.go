@@ -18,7 +18,7 @@ type awsRetry struct {
 	until    time.Time       // when the budget allows the retry
 	stop     func() bool     // ends the watch over ctx
 	ticket   backoff.Ticket
-	finished bool // the budget was told how the retry ended
+	finished bool // Done was called
 }
 
 // awsRetries are the retries that were granted and have not begun. The SDK does

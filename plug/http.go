@@ -219,7 +219,7 @@ func (h *HTTPRetry) maySendAgain(ctx context.Context, resp *http.Response, err e
 	return idempotency(resp, err).Repeatable(ctx, h.class(err))
 }
 
-// idempotency tells whether the request behind a response, or behind an error
+// idempotency returns whether the request behind a response, or behind an error
 // of net/http, may be sent twice. A client that is asked to try again begins
 // with the request that it was given, before all redirects. If neither shows the
 // request, as an error of azcore's transport does not, it may: the client that

@@ -70,8 +70,8 @@ func (r *rule) refusal(ctx context.Context, attempts int) error {
 }
 
 // class returns the class of an error by the policy. It is ClassUnknown only if
-// nothing is known about the error. Such an error is not retried, because
-// nobody has said that the calls of the other library fail transiently.
+// nothing is known about the error. Such an error is not retried: the calls of the
+// other library need not fail transiently.
 func (r *rule) class(err error) backoff.Class {
 	return backoff.Policy{Classify: r.policy.Classify, MaxAttempts: 1}.Decide(1, err).Class
 }
@@ -115,7 +115,7 @@ func (r *rule) delay(retry int) time.Duration {
 	return r.waits.Delay(max(retry, 1))
 }
 
-// outcome returns what a budget is told of an attempt.
+// outcome returns the outcome of an attempt for a budget.
 func (r *rule) outcome(ctx context.Context, err error) backoff.Outcome {
 	switch {
 	case err == nil:

@@ -8,15 +8,15 @@ import (
 	"github.com/gobackoff/backoff/internal/errtree"
 )
 
-// view is what a check saw.
-type view uint8
+// verdict is what a check was: an answer, or a failure.
+type verdict uint8
 
 const (
-	nothing view = iota // no check has ended, or one is under way
-	pending             // "not yet"
-	final               // the end of the poll
-	failure             // an error that is retried
-	refusal             // a breaker let it see nothing
+	nothing verdict = iota // no check has ended, or one is running
+	pending                // "not yet"
+	final                  // the end of the poll
+	failure                // an error that is retried
+	refusal                // of a breaker: nothing was checked
 )
 
 // asNotYet returns the error of a check that says "not yet". It returns nil if
@@ -32,9 +32,9 @@ func asNotYet(err error) error {
 	return err
 }
 
-// judge says what the error of a check that failed means for the poll, and
-// returns the error as the Run should see it.
-func (p *poll) judge(err error, timedOut bool) (view, error) {
+// judge returns what the error of a failed check means for the poll, and the error
+// as the Run should see it.
+func (p *poll) judge(err error, timedOut bool) (verdict, error) {
 	classify := p.policy.Classify
 	switch {
 	case timedOut:
@@ -43,7 +43,7 @@ func (p *poll) judge(err error, timedOut bool) (view, error) {
 	case p.rules.Retryable(err):
 		return failure, err
 	}
-	var loop backoff.Supervisor // like it, a poll ends only for what was said explicitly
+	var loop backoff.Supervisor // like it, a poll ends only for a marked or classified error
 	loop.Policy.Classify = classify
 	switch d := loop.Decide(1, err); {
 	case !d.Again:
@@ -54,10 +54,10 @@ func (p *poll) judge(err error, timedOut bool) (view, error) {
 	return failure, backoff.OfClass(err, backoff.ClassRetryable)
 }
 
-// classify is the Classifier of the Run. What nobody has said explicitly ends no
-// poll.
+// classify is the Classifier of the Run. Only an error that was marked, or that
+// the policy classifies, ends the poll.
 func (p *poll) classify(err error) backoff.Class {
-	if p.saw == pending {
+	if p.last == pending {
 		return backoff.ClassRetryable
 	}
 	class := backoff.ClassUnknown

@@ -13,8 +13,8 @@ import (
 const defaultMaxAttempts = 4
 
 // A poll is a [backoff.Run] to which a check that says "not yet" is an attempt
-// that failed. It stands between the Run and the caller's budget and observer,
-// which hear of an answer instead.
+// that failed. It stands between the Run and the caller's budget and observer, to
+// which it reports a success instead.
 type poll struct {
 	backoff.BudgetDefaults
 
@@ -23,10 +23,10 @@ type poll struct {
 	tell     backoff.Observer // the caller's
 	timeouts backoff.Schedule // of the checks; nil if there are none
 
-	failed int   // checks in a row, the last one included
-	row    int   // the place of the last check in such a row, from 1
-	saw    view  // what the last check saw
-	result error // of a check that was done
+	failed int     // number of failed checks in a row, the last one included
+	inRow  int     // 1 more than the failed checks before the last check
+	last   verdict // of the last check
+	result error   // of a check that was done
 
 	ask  backoff.Attempt // for which the budget is asked when the wait is over
 	due  bool            // there is such an attempt
@@ -71,7 +71,7 @@ func until(ctx context.Context, policy backoff.Policy, check func(context.Contex
 	run := p.rules.Start(ctx)
 	for range run.Attempts() {
 		err := p.check(ctx, check)
-		if p.saw == pending || p.saw == final {
+		if p.last == pending || p.last == final {
 			answered()
 		}
 		if err == nil {
@@ -89,23 +89,23 @@ func until(ctx context.Context, policy backoff.Policy, check func(context.Contex
 // check makes a check, and returns its error as the Run should see it: nil if
 // the check was done.
 func (p *poll) check(ctx context.Context, check func(context.Context) (bool, error)) error {
-	p.saw, p.row = nothing, p.failed+1
+	p.last, p.inRow = nothing, p.failed+1
 	attempt, cancel := p.limitTime(ctx)
 	defer cancel()
 	done, err := check(attempt)
 	if done {
-		p.saw, p.result = final, err
+		p.last, p.result = final, err
 		err = backoff.Permanent(err)
 	} else if notYet := asNotYet(err); notYet != nil {
-		p.saw, err = pending, notYet
+		p.last, err = pending, notYet
 		if ctx.Err() != nil { // the Run takes any other error for one that the end of ctx caused
 			err = backoff.Permanent(err)
 		}
 	} else {
-		p.saw = failure // for the classifier
-		p.saw, err = p.judge(err, timedOut(attempt, err))
+		p.last = failure // for the classifier
+		p.last, err = p.judge(err, timedOut(attempt, err))
 	}
-	switch p.saw {
+	switch p.last {
 	case refusal:
 	case pending:
 		p.failed = 0
@@ -118,7 +118,7 @@ func (p *poll) check(ctx context.Context, check func(context.Context) (bool, err
 // limitTime returns the context of a check.
 func (p *poll) limitTime(ctx context.Context) (context.Context, context.CancelFunc) {
 	if p.timeouts != nil {
-		if limit := p.timeouts.Delay(p.row); limit > 0 {
+		if limit := p.timeouts.Delay(p.inRow); limit > 0 {
 			return context.WithTimeoutCause(ctx, limit, backoff.ErrAttemptTimeout)
 		}
 	}
@@ -129,18 +129,18 @@ func (p *poll) limitTime(ctx context.Context) (context.Context, context.CancelFu
 // one, if it failed. A negative number means no limit.
 func (p *poll) limit(c backoff.Class) int {
 	most := limits.Or(p.policy.MaxAttempts, defaultMaxAttempts)
-	if p.saw == failure {
+	if p.last == failure {
 		most = limits.Or(p.policy.ByClass[c].MaxAttempts, most)
 	}
 	return most
 }
 
-// setLimits tells the Run what follows the last check. The Run knows the class
+// setLimits sets what follows the last check. The Run knows the class
 // of a failure, and counts all checks; so its limit is 1 once enough have
 // failed.
 func (p *poll) setLimits() {
 	clear(p.rules.ByClass)
-	if p.saw != failure {
+	if p.last != failure {
 		return
 	}
 	for c := backoff.ClassUnknown; c.Retryable(); c++ {
@@ -153,7 +153,7 @@ func (p *poll) setLimits() {
 	}
 }
 
-// validate returns what is wrong with the policy, and tells the observer.
+// validate returns what is wrong with the policy, and notifies the observer.
 func (p *poll) validate(ctx context.Context) error {
 	err := p.policy.Validate()
 	if _, bounded := ctx.Deadline(); err == nil && !bounded && p.policy.MaxElapsed == 0 {

@@ -6,22 +6,22 @@ import (
 	"github.com/gobackoff/backoff"
 )
 
-// observe is the observer of the Run. The caller's observer hears of each
-// check as of a call, and at the end of the poll that it failed.
+// observe is the observer of the Run. To the caller's observer each check is a
+// call, and a poll that fails is one more event at its end.
 func (p *poll) observe(ctx context.Context, e backoff.Event) {
 	e.MaxAttempts = p.limit(e.Class)
 	e.Attempt = p.failed
-	if p.row == 1 && !e.Waiting {
+	if p.inRow == 1 && !e.Waiting {
 		e.Slept = 0 // the time between two checks is no backoff
 	}
 	switch {
 	case e.Kind == backoff.EventSuccess:
-		e.Attempt = p.row
-	case p.saw == pending && !e.Waiting:
+		e.Attempt = p.inRow
+	case p.last == pending && !e.Waiting:
 		p.tell(ctx, backoff.Event{
 			Kind:        backoff.EventSuccess,
 			Name:        e.Name,
-			Attempt:     p.row,
+			Attempt:     p.inRow,
 			MaxAttempts: e.MaxAttempts,
 			Slept:       e.Slept,
 			Elapsed:     e.Elapsed,
@@ -41,7 +41,7 @@ func (p *poll) gaveUp(e backoff.Event) backoff.Event {
 	if p.failed == 0 { // no retry was announced
 		e.Waiting, e.Slept = false, 0
 	}
-	if p.saw == pending {
+	if p.last == pending {
 		e.Class = backoff.ClassUnknown
 	}
 	return e

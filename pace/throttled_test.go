@@ -36,8 +36,8 @@ func mysqlNumber(err error) uint16 {
 	return uint16(e)
 }
 
-// Each kind of service says "too much" in its own way.
-func TestAPacerHearsWhateverSaysTooMuch(t *testing.T) {
+// Each kind of service has its own error for "too many requests".
+func TestAPacerKnowsTheThrottlingErrorsOfAllServices(t *testing.T) {
 	mysql := backoffsql.MySQL(mysqlNumber)
 	for _, c := range []struct {
 		classify backoff.Classifier
