@@ -14,7 +14,6 @@ import (
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/hedge"
 	"github.com/gobackoff/backoff/pace"
-	"github.com/gobackoff/backoff/poll"
 )
 
 // Loops that reconnect are as much of a herd as calls are.
@@ -100,26 +99,6 @@ func TestAHedgeDoesNotGoIntoAHold(t *testing.T) {
 			})
 		})
 	}
-}
-
-func TestAPollKeepsThePaceOfItsBudget(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := new(pace.HoldOff)
-		checks := 0
-		var last time.Time
-		err := poll.Until(t.Context(), backoff.Policy{MaxElapsed: time.Hour, Schedule: backoff.Constant(time.Second), Jitter: backoff.NoJitter, Budget: h},
-			func(context.Context) (bool, error) {
-				if checks++; checks == 1 {
-					h.Hold(10 * time.Second)
-					time.AfterFunc(6*time.Second, func() { h.Hold(27 * time.Second) })
-				} else {
-					require.GreaterOrEqual(t, time.Since(last), 33*time.Second)
-				}
-				last = time.Now()
-				return checks == 2, nil
-			})
-		require.NoError(t, err)
-	})
 }
 
 // While a service wants to be left alone, nothing is throttled because nothing is

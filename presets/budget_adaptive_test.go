@@ -205,20 +205,38 @@ func TestAWSRateGetsATokenBackThatWasDue(t *testing.T) {
 	})
 }
 
-// The rate falls to the service's limit, and stays within 10 %
-// of it; 15 %, of a limit so low that a few calls are a tenth.
-func TestAWSRateFindsAHiddenLimit(t *testing.T) {
-	for hidden, within := range map[float64]float64{10: 0.15, 40: 0.1, 100: 0.1, 400: 0.1} {
+// The rate falls to the service's limit and stays near it: within 10 % by the
+// curve, or 15 % of a limit so low that a few calls are a tenth. By halving it takes
+// 60 % of it, as a fall is made good in eight steps or more.
+func TestAdaptiveRatesFindAHiddenLimit(t *testing.T) {
+	for _, c := range []struct {
+		open    func() *presets.AdaptiveRate
+		limit   float64
+		least   float64 // share of the limit that is accepted
+		refused int     // calls in 5 minutes, at most
+	}{
+		{presets.NewAWSRate, 10, 0.85, 150},
+		{presets.NewAWSRate, 40, 0.9, 100},
+		{presets.NewAWSRate, 100, 0.9, 100},
+		{presets.NewAWSRate, 400, 0.9, 100},
+		{presets.NewHalvingRate, 5, 0.6, 50},
+		{presets.NewHalvingRate, 40, 0.6, 50},
+		{presets.NewHalvingRate, 300, 0.6, 50},
+	} {
 		synctest.Test(t, func(t *testing.T) {
-			b := presets.NewAWSRate()
-			service := rate.NewLimiter(rate.Limit(hidden), max(1, int(hidden/10)))
-			offerTo(b, service, time.Millisecond, 30*time.Second)
-			taken, refused := offerTo(b, service, time.Millisecond, 5*time.Minute)
-			sent := float64(taken+refused) / 300
-			t.Logf("limit %v: sent %.1f, taken %.1f, refused %.2f %%", hidden, sent, float64(taken)/300, 100*float64(refused)/float64(taken))
-			require.InEpsilon(t, hidden, sent, within, "sent per second")
-			require.InEpsilon(t, hidden, float64(taken)/300, within, "taken per second")
-			require.Less(t, float64(refused)/float64(taken), 0.05)
+			b := c.open()
+			service := rate.NewLimiter(rate.Limit(c.limit), 1+int(c.limit/10))
+			offerTo(b, service, time.Millisecond, time.Minute)
+			taken, refused := 0, 0
+			for range 300 {
+				more, no := offerTo(b, service, time.Millisecond, time.Second)
+				taken, refused = taken+more, refused+no
+				require.GreaterOrEqual(t, b.Rate(), 0.3*c.limit)
+				require.LessOrEqual(t, b.Rate(), 1.3*c.limit)
+			}
+			require.GreaterOrEqual(t, float64(taken)/300, c.least*c.limit)
+			require.LessOrEqual(t, float64(taken+refused)/300, 1.15*c.limit)
+			require.LessOrEqual(t, refused, c.refused)
 		})
 	}
 }

@@ -61,29 +61,6 @@ func TestHalvingRateRisesInStepsMoreSlowlyThanItFell(t *testing.T) {
 	})
 }
 
-func TestHalvingRateFindsAHiddenLimit(t *testing.T) {
-	for _, hidden := range []float64{5, 40, 300} {
-		synctest.Test(t, func(t *testing.T) {
-			b := presets.NewHalvingRate()
-			service := rate.NewLimiter(rate.Limit(hidden), 1+int(hidden/10))
-			offerTo(b, service, time.Millisecond, time.Minute)
-			low, high, all := math.Inf(1), 0.0, 0
-			refusedAll := 0
-			for range 300 {
-				taken, refused := offerTo(b, service, time.Millisecond, time.Second)
-				low, high = min(low, b.Rate()), max(high, b.Rate())
-				all += taken
-				refusedAll += refused
-			}
-			t.Logf("limit %v: rate %.1f to %.1f, taken %.1f, refused %d", hidden, low, high, float64(all)/300, refusedAll)
-			require.GreaterOrEqual(t, low, 0.3*hidden)
-			require.LessOrEqual(t, high, 1.3*hidden)
-			require.Greater(t, float64(all)/300, 0.6*hidden)
-			require.LessOrEqual(t, refusedAll, 300/6, "a fall is made good in eight steps or more")
-		})
-	}
-}
-
 func TestHalvingRatesShareALimitFairly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const clients = 4

@@ -4,7 +4,6 @@ import (
 	"maps"
 	"math/rand/v2"
 	"runtime"
-	"sync"
 	"testing"
 	"time"
 
@@ -164,66 +163,6 @@ func TestBudgetsAreNotMovedByAClockThatIsSet(t *testing.T) {
 			}
 		}
 		require.Equal(t, grants(untouched, 5000), grants(b, 5000), name)
-	}
-}
-
-// Without a monotonic reading a clock that is set back is one that stands
-// still.
-func TestBudgetsStandStillWhereTimeGoesBack(t *testing.T) {
-	for name, b := range presets.Budgets() {
-		still := maps.Collect(presets.Budgets())[name]
-		now := time.Now().Round(0)
-		ask := func(b backoff.Budget, number int, now time.Time) bool {
-			_, wait, ok := b.Reserve(backoff.Attempt{Number: number, Now: now})
-			return ok && wait == 0
-		}
-		for hours := range 3 {
-			set := now.Add(-time.Duration(hours) * time.Hour)
-			for range 100 {
-				require.True(t, ask(b, 1, set), name)
-				require.True(t, ask(still, 1, now), name)
-			}
-			for range 150 {
-				require.Equal(t, ask(still, 2, now), ask(b, 2, set), name)
-			}
-		}
-	}
-}
-
-func TestBudgetsUnder64Goroutines(t *testing.T) {
-	for name, b := range presets.Budgets() {
-		var all sync.WaitGroup
-		for worker := range 64 {
-			all.Go(func() {
-				random := rand.New(rand.NewPCG(uint64(worker), 2))
-				for range 50 {
-					a := []backoff.Attempt{{Number: 1}, {Number: 2}, {Number: 2, Hedge: true}}[random.IntN(3)]
-					a.Class = backoff.Class(random.IntN(4))
-					ticket, _, ok := b.Reserve(a)
-					if !ok {
-						continue
-					}
-					if random.IntN(2) == 0 {
-						b.Confirm(ticket)
-					}
-					o := backoff.Outcome(random.IntN(7))
-					if random.IntN(10) > 0 || name == "envoy-retry-budget" {
-						b.Done(ticket, backoff.Result{Outcome: o})
-						b.Done(ticket, backoff.Result{Outcome: o})
-					}
-				}
-			})
-		}
-		all.Wait()
-		switch b := b.(type) {
-		case *presets.EnvoyBudget:
-			active, retries := b.Load()
-			require.Zero(t, active)
-			require.Zero(t, retries)
-		case *presets.AWSQuota:
-			require.GreaterOrEqual(t, b.Tokens(), 0, name)
-			require.LessOrEqual(t, b.Tokens(), b.Capacity, name)
-		}
 	}
 }
 

@@ -20,20 +20,6 @@ func TestGCSGoNeverWaitsZero(t *testing.T) {
 	require.Zero(t, p.Jitter(0, 0, 0.5))
 }
 
-func TestGCSGoEndsWithItsContextOnly(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := presets.GCSGo()
-		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Second)
-		defer cancel()
-		start := time.Now()
-		err := p.Do(ctx, func(context.Context) error { return errTransient })
-		require.ErrorIs(t, err, context.DeadlineExceeded)
-		require.ErrorIs(t, err, errTransient, "the last error is joined")
-		require.Greater(t, time.Since(start), 460*time.Second)
-		require.LessOrEqual(t, time.Since(start), 500*time.Second)
-	})
-}
-
 func TestGCSGoResumableChunkStartsAgainWithProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := presets.GCSGoResumableChunk()
