@@ -2,6 +2,7 @@ package limit_test
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -11,7 +12,9 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/hedge"
 	"github.com/gobackoff/backoff/limit"
+	"github.com/gobackoff/backoff/pace"
 )
 
 // paced are the limits that space attempts, at 10 a second.
@@ -186,5 +189,184 @@ func TestPaceAnswersHowMuchOfTheWaitForATokenIsLeft(t *testing.T) {
 			require.Equal(t, want, left(tickets[2]))
 			time.Sleep(50 * time.Millisecond)
 		}
+	})
+}
+
+func sixPerSecond() *limit.Rate { return &limit.Rate{Limiter: rate.NewLimiter(6, 1)} }
+
+// held runs a test with a Rate of 6 a second joined with a HoldOff, in both
+// orders, and with more members than a Ticket has room for.
+func held(t *testing.T, test func(t *testing.T, b backoff.Budget, hold *pace.HoldOff)) {
+	for order, join := range map[string]func(r, h backoff.Budget) backoff.Budget{
+		"rate first": func(r, h backoff.Budget) backoff.Budget { return backoff.JoinBudgets(r, h) },
+		"hold first": func(r, h backoff.Budget) backoff.Budget { return backoff.JoinBudgets(h, r) },
+		"among others": func(r, h backoff.Budget) backoff.Budget {
+			unlimited := &limit.Rate{Limiter: rate.NewLimiter(rate.Inf, 0)}
+			return backoff.JoinBudgets(&limit.Concurrency{}, &limit.Sleeping{}, r, h, &limit.Throttle{}, unlimited)
+		},
+	} {
+		t.Run(order, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				hold := new(pace.HoldOff)
+				test(t, join(sixPerSecond(), hold), hold)
+			})
+		})
+	}
+}
+
+// callers makes calls, every so often, and returns when they went, once all
+// have.
+func callers(t *testing.T, b backoff.Budget, n int, every time.Duration) (went []time.Duration) {
+	p := backoff.Policy{Budget: b}
+	began := time.Now()
+	var mu sync.Mutex
+	var calls sync.WaitGroup
+	for range n {
+		calls.Go(func() {
+			require.NoError(t, p.Do(t.Context(), func(context.Context) error {
+				mu.Lock()
+				defer mu.Unlock()
+				went = append(went, time.Since(began))
+				return nil
+			}))
+		})
+		time.Sleep(every)
+	}
+	calls.Wait()
+	slices.Sort(went)
+	return went
+}
+
+// requireSpaced requires that all went at 6 a second at most, and none between
+// from and to, in which they were held.
+func requireSpaced(t *testing.T, went []time.Duration, from, to time.Duration) {
+	t.Helper()
+	for i, at := range went {
+		require.False(t, at > from && at < to, "%v", at)
+		if i > 0 {
+			require.GreaterOrEqual(t, at-went[i-1], time.Second/6-time.Microsecond, "%v", went)
+		}
+	}
+}
+
+func TestCallsThatAreHeldOffTogetherGoAtTheRate(t *testing.T) {
+	held(t, func(t *testing.T, b backoff.Budget, hold *pace.HoldOff) {
+		hold.Hold(33 * time.Second)
+		went := callers(t, b, 30, time.Millisecond)
+		requireSpaced(t, went, -1, 33*time.Second)
+		require.Less(t, went[29], 42*time.Second, "and lose no time")
+	})
+}
+
+// A hold may begin while they are in the line of the rate, and it may be made
+// longer.
+func TestCallsThatAreHeldOffWhileTheyWaitGoAtTheRate(t *testing.T) {
+	held(t, func(t *testing.T, b backoff.Budget, hold *pace.HoldOff) {
+		time.AfterFunc(3*time.Second, func() { hold.Hold(10 * time.Second) })
+		time.AfterFunc(12*time.Second, func() { hold.Hold(8 * time.Second) })
+		went := callers(t, b, 60, 0)
+		requireSpaced(t, went, 3*time.Second, 20*time.Second)
+		require.Less(t, went[59], 33*time.Second)
+	})
+}
+
+func TestCallsThatAreHeldOffTakeNoToken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, hold := sixPerSecond(), new(pace.HoldOff)
+		hold.Hold(33 * time.Second)
+		go callers(t, backoff.JoinBudgets(b, hold), 30, 0)
+		synctest.Wait()
+		began := time.Now()
+		callers(t, b, 2, 0)
+		require.InDelta(t, time.Second/6, time.Since(began), float64(time.Microsecond))
+		time.Sleep(time.Minute)
+	})
+}
+
+func TestCallsThatWaitForASlowRateTakeNoTokenOfAFastOne(t *testing.T) {
+	for _, fastFirst := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			fast := &limit.Rate{Limiter: rate.NewLimiter(10, 1)}
+			slow := &limit.Rate{Limiter: rate.NewLimiter(1, 1)}
+			both := backoff.JoinBudgets(slow, fast)
+			if fastFirst {
+				both = backoff.JoinBudgets(fast, slow)
+			}
+			var went []time.Duration
+			var others sync.WaitGroup
+			others.Go(func() { went = callers(t, both, 10, 0) })
+			synctest.Wait()
+			began := time.Now()
+			callers(t, fast, 2, 0)
+			require.Equal(t, 200*time.Millisecond, time.Since(began))
+			others.Wait()
+			require.Equal(t, seconds(0, 1, 2, 3, 4, 5, 6, 7, 8, 9), went, "fast first: %v", fastFirst)
+		})
+	}
+}
+
+// Two rates whose lines are both long must not make a call give up its place in
+// the one for its place in the other.
+func TestACallGetsThroughTwoLongLines(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := &limit.Rate{Limiter: rate.NewLimiter(1, 1)}, &limit.Rate{Limiter: rate.NewLimiter(1, 1)}
+		var others sync.WaitGroup
+		keepBusy := func(r *limit.Rate, line int) {
+			reserve(t, r, line)
+			for range 120 {
+				time.Sleep(time.Second)
+				reserve(t, r, 1)
+			}
+		}
+		others.Go(func() { keepBusy(a, 60) })
+		others.Go(func() { keepBusy(b, 30) })
+		synctest.Wait()
+		began := time.Now()
+		callers(t, backoff.JoinBudgets(a, b), 1, 0)
+		require.LessOrEqual(t, time.Since(began), 92*time.Second)
+		others.Wait()
+	})
+}
+
+// A hedge takes its slot when it is sent, too, and so does the first attempt of
+// a hedged call.
+func TestAHedgeThatOnlyWaitsHoldsNoSlot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		concurrency, slow := &limit.Concurrency{Max: 1}, &limit.Rate{Limiter: rate.NewLimiter(1, 1)}
+		slow.Limiter.Allow()
+		h := &hedge.Hedge{Delay: time.Hour, Budget: backoff.JoinBudgets(concurrency, slow)}
+		go hedge.Value(t.Context(), h, func(context.Context) (int, error) {
+			require.Equal(t, 1, concurrency.Load())
+			return 0, nil
+		}, nil)
+		synctest.Wait()
+		require.Zero(t, concurrency.Load())
+		time.Sleep(time.Second)
+		synctest.Wait()
+		require.Zero(t, concurrency.Load())
+	})
+}
+
+// A hand-written loop that does not call Begin never calls Confirm.
+func TestAHandWrittenLoopHoldsItsSlotFromAdmitOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		concurrency := &limit.Concurrency{Max: 1}
+		p := backoff.Policy{Budget: concurrency}
+		run := p.Start(t.Context())
+		_, ok := run.Admit()
+		require.True(t, ok)
+		require.Equal(t, 1, concurrency.Load())
+		_, ok = p.Start(t.Context()).Admit()
+		require.False(t, ok)
+		run.Retry(nil)
+		require.Zero(t, concurrency.Load())
+
+		run = p.Start(t.Context())
+		_, ok = run.Admit()
+		require.True(t, ok)
+		require.True(t, run.Begin(0))
+		require.Equal(t, 1, concurrency.Load(), "and takes no second one")
+		run.Retry(nil)
+		require.Zero(t, concurrency.Load())
 	})
 }

@@ -1,13 +1,282 @@
 package limit_test
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/limit"
 )
+
+func TestConcurrencyLetsAtMostMaxAttemptsBeUnderWay(t *testing.T) {
+	const callers, most = 64, 8
+	concurrency := limit.Concurrency{Max: most}
+	p := backoff.Policy{MaxAttempts: 3, Schedule: backoff.Constant(time.Microsecond), Budget: &concurrency}
+	var now, peak, refused atomic.Int64
+	var all sync.WaitGroup
+	for range callers {
+		all.Go(func() {
+			for range 200 {
+				err := p.Do(t.Context(), func(context.Context) error {
+					n := now.Add(1)
+					defer now.Add(-1)
+					for was := peak.Load(); n > was && !peak.CompareAndSwap(was, n); was = peak.Load() {
+					}
+					runtime.Gosched()
+					return errCut
+				})
+				if errors.Is(err, backoff.ErrBudget) {
+					refused.Add(1)
+				}
+			}
+		})
+	}
+	all.Wait()
+	t.Logf("at most %d at once, %d of %d calls refused", peak.Load(), refused.Load(), callers*200)
+	require.LessOrEqual(t, peak.Load(), int64(most))
+	require.NotZero(t, refused.Load())
+	require.Zero(t, concurrency.Load())
+}
+
+func TestConcurrencyReleasesASlotOnceHoweverOftenDoneIsCalled(t *testing.T) {
+	concurrency := limit.Concurrency{Max: 2}
+	first, _, _ := concurrency.Reserve(firstAttempt)
+	second, _, _ := concurrency.Reserve(firstAttempt)
+	concurrency.Done(first, backoff.Result{})
+	concurrency.Done(first, backoff.Result{})
+	require.Equal(t, 1, concurrency.Load())
+	_, _, ok := concurrency.Reserve(firstAttempt)
+	require.True(t, ok)
+	_, _, ok = concurrency.Reserve(firstAttempt)
+	require.False(t, ok, "the second is still under way")
+	concurrency.Done(second, backoff.Result{Outcome: backoff.OutcomeNotSent})
+	require.Equal(t, 1, concurrency.Load())
+}
+
+func TestConcurrencyCountsAnAttemptThatHangsForAsLongAsItHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		concurrency := limit.Concurrency{Max: 2}
+		p := backoff.Policy{Budget: &concurrency}
+		hanging := make(chan struct{})
+		go p.Do(t.Context(), func(context.Context) error { <-hanging; return nil })
+		time.Sleep(24 * time.Hour)
+		require.Equal(t, 1, concurrency.Load())
+		require.NoError(t, p.Do(t.Context(), func(context.Context) error {
+			require.ErrorIs(t, p.Do(t.Context(), failing), backoff.ErrBudget)
+			return nil
+		}), "the other slot is as good as new")
+		close(hanging)
+		synctest.Wait()
+		require.Zero(t, concurrency.Load())
+	})
+}
+
+func TestARetryThatFindsNoSlotOfConcurrencyEndsTheCallWithItsOwnError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		concurrency := limit.Concurrency{Max: 1}
+		p := backoff.Policy{Name: "call", Schedule: backoff.Constant(time.Second), Jitter: backoff.NoJitter, Budget: &concurrency}
+		go func() {
+			time.Sleep(time.Millisecond) // while the other sleeps
+			p.Do(t.Context(), func(ctx context.Context) error { return hold(ctx, time.Minute) })
+		}()
+		err := p.Do(t.Context(), failing)
+		require.EqualError(t, err, "backoff: call: gave up after 1 attempt: budget refused (Policy.Budget): connection cut")
+		require.ErrorIs(t, err, backoff.ErrBudget)
+		require.ErrorIs(t, err, errCut)
+		require.Equal(t, 1, concurrency.Load(), "the slot is that of the other call")
+		time.Sleep(2 * time.Minute)
+	})
+}
+
+func TestConcurrencyRefusesAtOnceAndQueuesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const slots = 10
+		concurrency := limit.Concurrency{Max: slots}
+		p := backoff.Policy{Budget: &concurrency}
+		ctx, cancel := context.WithCancel(t.Context())
+		for range slots {
+			go p.Do(ctx, func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
+		}
+		synctest.Wait()
+		began, goroutines := time.Now(), runtime.NumGoroutine()
+		for range 10_000 {
+			require.ErrorIs(t, p.Do(ctx, func(context.Context) error { panic("called") }), backoff.ErrBudget)
+		}
+		require.Zero(t, time.Since(began))
+		require.LessOrEqual(t, runtime.NumGoroutine(), goroutines)
+		require.Equal(t, slots, concurrency.Load())
+		cancel()
+	})
+}
+
+func TestConcurrencyGivesAHedgeItsSlotAtOnce(t *testing.T) {
+	concurrency := limit.Concurrency{Max: 1}
+	ticket, _, ok := concurrency.Reserve(backoff.Attempt{Number: 2, Hedge: true})
+	require.True(t, ok)
+	require.Equal(t, 1, concurrency.Load())
+	require.True(t, concurrency.Confirm(ticket), "and once only")
+	require.Equal(t, 1, concurrency.Load())
+}
+
+// A call that comes while two attempts are under way is refused at once.
+func ExampleConcurrency() {
+	atOnce := limit.Concurrency{Max: 2}
+	policy := backoff.Policy{Name: "query", Budget: &atOnce}
+
+	ctx := context.Background()
+	query := func(context.Context) error { return nil }
+	policy.Do(ctx, func(ctx context.Context) error {
+		return policy.Do(ctx, func(ctx context.Context) error {
+			fmt.Println(atOnce.Load(), "under way")
+			err := policy.Do(ctx, query)
+			fmt.Println(err)
+			return nil
+		})
+	})
+	fmt.Println(policy.Do(ctx, query))
+	// Output:
+	// 2 under way
+	// backoff: query: not started: budget refused (Policy.Budget)
+	// <nil>
+}
+
+func TestSleepingLetsAtMostMaxCallsBeAsleep(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sleeping := limit.Sleeping{Max: 3}
+		p := backoff.Policy{MaxAttempts: 2, Schedule: backoff.Constant(time.Minute), Jitter: backoff.NoJitter, Budget: &sleeping}
+		began := time.Now()
+		ends := make(map[time.Duration]int)
+		var mu sync.Mutex
+		var calls sync.WaitGroup
+		for range 10 {
+			calls.Go(func() {
+				err := p.Do(t.Context(), failing)
+				mu.Lock()
+				defer mu.Unlock()
+				ends[time.Since(began)]++
+				require.ErrorIs(t, err, errCut)
+				require.Equal(t, time.Since(began) == 0, errors.Is(err, backoff.ErrBudget))
+			})
+		}
+		synctest.Wait()
+		require.Equal(t, 3, sleeping.Load())
+		calls.Wait()
+		require.Equal(t, map[time.Duration]int{0: 7, time.Minute: 3}, ends)
+		require.Zero(t, sleeping.Load())
+	})
+}
+
+func TestACallIsNotSleepingWhileItsAttemptRuns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var sleeping limit.Sleeping
+		p := backoff.Policy{Budget: &sleeping}
+		p.Do(t.Context(), func(context.Context) error {
+			require.Zero(t, sleeping.Load())
+			return errCut
+		})
+	})
+}
+
+func TestSleepingReleasesTheSlotsOfCancelledCalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		var sleeping limit.Sleeping
+		p := backoff.Policy{Schedule: backoff.Constant(time.Hour), Budget: &sleeping}
+		for range 1000 {
+			go p.Do(ctx, failing)
+		}
+		synctest.Wait()
+		require.Equal(t, 1000, sleeping.Load())
+		cancel()
+		synctest.Wait()
+		require.Zero(t, sleeping.Load())
+	})
+}
+
+// gax abandons calls like this: it asks the Run how long to pause, and does not
+// tell when it gives up.
+func TestSleepingForgetsCallsThatWereAbandoned(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sleeping := limit.Sleeping{Max: 2}
+		p := backoff.Policy{Budget: &sleeping}
+		leave := func() bool {
+			_, ok := p.Start(t.Context()).Retry(errCut)
+			return ok
+		}
+		require.True(t, leave())
+		time.Sleep(time.Minute)
+		require.True(t, leave())
+		require.False(t, leave())
+		require.Equal(t, 2, sleeping.Load())
+		time.Sleep(9*time.Minute - 1)
+		require.False(t, leave())
+		time.Sleep(time.Nanosecond)
+		require.True(t, leave(), "the first has left 10 minutes ago")
+		require.False(t, leave(), "the second has not")
+		time.Sleep(10*time.Minute - 1)
+		require.Equal(t, 1, sleeping.Load())
+		time.Sleep(time.Nanosecond)
+		require.Zero(t, sleeping.Load())
+		require.True(t, leave())
+		time.Sleep(10 * time.Minute)
+		require.Zero(t, sleeping.Load(), "the last of them, too")
+	})
+}
+
+func TestSleepingReleasesASlotOnceHoweverOftenDoneIsCalled(t *testing.T) {
+	sleeping := limit.Sleeping{Max: 2}
+	first, _, _ := sleeping.Reserve(aRetry)
+	sleeping.Reserve(aRetry)
+	require.True(t, sleeping.Confirm(first))
+	sleeping.Done(first, backoff.Result{})
+	sleeping.Done(first, backoff.Result{})
+	require.Equal(t, 1, sleeping.Load())
+	for _, awake := range []backoff.Attempt{firstAttempt, {Number: 2, Hedge: true}} {
+		none, _, ok := sleeping.Reserve(awake)
+		require.True(t, ok, "neither a first attempt nor a hedge sleeps")
+		require.Equal(t, 1, sleeping.Load())
+		sleeping.Done(none, backoff.Result{})
+		require.Equal(t, 1, sleeping.Load())
+	}
+}
+
+// In an outage many calls sleep. A call that would be one too many gets its
+// error at once.
+func ExampleSleeping() {
+	asleep := limit.Sleeping{Max: 10}
+	policy := backoff.Policy{
+		Name:        "query",
+		MaxAttempts: 2,
+		Schedule:    backoff.Constant(50 * time.Millisecond),
+		Jitter:      backoff.NoJitter,
+		Budget:      &asleep,
+	}
+
+	var calls sync.WaitGroup
+	var refused atomic.Int64
+	for range 100 {
+		calls.Go(func() {
+			err := policy.Do(context.Background(), func(context.Context) error {
+				return errors.New("connection refused")
+			})
+			if errors.Is(err, backoff.ErrBudget) {
+				refused.Add(1)
+			}
+		})
+	}
+	calls.Wait()
+	fmt.Println(refused.Load(), "calls did not wait")
+	// Output: 90 calls did not wait
+}
 
 func TestRefusalsForWantOfASlotAllocateNothing(t *testing.T) {
 	for _, c := range []struct {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"reflect"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -200,4 +201,59 @@ func TestTablesReadAnErrorWithoutAnEnd(t *testing.T) {
 	for _, classify := range []backoff.Classifier{presets.AWSStatus(), presets.Urllib3Status(429), presets.HTTPStatus(503), envoy} {
 		require.NotEqual(t, backoff.ClassNotSent, classify(cycle{}))
 	}
+}
+
+// 22 operations always, 11 under conditions, 14 never.
+// objects.insert has two addresses. That each rule is right, backoffhttp's
+// conformance tests show.
+func TestCloudStorageHasEveryOperation(t *testing.T) {
+	count := map[string]int{}
+	for pattern, rule := range presets.CloudStorageOperations() {
+		require.True(t, strings.Contains(pattern, " /storage/v1/") || strings.Contains(pattern, " /upload/storage/v1/"), pattern)
+		if rule != "always" && rule != "never" {
+			rule = "conditionally"
+		}
+		count[rule]++
+	}
+	require.Equal(t, map[string]int{"always": 22, "conditionally": 11 + 1, "never": 14}, count)
+}
+
+func TestCloudStorageIsNewEveryTime(t *testing.T) {
+	clear(presets.CloudStorageOperations())
+	require.Len(t, presets.CloudStorageOperations(), 48)
+}
+
+// Istio's usual retryOn, for a policy of one's own.
+func ExampleEnvoyRetryOn() {
+	classify, err := presets.EnvoyRetryOn("5xx,reset,connect-failure")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	policy := presets.Istio()
+	policy.Classify = classify
+	fmt.Println(policy.Retryable(answered{code: 500}), policy.Retryable(answered{code: 429}))
+	// Output: true false
+}
+
+func ExampleCloudStorageStatus() {
+	classify := presets.CloudStorageStatus()
+	for _, code := range []int{429, 501, 503} {
+		fmt.Println(code, classify(answered{code: code}))
+	}
+	// Output:
+	// 429 throttled
+	// 501 permanent
+	// 503 retryable
+}
+
+func ExampleCloudStorageOperations() {
+	table := presets.CloudStorageOperations()
+	fmt.Println(table["POST /storage/v1/b"])
+	fmt.Println(table["DELETE /storage/v1/b/{bucket}/o/{object}"])
+	fmt.Println(table["DELETE /storage/v1/b/{bucket}/o/{object}/acl/{entity}"])
+	// Output:
+	// always
+	// ?ifGenerationMatch, ?generation
+	// never
 }

@@ -1,0 +1,147 @@
+package presets_test
+
+import (
+	"context"
+	"math"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/presets"
+)
+
+func TestZeroPolicyIsWhatTheArticleRecommends(t *testing.T) {
+	var zero backoff.Policy
+	helper := byName(t, "ts-helper-defaults")
+	for retry := range 12 {
+		for _, u := range []float64{0, 0.5, top} {
+			zero.Rand, helper.Rand = always(u), always(u)
+			require.Equal(t, helper.Delay(retry), zero.Delay(retry))
+		}
+	}
+
+	synctest.Test(t, func(t *testing.T) {
+		made, _ := exhaust(t, zero)
+		require.GreaterOrEqual(t, made, 3)
+		require.LessOrEqual(t, made, 5)
+	})
+}
+
+func TestIoTCoreDrawsAfreshForEveryWait(t *testing.T) {
+	p := endless(presets.IoTCore(64*time.Second), script(t, 0, 0.25, 0.5, 0.75, 0.999))
+	require.Equal(t, []time.Duration{
+		time.Second,
+		2250 * time.Millisecond,
+		4500 * time.Millisecond,
+		8750 * time.Millisecond,
+		16999 * time.Millisecond,
+	}, waits(t, p, 5))
+}
+
+func TestIoTCoreAddsOneOf1001WholeMilliseconds(t *testing.T) {
+	p := presets.IoTCore(32 * time.Second)
+	draw := seeded()
+	counts := make([]float64, 1001)
+	for range 200_000 {
+		extra := p.Jitter(time.Second, 0, draw()) - time.Second
+		require.Zero(t, extra%time.Millisecond)
+		counts[extra/time.Millisecond]++
+	}
+	uniform(t, counts, "milliseconds")
+}
+
+func TestAPIN5WaitsFiveTimesAndBetween31And36Seconds(t *testing.T) {
+	draws := []func() float64{always(0), always(0.2), always(top), seeded()}
+	for i, want := range []time.Duration{31 * time.Second, 32 * time.Second, 36 * time.Second, 0} {
+		synctest.Test(t, func(t *testing.T) {
+			p := byName(t, "api-n5")
+			p.Rand = draws[i]
+			start := time.Now()
+			made, _ := exhaust(t, p)
+			require.Equal(t, 6, made)
+			require.GreaterOrEqual(t, time.Since(start), 31*time.Second)
+			require.LessOrEqual(t, time.Since(start), 36*time.Second)
+			if want > 0 {
+				require.Equal(t, want, time.Since(start))
+			}
+		})
+	}
+}
+
+func TestAWSStandardDocsPutsAMassOnTheCap(t *testing.T) {
+	const n = 100_000
+	p := byName(t, "aws-sdk-standard-doc")
+	p.Rand = seeded()
+	for i := 3; i <= 9; i++ { // the exponent, which is 0 at the first retry
+		at := 0
+		for range n {
+			if p.Delay(i+1) == 20*time.Second {
+				at++
+			}
+		}
+		want := max(0, 1-20/math.Exp2(float64(i)))
+		require.InDelta(t, want, float64(at)/n, 3*math.Sqrt(.25/n), "exponent %d", i)
+	}
+}
+
+func TestAWS2026KeepsItsSpreadAtTheCap(t *testing.T) {
+	p := presets.AWS2026()
+	p.Rand = always(0.25)
+	p.MaxAttempts = -1
+	for _, err := range []error{errTransient, errThrottled} {
+		require.Equal(t, 5*time.Second, p.Decide(30, err).Wait)
+	}
+}
+
+var errThrottled = backoff.OfClass(errTransient, backoff.ClassThrottled)
+
+// The base is that of the error, the exponent that of the call.
+func TestAWS2026LooksAtEachError(t *testing.T) {
+	p := endless(presets.AWS2026(), always(top))
+	run := p.Start(t.Context())
+	for i, row := range []struct {
+		err  error
+		wait time.Duration
+	}{
+		{errTransient, 50 * time.Millisecond}, {errThrottled, 2 * time.Second}, {errTransient, 200 * time.Millisecond},
+		{errThrottled, 8 * time.Second}, {errThrottled, 16 * time.Second}, {errThrottled, 20 * time.Second}, {errTransient, 3200 * time.Millisecond},
+	} {
+		wait, ok := run.Retry(row.err)
+		require.True(t, ok)
+		require.InDelta(t, row.wait, wait, float64(float), "retry %d", i+1)
+	}
+}
+
+func TestIstioLimitsEveryTryTheFirstIncluded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := presets.Istio()
+		attempts := 0
+		err := p.Do(t.Context(), func(ctx context.Context) error {
+			attempts++
+			deadline, _ := ctx.Deadline()
+			require.Equal(t, 2*time.Second, time.Until(deadline))
+			<-ctx.Done()
+			return ctx.Err()
+		})
+		require.ErrorIs(t, err, backoff.ErrAttemptTimeout)
+		require.Equal(t, 4, attempts)
+	})
+}
+
+func TestAzcoreGivesUpOnARetryAfterBeyondItsLongestDelay(t *testing.T) {
+	for after, want := range map[time.Duration]backoff.Reason{
+		60 * time.Second: backoff.ReasonAttempts,
+		61 * time.Second: backoff.ReasonRetryAfter,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			p := presets.Azcore()
+			err := p.Do(t.Context(), func(context.Context) error { return backoff.RetryAfter(errTransient, after) })
+			var gaveUp *backoff.Error
+			require.ErrorAs(t, err, &gaveUp)
+			require.Equal(t, want, gaveUp.Reason)
+		})
+	}
+}
