@@ -438,14 +438,6 @@ func TestAHintBeyondTheLimitEndsThePoll(t *testing.T) {
 		require.Equal(t, backoff.ReasonElapsed, gaveUp(t, r.err).Reason)
 		require.Equal(t, 51*time.Second, gaveUp(t, r.err).RetryAfter())
 		require.ErrorIs(t, r.err, err)
-
-		r = recorded(t, every(time.Hour), notYet, hinted(err, 5*time.Minute+1))
-		require.Equal(t, 10*time.Second, r.ended)
-		require.Equal(t, backoff.ReasonRetryAfter, gaveUp(t, r.err).Reason)
-
-		r = recordedUnder(t, time.Minute, every(0), notYet, hinted(err, 50*time.Second))
-		require.Equal(t, 10*time.Second, r.ended)
-		require.Equal(t, backoff.ReasonDeadline, gaveUp(t, r.err).Reason)
 	}
 }
 

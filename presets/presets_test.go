@@ -59,34 +59,25 @@ func TestDelaysAreThoseOfTheRow(t *testing.T) {
 	}
 }
 
-func TestTenThousandDrawsStayWithinTheBoundsOfTheRow(t *testing.T) {
+func TestDrawsStayWithinTheBoundsOfTheRowAndReachThem(t *testing.T) {
 	for _, row := range rows {
 		t.Run(row.name, func(t *testing.T) {
+			p := byName(t, row.name)
+			smallest, largest := waits(t, endless(p, always(0)), 8), waits(t, endless(p, always(top)), 8)
 			bounds := row.intervals(t)
-			p := endless(byName(t, row.name), seeded())
-			least, most := slices.Repeat([]time.Duration{math.MaxInt64}, 8), make([]time.Duration, 8)
+			for i, bound := range bounds {
+				require.InDelta(t, bound[0], min(smallest[i], largest[i]), float64(float), "retry %d", i+1)
+				require.InDelta(t, bound[1], max(smallest[i], largest[i]), float64(row.grain+float), "retry %d", i+1)
+			}
+			p = endless(p, seeded())
 			for range 10_000 {
 				for i, wait := range waits(t, p, 8) {
-					least[i], most[i] = min(least[i], wait), max(most[i], wait)
+					if wait < bounds[i][0]-float || wait > bounds[i][1]+float {
+						require.Failf(t, "out of bounds", "retry %d: %v", i+1, wait)
+					}
 				}
 			}
-			for i, bound := range bounds {
-				require.GreaterOrEqual(t, least[i], bound[0]-float, "retry %d", i+1)
-				require.LessOrEqual(t, most[i], bound[1]+float, "retry %d", i+1)
-			}
 		})
-	}
-}
-
-func TestSmallestAndLargestDrawReachTheBoundsOfTheRow(t *testing.T) {
-	for _, row := range rows {
-		low, high := endless(byName(t, row.name), always(0)), endless(byName(t, row.name), always(top))
-		smallest, largest := waits(t, low, 8), waits(t, high, 8)
-		for i, bound := range row.intervals(t) {
-			least, most := min(smallest[i], largest[i]), max(smallest[i], largest[i])
-			require.InDelta(t, bound[0], least, float64(float), "%s: retry %d: want %v, got %v", row.name, i+1, bound[0], least)
-			require.InDelta(t, bound[1], most, float64(row.grain+float), "%s: retry %d: want %v, got %v", row.name, i+1, bound[1], most)
-		}
 	}
 }
 
