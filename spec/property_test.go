@@ -44,7 +44,9 @@ func (r maker) fill(v reflect.Value, depth int) {
 		v.SetString(string([]rune{rune('a' + r.IntN(26)), '"', '\n', 'é', '<'}))
 	case reflect.Bool:
 		v.SetBool(r.IntN(2) == 0)
-	case reflect.Int, reflect.Int64: // int64 are durations
+	case reflect.Int:
+		v.SetInt(int64(r.IntN(1000)) - 1)
+	case reflect.Int64: // a duration
 		v.SetInt(max(-1, r.Int64N(int64(time.Hour))-int64(10*time.Minute)))
 	case reflect.Float64:
 		v.SetFloat([]float64{-1, r.Float64(), 1e6 * r.Float64()}[r.IntN(3)])
