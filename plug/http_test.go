@@ -28,6 +28,14 @@ func response(method string, status int, header ...string) *http.Response {
 	return resp
 }
 
+// checkRetry returns what CheckRetry says, which is no error.
+func checkRetry(t *testing.T, h *plug.HTTPRetry, resp *http.Response, failed error) bool {
+	t.Helper()
+	again, err := h.CheckRetry(t.Context(), resp, failed)
+	require.NoError(t, err)
+	return again
+}
+
 func TestCheckRetryAndShouldRetryAgree(t *testing.T) {
 	keyed := response("POST", 503)
 	keyed.Request.Header.Set("Idempotency-Key", "k")
@@ -109,9 +117,7 @@ func TestTheSmallestLimitHoldsWhereTheClassIsNotKnown(t *testing.T) {
 			if n, ok := row.limits[class]; ok {
 				own = n
 			}
-			again, err := retry.CheckRetry(t.Context(), response("GET", status), nil)
-			require.NoError(t, err)
-			require.Equal(t, own != 1, again, "%+v: %d", row, status)
+			require.Equal(t, own != 1, checkRetry(t, retry, response("GET", status), nil), "%+v: %d", row, status)
 		}
 	}
 	policy := steps
@@ -143,9 +149,7 @@ func TestAClassifierGetsWhatItGetsInATransport(t *testing.T) {
 	}
 	for status, want := range map[int]bool{412: true, 404: false, 503: true} {
 		resp := response("GET", status, "X-Vault-Index", "7")
-		again, err := plug.RetryableHTTP(p).CheckRetry(t.Context(), resp, nil)
-		require.NoError(t, err)
-		require.Equal(t, want, again, status)
+		require.Equal(t, want, checkRetry(t, plug.RetryableHTTP(p), resp, nil), status)
 		require.Equal(t, want, plug.ShouldRetry(p)(resp, nil), status)
 	}
 	_, err := plug.RetryableHTTP(p).ErrorHandler(response("GET", 412, "X-Vault-Index", "7"), nil, 4)
@@ -194,14 +198,10 @@ func TestAnAnswerBelow400CanBeRetried(t *testing.T) {
 	}
 	h := plug.RetryableHTTP(p)
 	resp := response("GET", 202, "Retry-After", "2")
-	again, err := h.CheckRetry(t.Context(), resp, nil)
-	require.NoError(t, err)
-	require.False(t, again, "an answer below 400 is none that a classifier gets")
-	again, err = h.CheckRetry(t.Context(), resp, backoffhttp.Check(resp, http.StatusOK))
-	require.NoError(t, err)
-	require.True(t, again)
+	require.False(t, checkRetry(t, h, resp, nil), "an answer below 400 is none that a classifier gets")
+	require.True(t, checkRetry(t, h, resp, backoffhttp.Check(resp, http.StatusOK)))
 	require.GreaterOrEqual(t, h.Backoff(0, 0, 0, resp), 2*time.Second)
-	_, err = h.ErrorHandler(resp, nil, 4)
+	_, err := h.ErrorHandler(resp, nil, 4)
 	require.EqualError(t, err, "backoff: gave up after 4 attempts: status Accepted")
 
 	decided := plug.RetryableHTTP(steps) // by a CheckRetry around it, with no word to Classify
@@ -273,15 +273,13 @@ func TestKeepResponseReturnsNoResponseThatTheClientHasClosed(t *testing.T) {
 func TestAnAnswerToAPOSTThatMayNotBeSentAgainSaysSo(t *testing.T) {
 	h := plug.RetryableHTTP(steps)
 	resp := response("POST", 503)
-	again, err := h.CheckRetry(t.Context(), resp, nil)
-	require.NoError(t, err)
-	require.False(t, again)
+	require.False(t, checkRetry(t, h, resp, nil))
 	var gave *backoff.Error
 	require.ErrorAs(t, backoffhttp.Check(resp), &gave, "a policy around the call must not send it again")
 	require.Equal(t, backoff.ReasonNotIdempotent, gave.Reason)
 
 	resp = response("POST", 404)
-	_, err = h.CheckRetry(t.Context(), resp, nil)
+	_, err := h.CheckRetry(t.Context(), resp, nil)
 	require.NoError(t, err)
 	require.EqualError(t, backoffhttp.Check(resp), "status Not Found", "no request is sent again after a 404")
 
@@ -321,9 +319,7 @@ func TestIdempotencyOfThePolicyComesBeforeTheMethods(t *testing.T) {
 	require.False(t, plug.ShouldRetry(p)(response("GET", 503), nil))
 	p.Idempotency = backoff.Idempotent
 	require.True(t, plug.ShouldRetry(p)(response("POST", 503), nil))
-	again, err := plug.RetryableHTTP(p).CheckRetry(t.Context(), nil, &url.Error{Op: "Post", Err: syscall.ECONNRESET})
-	require.NoError(t, err)
-	require.True(t, again)
+	require.True(t, checkRetry(t, plug.RetryableHTTP(p), nil, &url.Error{Op: "Post", Err: syscall.ECONNRESET}))
 }
 
 func TestHTTPBackoffCountsFromZeroAndObeysRetryAfter(t *testing.T) {
@@ -401,9 +397,7 @@ func TestHTTPRefusesWhatCannotBeObeyed(t *testing.T) {
 	require.Equal(t, math.MaxInt32, unlimited.RetryMax())
 	_, err = unlimited.CheckRetry(t.Context(), response("GET", 503), nil)
 	require.ErrorContains(t, err, "set MaxAttempts, or give the call a deadline")
-	again, err := unlimited.CheckRetry(t.Context(), response("GET", 200), nil)
-	require.NoError(t, err)
-	require.False(t, again)
+	require.False(t, checkRetry(t, unlimited, response("GET", 200), nil))
 
 	yes := plug.ShouldRetry(backoff.Policy{Classify: func(error) backoff.Class { return backoff.ClassRetryable }})
 	require.False(t, yes(nil, nil), "also where the classifier says yes to nil")
