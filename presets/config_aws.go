@@ -43,7 +43,8 @@ type AWSRetry struct {
 func (r AWSRetry) Policy() (backoff.Policy, error) {
 	attempts, notANumber := strconv.ParseInt(cmp.Or(r.MaxAttempts, "0"), 10, 32)
 	err := cmp.Or(
-		check(notANumber == nil, "AWSRetry.MaxAttempts", strconv.Quote(r.MaxAttempts), "a whole number of at most 32 bits"),
+		check(notANumber == nil,
+			"AWSRetry.MaxAttempts", strconv.Quote(r.MaxAttempts), "a whole number of at most 32 bits"),
 		check(r.Mode == "" || r.Mode == "standard" || r.Mode == "adaptive",
 			"AWSRetry.Mode", strconv.Quote(r.Mode), `"standard" or "adaptive"`),
 	)

@@ -47,7 +47,8 @@ type KubernetesBackoff struct {
 func (b KubernetesBackoff) Policy() (backoff.Policy, error) {
 	err := cmp.Or(
 		check(b.Duration >= 0, "KubernetesBackoff.Duration", b.Duration, "0 or more"),
-		check(b.Factor >= 0 && b.Factor <= math.MaxFloat64, "KubernetesBackoff.Factor", b.Factor, "0 (for no growth) or more"),
+		check(b.Factor >= 0 && b.Factor <= math.MaxFloat64,
+			"KubernetesBackoff.Factor", b.Factor, "0 (for no growth) or more"),
 		check(math.Abs(b.Jitter) <= math.MaxFloat64, "KubernetesBackoff.Jitter", b.Jitter, "a number"),
 		check(b.Steps >= 1, "KubernetesBackoff.Steps", b.Steps, "at least 1"),
 	)

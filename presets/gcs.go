@@ -159,7 +159,8 @@ func GCSPython() backoff.Policy {
 //
 // Source: google-apis-core, through the gem retriable.
 func GCSRuby() backoff.Policy {
-	return within(900*time.Second, exponential(4, time.Second, time.Minute, 2, backoff.UniformJitter(0.5, 1.5)))
+	jitter := backoff.UniformJitter(0.5, 1.5)
+	return within(900*time.Second, exponential(4, time.Second, time.Minute, 2, jitter))
 }
 
 // GCSPHP is the PHP library, which cannot be configured: min(2^n s + k us, 60
@@ -169,7 +170,8 @@ func GCSRuby() backoff.Policy {
 // Source: Google Cloud PHP core, ExponentialBackoff. The document gives no
 // numbers.
 func GCSPHP() backoff.Policy {
-	return capped(time.Minute, exponential(4, time.Second, time.Minute, 2, added(time.Second, time.Microsecond)))
+	jitter := added(time.Second, time.Microsecond)
+	return capped(time.Minute, exponential(4, time.Second, time.Minute, 2, jitter))
 }
 
 // GCSCSharp is RetryTiming.Default of the C# library: min(32 s, 1 s * 2^n), n

@@ -22,7 +22,8 @@ import (
 // Source: Google Cloud IoT Core, "Implementing exponential backoff".
 func IoTCore(maximum time.Duration) backoff.Policy {
 	maximum = cmp.Or(maximum, 32*time.Second)
-	return capped(maximum, exponential(0, time.Second, maximum, 2, added(time.Second, time.Millisecond)))
+	jitter := added(time.Second, time.Millisecond)
+	return capped(maximum, exponential(0, time.Second, maximum, 2, jitter))
 }
 
 // GCloud is gcloud storage with its four properties: min(baseRetryDelay *

@@ -183,7 +183,9 @@ func catalogue() []preset {
 
 // exponential returns a policy that waits min(most, initial*multiplier^n), n from
 // 0, before jitter. A negative most means no cap.
-func exponential(attempts int, initial, most time.Duration, multiplier float64, jitter backoff.Jitter) backoff.Policy {
+func exponential(
+	attempts int, initial, most time.Duration, multiplier float64, jitter backoff.Jitter,
+) backoff.Policy {
 	return backoff.Policy{
 		MaxAttempts: attempts,
 		Schedule:    backoff.Exponential{Initial: initial, Max: most, Multiplier: multiplier},
