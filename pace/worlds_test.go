@@ -238,6 +238,23 @@ func TestAPacerRecoversFromAnHourOfThrottling(t *testing.T) {
 	})
 }
 
+// It says "too much" once every nine seconds, for ever.
+func TestAServiceThatThrottlesNowAndThenLosesLittle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, began := newProgram(rand.New(rand.NewPCG(1, 1))), time.Now()
+		next := began.Add(9 * time.Second)
+		p.job(t, 1, 20*time.Millisecond, func() bool { return time.Since(began) < 10*time.Minute }, func() bool {
+			throttles := time.Now().After(next)
+			if throttles {
+				next = time.Now().Add(9 * time.Second)
+			}
+			return throttles
+		})
+		require.Zero(t, p.failed)
+		require.Greater(t, p.served, 600*50*85/100)
+	})
+}
+
 // A program that has called ten times in a day has a rate of one call in two
 // hours. That says nothing about the calls that it makes now.
 func TestARareProgramIsNotStuck(t *testing.T) {

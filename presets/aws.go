@@ -45,7 +45,7 @@ const awsCap = 20 * time.Second
 //
 // Source: aws-sdk-go-v2, aws/retry; measured with v1.47.6.
 func AWSGoV2Legacy() backoff.Policy {
-	return exponential(3, 2*time.Second, awsCap, 2, fullBelowCap)
+	return exponential(3, 2*time.Second, awsCap, doubling, fullBelowCap)
 }
 
 // fullBelowCap is full jitter below the cap, and no jitter at the cap.
@@ -67,7 +67,7 @@ func fullBelowCap(delay, prev time.Duration, u float64) time.Duration {
 //
 // Source: aws-sdk-go-v2; measured with v1.47.6, where it is opt-in.
 func AWS2026() backoff.Policy {
-	p := exponential(3, 50*time.Millisecond, awsCap, 2, backoff.FullJitter)
+	p := exponential(3, 50*time.Millisecond, awsCap, doubling, backoff.FullJitter)
 	p.ByClass = map[backoff.Class]backoff.ClassLimits{
 		backoff.ClassThrottled: {Schedule: backoff.Exponential{Initial: time.Second, Max: awsCap}},
 	}

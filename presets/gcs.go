@@ -171,7 +171,7 @@ func GCSRuby() backoff.Policy {
 // numbers.
 func GCSPHP() backoff.Policy {
 	jitter := added(time.Second, time.Microsecond)
-	return capped(time.Minute, exponential(4, time.Second, time.Minute, 2, jitter))
+	return capped(time.Minute, exponential(4, time.Second, time.Minute, doubling, jitter))
 }
 
 // GCSCSharp is RetryTiming.Default of the C# library: min(32 s, 1 s * 2^n), n
@@ -180,5 +180,5 @@ func GCSPHP() backoff.Policy {
 // Source: Google.Cloud.Storage.V1, RetryTiming. The document says that it
 // cannot be customized; since 4.x it can.
 func GCSCSharp() backoff.Policy {
-	return exponential(0, time.Second, 32*time.Second, 2, backoff.NoJitter)
+	return exponential(0, time.Second, 32*time.Second, doubling, backoff.NoJitter)
 }

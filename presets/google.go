@@ -23,7 +23,7 @@ import (
 func IoTCore(maximum time.Duration) backoff.Policy {
 	maximum = cmp.Or(maximum, 32*time.Second)
 	jitter := added(time.Second, time.Millisecond)
-	return capped(maximum, exponential(0, time.Second, maximum, 2, jitter))
+	return capped(maximum, exponential(0, time.Second, maximum, doubling, jitter))
 }
 
 // GCloud is gcloud storage with its four properties: min(baseRetryDelay *
@@ -51,5 +51,5 @@ func GCloud(baseRetryDelay time.Duration, exponentialSleepMultiplier float64, ma
 //
 // Source: gsutil, as described by its options num_retries and max_retry_delay.
 func Gsutil() backoff.Policy {
-	return exponential(24, time.Second, time.Minute, 2, backoff.FullJitter)
+	return exponential(24, time.Second, time.Minute, doubling, backoff.FullJitter)
 }

@@ -14,7 +14,7 @@ import (
 //
 // Source: Envoy, JitteredExponentialBackOffStrategy.
 func EnvoySource() backoff.Policy {
-	return exponential(2, 25*time.Millisecond, 250*time.Millisecond, 2, wholeMillis)
+	return exponential(2, 25*time.Millisecond, 250*time.Millisecond, doubling, wholeMillis)
 }
 
 // Istio is the retry policy of the usual VirtualService example, attempts: 3
@@ -61,7 +61,7 @@ func EnvoyOutlierEjection(base time.Duration) backoff.Policy {
 //
 // Source: gRFC A6, "Exponential Backoff".
 func GRPCRetry() backoff.Policy {
-	return exponential(4, 100*time.Millisecond, time.Second, 2, backoff.UniformJitter(0.8, 1.2))
+	return exponential(4, 100*time.Millisecond, time.Second, doubling, backoff.UniformJitter(0.8, 1.2))
 }
 
 // GRPCConnection is how a gRPC channel reconnects: exactly 1 s at first,

@@ -30,7 +30,7 @@ func Azcore() backoff.Policy {
 //
 // Source: go-retryablehttp, client.go; measured with v0.7.8.
 func RetryableHTTP() backoff.Policy {
-	return exponential(5, time.Second, 30*time.Second, 2, backoff.NoJitter)
+	return exponential(5, time.Second, 30*time.Second, doubling, backoff.NoJitter)
 }
 
 // KubernetesDefault is retry.DefaultBackoff of client-go: 10 ms, times 5 with

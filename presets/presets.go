@@ -69,7 +69,7 @@ func catalogue() []preset {
 		// n == 5: 5 waits, 6 requests. Source: the generic guide of Google's APIs,
 		// "Implementing Exponential Back-Off". The guide speaks of a total of 32 s; the
 		// waits add up to 31 s, and the jitter adds 0 to 5 s.
-		{"api-n5", exponential(6, time.Second, -1, 2, added(time.Second, ms))},
+		{"api-n5", capped(-1, exponential(6, time.Second, -1, doubling, added(time.Second, ms)))},
 
 		// The table of strategies in "Exponential Backoff and Retry Strategy". It names
 		// no cap, no jitter and no limit. The linear strategy is base*attempt, with the
@@ -82,7 +82,7 @@ func catalogue() []preset {
 			Schedule: backoff.Linear{Initial: time.Second, Max: -1},
 			Jitter:   backoff.NoJitter,
 		}},
-		{"table-exponential-1s", exponential(0, time.Second, -1, 2, backoff.NoJitter)},
+		{"table-exponential-1s", exponential(0, time.Second, -1, doubling, backoff.NoJitter)},
 		{"canonical-capped-100ms-30s", Canonical(2)},
 		{"canonical-capped-factor1.5", Canonical(1.5)},
 
@@ -99,11 +99,11 @@ func catalogue() []preset {
 		// The default of maxRetries is not known, so the library's default applies.
 		{"ts-helper-defaults", exponential(0, 100*ms, 30*time.Second, 2, backoff.FullJitter)},
 		// The helper as the article's example calls it, with 4 retries.
-		{"ts-example-200ms-5s-equal", exponential(5, 200*ms, 5*time.Second, 2, backoff.EqualJitter)},
+		{"ts-example-200ms-5s-equal", exponential(5, 200*ms, 5*time.Second, doubling, backoff.EqualJitter)},
 		// min(2 s, 5 ms * 2^n), n from 1: the simulator increments the count before it
 		// uses it. Its clients try until they succeed. Source: aws-arch-backoff-simulator,
 		// the program behind the figures of AWSEqualJitter's source.
-		{"aws-simulator-5-2000", exponential(-1, 10*ms, 2*time.Second, 2, backoff.NoJitter)},
+		{"aws-simulator-5-2000", exponential(-1, 10*ms, 2*time.Second, doubling, backoff.NoJitter)},
 
 		{"ieee-802.3-truncated-beb", Ethernet(0)},
 		{"ethernet-untruncated-beb", ExponentialSlots(0, 0)},
@@ -128,7 +128,7 @@ func catalogue() []preset {
 		{"gcs-java-custom", always(gcsJava(10, 3, 5*time.Minute))},
 		// The document's table, which does not mention jitter. GCSNode is what runs.
 		{"gcs-node-seed", within(600*time.Second,
-			exponential(4, time.Second, 64*time.Second, 2, backoff.NoJitter))},
+			exponential(4, time.Second, 64*time.Second, doubling, backoff.NoJitter))},
 		{"gcs-node-primary", GCSNode(0, 0, 0, 0)},
 		// IdempotencyStrategy.RetryAlways.
 		{"gcs-node-custom", always(GCSNode(5, 3, time.Minute, 500*time.Second))},
@@ -165,11 +165,11 @@ func catalogue() []preset {
 		// never get there, but a copy with more attempts does. The SDK's quota of retries
 		// belongs in Budget: see NewAWSQuota. Source: AWS SDKs and Tools Reference Guide,
 		// "Retry behavior". The SDK for Go waits otherwise: AWSGoV2Legacy, AWS2026.
-		{"aws-sdk-standard-doc", capped(awsCap, exponential(3, time.Second, -1, 2, backoff.FullJitter))},
+		{"aws-sdk-standard-doc", capped(awsCap, exponential(3, time.Second, -1, doubling, backoff.FullJitter))},
 		{"aws-sdk-go-v2-legacy", AWSGoV2Legacy()},
 		{"aws-sdk-2026-transient", AWS2026()},
 		// A call that is throttled every time, for tools that show one schedule.
-		{"aws-sdk-2026-throttling", exponential(3, time.Second, awsCap, 2, backoff.FullJitter)},
+		{"aws-sdk-2026-throttling", exponential(3, time.Second, awsCap, doubling, backoff.FullJitter)},
 
 		{"extra-azure-azcore", Azcore()},
 		{"extra-go-retryablehttp", RetryableHTTP()},
@@ -180,6 +180,9 @@ func catalogue() []preset {
 		{"extra-gsutil", Gsutil()},
 	}
 }
+
+// doubling is the multiplier that [backoff.Exponential] has by default.
+const doubling = 0
 
 // exponential returns a policy that waits min(most, initial*multiplier^n), n from
 // 0, before jitter. A negative most means no cap.

@@ -103,5 +103,5 @@ func SIPTimerE(t1, t2 time.Duration) backoff.Policy {
 // sip returns the policy of a timer that starts at t1 and doubles up to most.
 func sip(t1, most time.Duration) backoff.Policy {
 	t1 = cmp.Or(t1, 500*time.Millisecond)
-	return within(64*t1, exponential(-1, t1, most, 2, backoff.NoJitter))
+	return within(64*t1, exponential(-1, t1, most, doubling, backoff.NoJitter))
 }
