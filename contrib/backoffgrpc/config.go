@@ -23,7 +23,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"go.opentelemetry.io/otel/metric"
 	"google.golang.org/grpc"
 
 	"github.com/gobackoff/backoff"
@@ -80,15 +79,6 @@ type Config struct {
 	// as jobs. Streams, hedged calls and calls that are left as they are do not
 	// wait. false means that a call ends when its policy gives up.
 	Patient bool
-	// MeterProvider gets gRPC's own metrics of retries, as grpc-go would
-	// record them: grpc.client.call.retries, grpc.client.call.hedges and
-	// grpc.client.call.retry_delay, each with grpc.method and grpc.target, for
-	// calls that had any. The delay includes a last wait that the end of the
-	// call's context cut short. The method is "other" unless generated code makes
-	// the call, or it has the option grpc.StaticMethod. The other metrics of
-	// gRPC are those of attempts, and come from grpc-go. nil means none.
-	// Source: gRFC A96.
-	MeterProvider metric.MeterProvider
 }
 
 var (
@@ -102,9 +92,6 @@ var (
 func (c *Config) Validate() error {
 	if c == nil {
 		return errors.New("backoffgrpc: Config is nil")
-	}
-	if mp := reflect.ValueOf(c.MeterProvider); mp.Kind() == reflect.Pointer && mp.IsNil() {
-		return fmt.Errorf("backoffgrpc: MeterProvider is a nil %T: leave the field nil for none", c.MeterProvider)
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Methods)) {
 		m := c.Methods[name]
@@ -153,7 +140,6 @@ type client struct {
 	methods   map[string]*method
 	invalid   error
 	endpoints *endpoints
-	meters    *meters
 	queues    *queues // nil unless calls are patient
 }
 
@@ -163,7 +149,6 @@ func (c *Config) client() *client {
 	if made.invalid != nil {
 		return made
 	}
-	made.meters = newMeters(c.MeterProvider)
 	if c.Patient {
 		made.queues = new(queues)
 	}

@@ -12,6 +12,8 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/hedge"
@@ -278,35 +280,13 @@ func (n *number) UnmarshalJSON(text []byte) error {
 // duration is a google.protobuf.Duration: "1.5s".
 type duration time.Duration
 
-const (
-	maxSeconds = int64(math.MaxInt64 / time.Second) // how many fit into a time.Duration
-	maxProto   = 315_576_000_000                    // how many fit into a google.protobuf.Duration
-)
-
-// UnmarshalJSON implements json.Unmarshaler.
+// UnmarshalJSON implements json.Unmarshaler. What does not fit into a
+// time.Duration becomes the longest one.
 func (d *duration) UnmarshalJSON(text []byte) error {
-	var s string
-	bad := fmt.Errorf(`%s is no duration, want one like "1.5s"`, text)
-	if json.Unmarshal(text, &s) != nil {
-		return bad
+	var parsed durationpb.Duration
+	if err := protojson.Unmarshal(text, &parsed); err != nil {
+		return fmt.Errorf(`%s is no duration, want one like "1.5s", of at most 10,000 years`, text)
 	}
-	digits, ok := strings.CutSuffix(s, "s")
-	digits, negative := strings.CutPrefix(digits, "-")
-	whole, fraction, _ := strings.Cut(digits, ".")
-	if !ok || whole+fraction == "" || len(fraction) > 9 || strings.Trim(whole+fraction, "0123456789") != "" {
-		return bad
-	}
-	seconds, err := strconv.ParseInt("0"+whole, 10, 64)
-	nanos, _ := strconv.ParseInt((fraction + "000000000")[:9], 10, 64)
-	if err != nil || seconds > maxProto {
-		return fmt.Errorf("%s is out of range, want at most %ds", text, int64(maxProto))
-	}
-	if seconds >= maxSeconds {
-		seconds, nanos = maxSeconds-1, 0 // saturates
-	}
-	*d = duration(time.Duration(seconds)*time.Second + time.Duration(nanos))
-	if negative {
-		*d = -*d
-	}
+	*d = duration(parsed.AsDuration())
 	return nil
 }

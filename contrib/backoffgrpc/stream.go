@@ -61,7 +61,7 @@ func (c *client) stream(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.Cli
 		ctx = backoff.WithIdempotencyKey(ctx, backoff.IdempotencyKey(ctx))
 	}
 	ctx, _ = c.observed(ctx, carried.policy.Observer, cc, method)
-	s := &stream{ctx: ctx, cancel: func() {}, carried: carried, tally: c.meters.newTally(cc, method, opts)}
+	s := &stream{ctx: ctx, cancel: func() {}, carried: carried}
 	if m.Timeout > 0 {
 		s.ctx, s.cancel = context.WithTimeout(ctx, m.Timeout)
 	}
@@ -106,9 +106,8 @@ type stream struct {
 
 	committed atomic.Bool
 
-	running sync.Mutex // held while using run and tally
+	running sync.Mutex // held while using run
 	run     *backoff.Run
-	tally   *tally // nil if nothing is recorded
 
 	mu    sync.Mutex
 	inner grpc.ClientStream
@@ -211,14 +210,11 @@ func (s *stream) next(err error) error {
 	defer s.running.Unlock()
 	pause, ok := time.Duration(0), true
 	if err != nil {
-		s.tally.end(s.ctx)
 		pause, ok = s.run.Retry(exhausted(err, s.carried.policy.Classify))
 	}
 	if ok && s.run.Begin(pause) {
-		s.tally.begin()
 		return nil
 	}
-	s.tally.record(s.ctx)
 	return s.run.Err()
 }
 
@@ -228,7 +224,6 @@ func (s *stream) end(err error) {
 	s.running.Lock()
 	defer s.running.Unlock()
 	s.run.Retry(exhausted(err, s.carried.policy.Classify))
-	s.tally.record(s.ctx)
 }
 
 // abort ends the call of a stream that cannot go on.

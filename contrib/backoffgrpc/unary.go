@@ -4,7 +4,6 @@ import (
 	"context"
 	"reflect"
 	"strconv"
-	"sync/atomic"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
@@ -54,7 +53,7 @@ func (c *client) unary(ctx context.Context, method string, req, reply any, cc *g
 	}
 	carried := m.carry()
 	ctx, to := c.observed(ctx, m.observer(carried), cc, method)
-	u := &unary{method: method, req: req, cc: cc, invoke: invoke, opts: m.options(opts), to: to, tally: c.meters.newTally(cc, method, opts), patience: c.patience(cc, carried)}
+	u := &unary{method: method, req: req, cc: cc, invoke: invoke, opts: m.options(opts), to: to, patience: c.patience(cc, carried)}
 	switch {
 	case carried != nil:
 		return carried.error(ctx, u.retry(ctx, &carried.policy, reply))
@@ -72,19 +71,15 @@ type unary struct {
 	invoke grpc.UnaryInvoker
 	opts   []grpc.CallOption
 	to     *endpoint.Endpoint // nil if no observer asks
-	tally  *tally             // nil if nothing is recorded
 
 	patience *backoff.Patience // nil if the call does not wait for the server
 }
 
 // retry makes the call under a policy.
 func (u *unary) retry(ctx context.Context, policy *backoff.Policy, reply any) error {
-	attempts, call := 0, ctx
-	defer func() { u.tally.record(ctx) }()
+	attempts := 0
 	attempt := func(ctx context.Context) error {
 		attempts++
-		u.tally.begin()
-		defer u.tally.end(call)
 		return exhausted(u.attempt(ctx, attempts, reply, u.opts), policy.Classify)
 	}
 	if u.patience == nil {
@@ -129,14 +124,9 @@ func withAttempt(ctx context.Context, number int) context.Context {
 // hedge makes the call under a Hedge.
 func (u *unary) hedge(ctx context.Context, hedged *hedge.Hedge, reply any) error {
 	classify := withFallback(hedged.Classify)
-	var hedges atomic.Int64
-	defer func() { u.tally.recordHedges(ctx, int(hedges.Load())) }()
 	won, err := hedge.Value(ctx, hedged, func(ctx context.Context) (*hedgeReply, error) {
-		a, number := &hedgeReply{reply: newLike(reply)}, hedge.Number(ctx)
-		if number > 0 {
-			hedges.Add(1)
-		}
-		err := u.attempt(ctx, number+1, a.reply, a.options(u.opts))
+		a := &hedgeReply{reply: newLike(reply)}
+		err := u.attempt(ctx, hedge.Number(ctx)+1, a.reply, a.options(u.opts))
 		if err == nil {
 			return a, nil
 		}
