@@ -17,7 +17,6 @@ import (
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backofftest"
 	"github.com/gobackoff/backoff/contrib/fleet"
-	"github.com/gobackoff/backoff/contrib/fleet/fleettest"
 )
 
 var retry = backoff.Attempt{Number: 2}
@@ -51,7 +50,7 @@ func spend(b *fleet.Budget, n int) (made int) {
 
 func TestFirstAttemptsAreFree(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := &fleettest.Faulty{Store: new(fleet.Memory)}
+		store := &faultyStore{Store: new(fleet.Memory)}
 		b := budget(store)
 		for range 1000 {
 			ticket, wait, ok := b.Reserve(backoff.Attempt{Number: 1})
@@ -102,7 +101,7 @@ func TestAFleetSpendsItsAllowance(t *testing.T) {
 
 func TestAProcessTakesOneBlockPerSecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := &fleettest.Faulty{Store: new(fleet.Memory)}
+		store := &faultyStore{Store: new(fleet.Memory)}
 		b := budget(store)
 		b.Allowance = 1_000_000
 		b.Block = 0 // 10
@@ -118,7 +117,7 @@ func TestAProcessTakesOneBlockPerSecond(t *testing.T) {
 
 func TestWithoutAStoreAProcessHasABlockPerWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := &fleettest.Faulty{Store: new(fleet.Memory)}
+		store := &faultyStore{Store: new(fleet.Memory)}
 		store.Cut()
 		b := budget(store)
 		require.Equal(t, 5, spend(b, 1000))
@@ -135,7 +134,7 @@ func TestWithoutAStoreAProcessHasABlockPerWindow(t *testing.T) {
 // What was spent on credit is paid when the answer comes.
 func TestARetryDoesNotWaitForTheStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := &fleettest.Faulty{Store: new(fleet.Memory), Delay: 30 * time.Millisecond}
+		store := &faultyStore{Store: new(fleet.Memory), Delay: 30 * time.Millisecond}
 		b := budget(store)
 		b.Allowance = 7
 		require.Equal(t, 5, spend(b, 5), "the first answer comes after three")
@@ -179,7 +178,7 @@ func TestARetryThatIsNeverConfirmedIsPaidAtItsEnd(t *testing.T) {
 
 func TestARetryThatIsNeverConfirmedIsOwedWithoutAStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := budget(&fleettest.Faulty{Store: new(fleet.Memory), Fail: func(int64) bool { return true }})
+		b := budget(&faultyStore{Store: new(fleet.Memory), Fail: func(int64) bool { return true }})
 		b.Window = time.Second
 		for range 5 {
 			ticket, _, ok := b.Reserve(retry)
@@ -196,7 +195,7 @@ func TestARetryThatIsNeverConfirmedIsOwedWithoutAStore(t *testing.T) {
 func TestCloseGivesBackTokensThatAreOnTheirWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := new(fleet.Memory)
-		b := budget(&fleettest.Faulty{Store: store, Delay: -20 * time.Millisecond})
+		b := budget(&faultyStore{Store: store, Delay: -20 * time.Millisecond})
 		_, _, ok := b.Reserve(retry)
 		require.True(t, ok)
 		synctest.Wait()
@@ -223,7 +222,7 @@ func TestCloseGivesBackTokens(t *testing.T) {
 
 func TestWhatWasLentIsRepaidOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := &fleettest.Faulty{Store: new(fleet.Memory)}
+		store := &faultyStore{Store: new(fleet.Memory)}
 		store.Cut()
 		b := budget(store)
 		require.Equal(t, 5, spend(b, 1000))
@@ -319,7 +318,7 @@ func TestTheDefaultsOfABudget(t *testing.T) {
 		require.Equal(t, 10, claim.Tokens)
 		require.Equal(t, 100, claim.Allowance)
 		require.Equal(t, 10*time.Second, claim.Window)
-		cut := &fleettest.Faulty{Store: new(fleet.Memory)}
+		cut := &faultyStore{Store: new(fleet.Memory)}
 		cut.Cut()
 		require.Equal(t, 10, spend(&fleet.Budget{Client: &fleet.Client{Store: cut}, Name: "db"}, 100), "on credit: a block")
 	})
@@ -431,7 +430,7 @@ func TestRetriesThatWaitForTheSameTimeStayWithinTheAllowance(t *testing.T) {
 			var made atomic.Int64
 			var group sync.WaitGroup
 			for range processes {
-				b := budget(&fleettest.Faulty{Store: store, Delay: 10 * time.Millisecond})
+				b := budget(&faultyStore{Store: store, Delay: 10 * time.Millisecond})
 				p := backoff.Policy{Budget: b, MaxAttempts: 2, Jitter: backoff.NoJitter}
 				group.Go(func() {
 					for time.Until(back) > 2*time.Second {
@@ -465,7 +464,7 @@ func TestARetryAfterALongWaitIsMade(t *testing.T) {
 	for _, wait := range []time.Duration{2 * time.Second, 9 * time.Second, 11 * time.Second, 19 * time.Second, time.Minute} {
 		for _, cut := range []bool{false, true} {
 			synctest.Test(t, func(t *testing.T) {
-				store := &fleettest.Faulty{Store: new(fleet.Memory), Delay: 30 * time.Millisecond}
+				store := &faultyStore{Store: new(fleet.Memory), Delay: 30 * time.Millisecond}
 				b := budget(store)
 				require.Equal(t, 1, spend(b, 1))
 				time.Sleep(time.Second)
@@ -502,7 +501,7 @@ func TestARetryAfterALongWaitWaitsForTheStoreUpToTimeout(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := &fleet.Budget{Client: c.client, Name: "db"}
-				c.client.Store = &fleettest.Faulty{Store: new(fleet.Memory), Delay: time.Minute}
+				c.client.Store = &faultyStore{Store: new(fleet.Memory), Delay: time.Minute}
 				long := retry
 				long.Wait = time.Hour
 				ticket, _, ok := b.Reserve(long)

@@ -15,7 +15,6 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/contrib/fleet"
-	"github.com/gobackoff/backoff/contrib/fleet/fleettest"
 )
 
 var errDown = errors.New("down")
@@ -47,19 +46,24 @@ func steady(t testing.TB, b *backoff.Breaker, d time.Duration, err error) (admit
 }
 
 // trip has two processes open the circuit of the fleet, for d.
-func trip(t testing.TB, s fleet.Store, d time.Duration) fleet.Circuit {
-	var c fleet.Circuit
+func trip(t testing.TB, s fleet.Store, d time.Duration) {
+	seen := known(t, s).Generation + 100
 	for _, by := range []string{"x", "y"} {
-		var err error
-		c, err = s.Trip(t.Context(), "db", fleet.Trip{By: by, Voter: by, Seen: 100, Open: d, Openings: 1, Quorum: 2})
+		_, err := s.Trip(t.Context(), "db", fleet.Trip{By: by, Voter: by, Seen: seen, Open: d, Openings: 1, Quorum: 2})
 		require.NoError(t, err)
 	}
+}
+
+// known returns what a store knows of the circuit.
+func known(t testing.TB, s fleet.Store) fleet.Circuit {
+	c, err := s.Load(t.Context(), "db")
+	require.NoError(t, err)
 	return c
 }
 
 func TestAProcessLooksOncePerSecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := &fleettest.Faulty{Store: new(fleet.Memory)}
+		store := &faultyStore{Store: new(fleet.Memory)}
 		b := breaker(&fleet.Client{Store: store})
 		for range 60_000 {
 			call(t, b, 1, nil)
@@ -73,7 +77,7 @@ func TestAProcessLooksOncePerSecond(t *testing.T) {
 
 func TestNobodyTalksToTheStoreWhereThereAreNoCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := &fleettest.Faulty{Store: new(fleet.Memory)}
+		store := &faultyStore{Store: new(fleet.Memory)}
 		hub := &fleet.Client{Store: store}
 		call(t, breaker(hub), 3, nil)
 		time.Sleep(time.Hour)
@@ -179,9 +183,7 @@ func TestOneSickProcessDoesNotStopAFleet(t *testing.T) {
 		hub := &fleet.Client{Store: store, Quorum: -1}
 		call(t, breaker(hub), 3, errDown)
 		synctest.Wait()
-		c, err := store.Load(t.Context(), "db")
-		require.NoError(t, err)
-		require.True(t, c.Tripped)
+		require.True(t, known(t, store).Tripped)
 	})
 }
 
@@ -192,9 +194,7 @@ func TestProcessesOfOneVoterAreOne(t *testing.T) {
 			call(t, breaker(&fleet.Client{Store: store, Voter: "host"}), 3, errDown)
 		}
 		synctest.Wait()
-		c, err := store.Load(t.Context(), "db")
-		require.NoError(t, err)
-		require.False(t, c.Tripped)
+		require.False(t, known(t, store).Tripped)
 	})
 }
 
@@ -219,17 +219,14 @@ func TestAFleetProbesOnceAndAllHearOfIt(t *testing.T) {
 		for range 600 { // a minute; it opens for 5, 6, 7.2, 8.6, 10.4, 12.4, 14.9 s
 			require.LessOrEqual(t, round(errDown), 1)
 		}
-		c, err := store.Load(t.Context(), "db")
-		require.NoError(t, err)
+		c := known(t, store)
 		require.EqualValues(t, 7, c.Generation, "six probes have failed")
 		require.Equal(t, 7, c.Openings)
 		for range 1000 {
 			round(nil)
 		}
 		require.Equal(t, 10, round(nil))
-		c, err = store.Load(t.Context(), "db")
-		require.NoError(t, err)
-		require.False(t, c.Tripped)
+		require.False(t, known(t, store).Tripped)
 	})
 }
 
@@ -240,7 +237,7 @@ func TestAProbeHasTimeThoughTheStoreIsBehind(t *testing.T) {
 	for _, delay := range []time.Duration{time.Microsecond, 5 * time.Millisecond, -5 * time.Millisecond} {
 		synctest.Test(t, func(t *testing.T) {
 			store := new(fleet.Memory)
-			b := breaker(&fleet.Client{Store: &fleettest.Faulty{Store: store, Delay: delay}, Quorum: -1})
+			b := breaker(&fleet.Client{Store: &faultyStore{Store: store, Delay: delay}, Quorum: -1})
 			call(t, b, 3, errDown)
 			began := time.Now()
 			for b.State() != backoff.BreakerClosed && time.Since(began) < time.Minute {
@@ -252,9 +249,7 @@ func TestAProbeHasTimeThoughTheStoreIsBehind(t *testing.T) {
 			}
 			require.Less(t, time.Since(began), 7500*time.Millisecond, "5 s, two probes, and a few calls in vain: %v", delay)
 			synctest.Wait()
-			c, err := store.Load(t.Context(), "db")
-			require.NoError(t, err)
-			require.False(t, c.Tripped)
+			require.False(t, known(t, store).Tripped)
 		})
 	}
 }
@@ -274,7 +269,7 @@ func TestOnlyTheCallThatAsksForTheProbeWaits(t *testing.T) {
 		{wait: -1, delay: 20 * time.Millisecond},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			way := &fleettest.Faulty{Store: new(fleet.Memory), Delay: -c.delay} // the effect is made at once
+			way := &faultyStore{Store: new(fleet.Memory), Delay: -c.delay} // the effect is made at once
 			b := breaker(&fleet.Client{Store: way, Quorum: -1, Wait: c.wait, Timeout: c.timeout})
 			call(t, b, 3, errDown)
 			time.Sleep(time.Minute)
@@ -309,9 +304,7 @@ func TestAFleetHearsOfAProbeThatTookLong(t *testing.T) {
 			return nil
 		}))
 		synctest.Wait()
-		c, err := store.Load(t.Context(), "db")
-		require.NoError(t, err)
-		require.False(t, c.Tripped)
+		require.False(t, known(t, store).Tripped)
 	})
 }
 
@@ -319,7 +312,7 @@ func TestAFleetHearsOfAProbeThatTookLong(t *testing.T) {
 // knows.
 func TestALeaseIsThereWhenTheNextCallComes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := breaker(&fleet.Client{Store: &fleettest.Faulty{Store: new(fleet.Memory), Delay: -20 * time.Millisecond}, Quorum: -1})
+		b := breaker(&fleet.Client{Store: &faultyStore{Store: new(fleet.Memory), Delay: -20 * time.Millisecond}, Quorum: -1})
 		b.OpenFor = backoff.Constant(time.Millisecond)
 		call(t, b, 3, errDown)
 		steady(t, b, 5*time.Second, nil)
@@ -339,11 +332,9 @@ func TestALeaseThatIsNotUsedIsGivenBack(t *testing.T) {
 		synctest.Wait()
 		require.Zero(t, call(t, b, 1, nil))
 		synctest.Wait()
-		c, _ := store.Load(t.Context(), "db")
-		require.NotZero(t, c.Leased, "it asked for the lease")
+		require.NotZero(t, known(t, store).Leased, "it asked for the lease")
 		time.Sleep(3 * time.Second)
-		c, _ = store.Load(t.Context(), "db")
-		require.Zero(t, c.Leased, "and had no use for it")
+		require.Zero(t, known(t, store).Leased, "and had no use for it")
 	})
 }
 
@@ -442,7 +433,7 @@ func TestAStoreThatPanicsHasFailed(t *testing.T) {
 
 func TestAStoreThatIsGoneIsLeftAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := &fleettest.Faulty{Store: new(fleet.Memory)}
+		store := &faultyStore{Store: new(fleet.Memory)}
 		store.Cut()
 		b := breaker(&fleet.Client{Store: store})
 		require.Equal(t, 6000, steady(t, b, 10*time.Minute, nil))
@@ -494,14 +485,14 @@ func TestAFirstCallMayWaitForWhatIsKnown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := new(fleet.Memory)
 		trip(t, store, time.Minute)
-		slow := &fleettest.Faulty{Store: store, Delay: 20 * time.Millisecond}
+		slow := &faultyStore{Store: store, Delay: 20 * time.Millisecond}
 		require.Equal(t, 1, call(t, breaker(&fleet.Client{Store: slow}), 1, nil), "without Wait it goes by what it knows")
 
 		began := time.Now()
 		require.Zero(t, call(t, breaker(fleet.Serverless(slow)), 1, nil))
 		require.Equal(t, 20*time.Millisecond, time.Since(began))
 
-		lost := &fleettest.Faulty{Store: store}
+		lost := &faultyStore{Store: store}
 		lost.Cut()
 		began = time.Now()
 		b := breaker(fleet.Serverless(lost))
@@ -520,7 +511,7 @@ func TestAFirstCallMayWaitForWhatIsKnown(t *testing.T) {
 // Of many processes that make one call each, one at a time probes.
 func TestProcessesOfOneCallProbeOneAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := &fleettest.Faulty{Store: new(fleet.Memory), Delay: 5 * time.Millisecond}
+		store := &faultyStore{Store: new(fleet.Memory), Delay: 5 * time.Millisecond}
 		trip(t, store.Store, time.Second)
 		time.Sleep(time.Second)
 		live := func(err error) (attempts int) {
@@ -545,13 +536,12 @@ func TestProcessesOfOneCallProbeOneAtATime(t *testing.T) {
 func TestCloseTellsWhatIsYetToBeToldAndGivesBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := new(fleet.Memory)
-		slow := &fleettest.Faulty{Store: store, Delay: 10 * time.Millisecond}
+		slow := &faultyStore{Store: store, Delay: 10 * time.Millisecond}
 		hub := &fleet.Client{Store: slow, Quorum: -1}
 		b := breaker(hub)
 		call(t, b, 3, errDown)
 		require.NoError(t, hub.Close(t.Context()))
-		c, _ := store.Load(t.Context(), "db")
-		require.True(t, c.Tripped)
+		require.True(t, known(t, store).Tripped)
 		require.NoError(t, hub.Close(t.Context()), "twice")
 
 		calls := slow.Calls()
@@ -569,11 +559,9 @@ func TestCloseTellsWhatIsYetToBeToldAndGivesBack(t *testing.T) {
 		synctest.Wait()
 		require.Zero(t, call(t, b, 1, nil), "it asks for the lease, and does not wait for it")
 		synctest.Wait()
-		c, _ = store.Load(t.Context(), "db")
-		require.NotZero(t, c.Leased)
+		require.NotZero(t, known(t, store).Leased)
 		require.NoError(t, second.Close(t.Context()))
-		c, _ = store.Load(t.Context(), "db")
-		require.Zero(t, c.Leased)
+		require.Zero(t, known(t, store).Leased)
 		require.NoError(t, new(fleet.Client).Close(t.Context()), "unused")
 		require.NoError(t, new(fleet.Client).Flush(t.Context()), "unused")
 	})
@@ -621,7 +609,7 @@ func TestAClientThatMakesNoSenseIsRefused(t *testing.T) {
 func TestAnOpeningIsToldThoughALookFailed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		memory := new(fleet.Memory)
-		store := &fleettest.Faulty{Store: memory, Delay: 10 * time.Millisecond, Fail: func(n int64) bool { return n == 2 }}
+		store := &faultyStore{Store: memory, Delay: 10 * time.Millisecond, Fail: func(n int64) bool { return n == 2 }}
 		b := breaker(&fleet.Client{Store: store, Quorum: -1})
 		call(t, b, 1, nil)
 		time.Sleep(2 * time.Second)
@@ -629,9 +617,7 @@ func TestAnOpeningIsToldThoughALookFailed(t *testing.T) {
 		synctest.Wait()
 		call(t, b, 2, errDown)
 		time.Sleep(time.Second)
-		c, err := memory.Load(t.Context(), "db")
-		require.NoError(t, err)
-		require.True(t, c.Tripped)
+		require.True(t, known(t, memory).Tripped)
 	})
 }
 
@@ -640,13 +626,61 @@ func TestAnOpeningIsToldThoughALookFailed(t *testing.T) {
 func TestAStoreThatFailsAtFirstHearsOfTheNextOpening(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		memory := new(fleet.Memory)
-		store := &fleettest.Faulty{Store: memory, Fail: func(n int64) bool { return n <= 2 }}
+		store := &faultyStore{Store: memory, Fail: func(n int64) bool { return n <= 2 }}
 		b := breaker(&fleet.Client{Store: store, Quorum: -1})
 		call(t, b, 3, errDown)
 		time.Sleep(7 * time.Second)
 		require.Equal(t, 1, steady(t, b, time.Second, errDown))
-		c, err := memory.Load(t.Context(), "db")
-		require.NoError(t, err)
-		require.True(t, c.Tripped)
+		require.True(t, known(t, memory).Tripped)
+	})
+}
+
+// A process that cannot reach the store works alone, and then joins the fleet
+// again.
+func TestAProcessThatWasCutOffHearsOfTheNextOpening(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := new(fleet.Memory)
+		way := &faultyStore{Store: store}
+		b := breaker(&fleet.Client{Store: way})
+		b.MinCalls = 1_000_000 // with fewer it would soon go by its own calls
+		steady(t, b, time.Second, nil)
+		way.Cut()
+		trip(t, store, 10*time.Second)
+		require.Equal(t, 100, steady(t, b, 10*time.Second, nil), "it does not hear of the fleet")
+		call(t, b, 3, errDown)
+		require.Zero(t, call(t, b, 1, nil), "it opens its own circuit")
+		time.Sleep(5 * time.Second)
+		require.Equal(t, 2, call(t, b, 2, nil), "and probes by its own rules")
+		way.Restore()
+		steady(t, b, time.Minute, nil)
+		trip(t, store, time.Minute)
+		steady(t, b, 2*time.Second, nil)
+		require.Equal(t, backoff.BreakerOpen, b.State())
+	})
+}
+
+// The store is emptied during an outage, as by a failover.
+func TestAFleetOpensAgainWhenTheStoreLosesEverything(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &faultyStore{Store: new(fleet.Memory)}
+		all := []*backoff.Breaker{breaker(&fleet.Client{Store: store}), breaker(&fleet.Client{Store: store})}
+		round := func(n int, err error) (calls int) {
+			for range n {
+				for _, b := range all {
+					calls += call(t, b, 1, err)
+				}
+				time.Sleep(100 * time.Millisecond)
+			}
+			return calls
+		}
+		round(10, errDown)
+		require.True(t, known(t, store).Tripped)
+		synctest.Wait()
+		store.Store = new(fleet.Memory)
+		require.LessOrEqual(t, round(200, errDown), 3*len(all), "a few probes of each process")
+		require.True(t, known(t, store).Tripped)
+		round(300, nil)
+		require.False(t, known(t, store).Tripped)
+		require.Equal(t, 2, round(1, nil))
 	})
 }

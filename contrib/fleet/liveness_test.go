@@ -14,7 +14,6 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/contrib/fleet"
-	"github.com/gobackoff/backoff/contrib/fleet/fleettest"
 )
 
 // upTo draws a time of any order of magnitude below the limit.
@@ -24,9 +23,9 @@ func upTo(r *rand.Rand, limit time.Duration) time.Duration {
 
 // faulty returns a store whose calls or answers are slow, or that is cut off.
 // It may also lose one of every few calls.
-func faulty(r *rand.Rand, s fleet.Store) *fleettest.Faulty {
+func faulty(r *rand.Rand, s fleet.Store) *faultyStore {
 	loses := 2 + r.Int64N(10)
-	f := &fleettest.Faulty{Store: s, Delay: upTo(r, 45*time.Millisecond)}
+	f := &faultyStore{Store: s, Delay: upTo(r, 45*time.Millisecond)}
 	if r.IntN(2) == 0 {
 		f.Delay = -f.Delay
 	}
@@ -103,7 +102,7 @@ func outage(t *testing.T, every time.Duration, hub func(fleet.Store) *fleet.Clie
 	for i := range ends {
 		b := &backoff.Breaker{Name: "db"}
 		if hub != nil {
-			b.Shared = hub(&fleettest.Faulty{Store: store, Delay: time.Millisecond})
+			b.Shared = hub(&faultyStore{Store: store, Delay: time.Millisecond})
 		}
 		group.Go(func() {
 			time.Sleep(every * time.Duration(i) / time.Duration(len(ends)))

@@ -1,7 +1,6 @@
 package fleet_test
 
 import (
-	"context"
 	"runtime"
 	"strconv"
 	"testing"
@@ -12,7 +11,6 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/contrib/fleet"
-	"github.com/gobackoff/backoff/contrib/fleet/fleettest"
 )
 
 func TestARecordLingersForAMinute(t *testing.T) {
@@ -20,13 +18,9 @@ func TestARecordLingersForAMinute(t *testing.T) {
 		var m fleet.Memory
 		trip(t, &m, 10*time.Second)
 		time.Sleep(10*time.Second + fleet.Linger - time.Nanosecond)
-		c, err := m.Load(t.Context(), "db")
-		require.NoError(t, err)
-		require.Equal(t, backoff.BreakerHalfOpen, c.State())
+		require.Equal(t, backoff.BreakerHalfOpen, known(t, &m).State())
 		time.Sleep(time.Nanosecond)
-		c, err = m.Load(t.Context(), "db")
-		require.NoError(t, err)
-		require.Zero(t, c)
+		require.Zero(t, known(t, &m))
 	})
 }
 
@@ -65,9 +59,7 @@ func TestMemoryForgetsNothingElse(t *testing.T) {
 			require.NoError(t, err)
 			time.Sleep(time.Second)
 		}
-		c, err := m.Load(t.Context(), "db")
-		require.NoError(t, err)
-		require.Equal(t, backoff.BreakerOpen, c.State())
+		require.Equal(t, backoff.BreakerOpen, known(t, &m).State())
 		granted, err = m.Take(t.Context(), "db", claim)
 		require.NoError(t, err)
 		require.Zero(t, granted)
@@ -93,17 +85,6 @@ func TestALeaseThatIsOverGivesNoRights(t *testing.T) {
 	})
 }
 
-func TestMemoryHeedsItsContext(t *testing.T) {
-	var m fleet.Memory
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	_, err := m.Load(ctx, "db")
-	require.ErrorIs(t, err, context.Canceled)
-	_, err = m.Take(ctx, "db", fleet.Claim{Tokens: 1, Allowance: 1, Window: time.Second})
-	require.ErrorIs(t, err, context.Canceled)
-	require.ErrorIs(t, m.Give(ctx, "db", "a", 1), context.Canceled)
-}
-
 func TestStates(t *testing.T) {
 	require.Equal(t, backoff.BreakerClosed, fleet.Circuit{Open: 1}.State())
 	require.Equal(t, backoff.BreakerOpen, fleet.Circuit{Tripped: true, Open: 1}.State())
@@ -112,7 +93,7 @@ func TestStates(t *testing.T) {
 
 func TestAProbeWaitsNoLongerThanWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := &fleettest.Faulty{Store: new(fleet.Memory)}
+		store := &faultyStore{Store: new(fleet.Memory)}
 		b := breaker(&fleet.Client{Store: store, Wait: 20 * time.Millisecond, Timeout: time.Second})
 		call(t, b, 3, errDown)
 		synctest.Wait()

@@ -1,3 +1,8 @@
+// Package fleettest tests implementations of [fleet.Store]. It is experimental.
+//
+//	func TestStore(t *testing.T) {
+//		fleettest.Store(t, func(t testing.TB) fleet.Store { return open(t) })
+//	}
 package fleettest
 
 import (
@@ -12,11 +17,9 @@ import (
 	"github.com/gobackoff/backoff/contrib/fleet"
 )
 
-// Store checks that open returns a fleet.Store that keeps its contract, and
-// that a fleet works when the store is slow, fails now and then, has a wrong
-// clock or is unreachable. open is called for each check, and may return the
-// same store each time, since the keys are random. The checks run in parallel,
-// in real time, for a few seconds.
+// Store checks that open returns a fleet.Store that keeps its contract. open is
+// called for each check, and may return the same store each time, since the
+// keys are random. The checks run in parallel, in real time, for a few seconds.
 func Store(t *testing.T, open func(testing.TB) fleet.Store) {
 	t.Helper()
 	for _, c := range storeChecks {
@@ -55,11 +58,6 @@ var storeChecks = []storeCheck{
 	{"a repeated claim is one", aRepeatedClaimIsOne},
 	{"keys are independent", keysAreIndependent},
 	{"a call ends with its context", callsEndWithTheirContext},
-	{"a fleet hears of an opening", aFleetHears},
-	{"a fleet survives a slow store", aSlowStore},
-	{"a fleet survives a flapping store", aFlappingStore},
-	{"a fleet survives a store with another clock", aSkewedStore},
-	{"a fleet survives a partition", aPartition},
 }
 
 const (

@@ -51,18 +51,6 @@ func TestMemoryIsAStore(t *testing.T) {
 	}
 }
 
-// A store is far away, or on a busy machine.
-func TestAStoreMayBeSlow(t *testing.T) {
-	for _, c := range storeChecks {
-		t.Run(c.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				c.check(t, &Faulty{Store: new(fleet.Memory), Delay: 60 * time.Millisecond})
-				time.Sleep(time.Minute) // for what is under way to the store
-			})
-		})
-	}
-}
-
 // mutant is a store with a fault.
 type mutant struct {
 	fleet.Memory
