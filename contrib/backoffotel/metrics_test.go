@@ -192,6 +192,24 @@ func TestACallThatABreakerOfItsStackRefusedFailedForTheReasonOpen(t *testing.T) 
 	require.Zero(t, sums[failed])
 }
 
+// A policy that waits for a breaker reports each refusal, too.
+func TestARefusalIsCountedOnceWhereThePolicyWaitsForTheBreaker(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mp, reader := metering()
+		observer := backoffotel.Metrics(mp)
+		breaker := &backoff.Breaker{Name: "db", ConsecutiveFailures: 1, ConsecutiveSpan: -1, Observer: observer}
+		policy := backoff.Policy{Name: "fetch", Observer: observer}
+		op := failing(errBoom, nil)
+		require.NoError(t, policy.Do(t.Context(), func(ctx context.Context) error {
+			return backoff.OfClass(breaker.Do(ctx, op), backoff.ClassRetryable)
+		}))
+		sums, counts := collect(t, reader)
+		require.Equal(t, 1.0, sums[series{"backoff.refusals {refusal}", "backoff.operation=db,backoff.reason=open"}])
+		require.NotContains(t, sums, series{"backoff.refusals {refusal}", "backoff.operation=fetch,backoff.reason=open"})
+		require.Equal(t, 1.0, counts[series{"backoff.call.attempts {attempt}", "backoff.operation=fetch,backoff.outcome=retried"}])
+	})
+}
+
 // After Run.Progress the attempts are counted from 1 again.
 func TestACallThatMadeProgressBetweenItsAttemptsWasRetried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

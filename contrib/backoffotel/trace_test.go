@@ -17,12 +17,14 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/contrib/backoffotel"
+	"github.com/gobackoff/backoff/endpoint"
 )
 
 func TestEveryFieldIsInTheSpanEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tp, exporter := tracing()
 		ctx, span := tp.Tracer("test").Start(t.Context(), "caller")
+		ctx = endpoint.With(ctx, &endpoint.Endpoint{Name: "GET a.test"})
 		policy := backoff.Policy{Name: "fetch", MaxAttempts: 3, Rand: half, Schedule: backoff.Linear{Initial: 2 * time.Second}, Observer: backoffotel.SpanEvents}
 		asked := backoff.RetryAfter(backoff.OfClass(throttled{}, backoff.ClassThrottled), time.Minute)
 		require.ErrorIs(t, policy.Do(ctx, failing(errBoom, asked, errBoom)), backoff.ErrExhausted)
@@ -35,14 +37,14 @@ func TestEveryFieldIsInTheSpanEvents(t *testing.T) {
 		require.NotContains(t, values(events[0].Attributes), "backoff.elapsed", "nobody measured the first attempt")
 		require.Equal(t, "backoff.retry", events[1].Name)
 		require.Equal(t, map[string]any{
-			"backoff.operation": "fetch", "backoff.attempt": int64(2), "backoff.max_attempts": int64(3), "http.request.resend_count": int64(2),
+			"backoff.operation": "fetch", "backoff.endpoint": "GET a.test", "backoff.attempt": int64(2), "backoff.max_attempts": int64(3), "http.request.resend_count": int64(2),
 			"error.type": "429", "exception.message": "throttled by https://xxxxx@example.com/?key=xxxxx", "backoff.class": "throttled",
 			"backoff.delay": 4.0, "backoff.wait": 63.0, "backoff.slept": 1.0, "backoff.elapsed": 1.0, "backoff.retry_after": 60.0,
 			"http.response.header.retry-after": []string{"60"}, "http.response.header.x-amzn-requestid": []string{"7f1c"}, "http.response.header.grpc-status": []string{"8"},
 		}, values(events[1].Attributes))
 		require.Equal(t, "backoff.give_up", events[2].Name)
 		require.Equal(t, map[string]any{
-			"backoff.operation": "fetch", "backoff.attempt": int64(3), "backoff.max_attempts": int64(3), "backoff.reason": "attempts",
+			"backoff.operation": "fetch", "backoff.endpoint": "GET a.test", "backoff.attempt": int64(3), "backoff.max_attempts": int64(3), "backoff.reason": "attempts",
 			"error.type": "*errors.errorString", "exception.message": "boom", "backoff.class": "unknown", "backoff.slept": 63.0, "backoff.elapsed": 64.0,
 		}, values(events[2].Attributes))
 		require.Equal(t, "backoff.success", events[4].Name)
