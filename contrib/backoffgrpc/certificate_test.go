@@ -71,7 +71,7 @@ func TestACertificateThatIsNotTrustedIsFinal(t *testing.T) {
 				require.Equal(t, codes.Unavailable, status.Code(err))
 				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 				defer cancel()
-				_, err = client.FullDuplexCall(ctx)
+				err = receive(ctx, client)
 				require.Equal(t, codes.Unavailable, status.Code(err))
 				_, gaveUp := errors.AsType[*backoff.Error](err)
 				require.False(t, gaveUp, "%v", err)
@@ -84,12 +84,7 @@ func TestACertificateThatIsNotTrustedIsFinal(t *testing.T) {
 // Only the client's own connection says so: a server that has trouble with the
 // certificate of another one may be well again.
 func TestTheTextOfAServerIsNoCertificate(t *testing.T) {
-	s := &service{unary: func(_ context.Context, n int) error {
-		if n == 1 {
-			return status.Error(codes.Unavailable, "tls: failed to verify certificate: x509: certificate signed by unknown authority")
-		}
-		return nil
-	}}
+	s := &service{unary: failsOnce(status.Error(codes.Unavailable, "tls: failed to verify certificate: x509: certificate signed by unknown authority"))}
 	require.NoError(t, call(t, dial(t, s.serve(t), retrying())))
 	require.Equal(t, backoff.ClassRetryable, backoffgrpc.Classify(status.Error(codes.Unavailable, "tls: failed to verify certificate: x509: ...")))
 }

@@ -72,9 +72,7 @@ func TestGivingUpKeepsTheStatus(t *testing.T) {
 	require.Equal(t, 4, s.calls())
 	require.Equal(t, []string{"", "1", "2", "3"}, s.previous)
 	require.Equal(t, codes.Unavailable, status.Code(err))
-	gave, ok := errors.AsType[*backoff.Error](err)
-	require.True(t, ok)
-	require.Equal(t, 4, gave.Attempts)
+	require.Equal(t, 4, policyError(t, err).Attempts)
 	require.ErrorIs(t, err, backoff.ErrExhausted)
 	require.False(t, backoff.Policy{}.Retryable(err))
 }
@@ -139,12 +137,7 @@ func TestOfManyRetryInfosTheLongestCountsAndNegativeOnesDoNot(t *testing.T) {
 	} {
 		full, err := status.New(codes.ResourceExhausted, "full").WithDetails(c.infos...)
 		require.NoError(t, err)
-		s := &service{unary: func(_ context.Context, n int) error {
-			if n == 1 {
-				return full.Err()
-			}
-			return nil
-		}}
+		s := &service{unary: failsOnce(full.Err())}
 		err = call(t, dial(t, s.serve(t), retrying()))
 		require.Equal(t, c.calls, s.calls(), "%s: %v", name, err)
 		if c.calls == 2 {
@@ -240,24 +233,14 @@ func TestWhatWasNeverSentIsRetriedThoughNotIdempotent(t *testing.T) {
 	s := &service{unary: fails(0, 0)}
 	addr, _ := refusing(t, s)
 	client := dial(t, addr, retrying(func(p *backoff.Policy) { p.Idempotency = backoff.NonIdempotent }))
-	gave, ok := errors.AsType[*backoff.Error](call(t, client))
-	require.True(t, ok)
-	require.Equal(t, 4, gave.Attempts)
-
-	_, err := client.FullDuplexCall(t.Context())
-	gave, ok = errors.AsType[*backoff.Error](err)
-	require.True(t, ok)
-	require.Equal(t, 4, gave.Attempts, "a stream is no different: %v", err)
+	require.Equal(t, 4, policyError(t, call(t, client)).Attempts)
+	require.Equal(t, 4, policyError(t, receive(t.Context(), client)).Attempts, "a stream is no different")
 
 	s = &service{unary: fails(1, codes.Unavailable), duplex: unavailable}
 	client = dial(t, s.serve(t), retrying(func(p *backoff.Policy) { p.Idempotency = backoff.NonIdempotent }))
-	err = call(t, client)
+	require.Equal(t, codes.Unavailable, status.Code(call(t, client)))
 	require.Equal(t, 1, s.calls(), "a server has seen it")
-	require.Equal(t, codes.Unavailable, status.Code(err))
-	stream, err := client.FullDuplexCall(t.Context())
-	require.NoError(t, err)
-	_, err = stream.Recv()
-	require.Equal(t, codes.Unavailable, status.Code(err))
+	require.Equal(t, codes.Unavailable, status.Code(receive(t.Context(), client)))
 	require.Equal(t, 2, s.calls(), "a server has seen it")
 }
 
@@ -460,12 +443,8 @@ func TestCallsThatAreNotRetriedAreLeftAsTheyAre(t *testing.T) {
 	} {
 		s := &service{unary: fails(99, codes.Unavailable), duplex: unavailable}
 		client := dial(t, s.serve(t), c)
-		err := call(t, client)
-		require.Equal(t, status.Error(codes.Unavailable, "not now"), err, name)
-		stream, err := client.FullDuplexCall(t.Context())
-		require.NoError(t, err)
-		_, err = stream.Recv()
-		require.Equal(t, status.Error(codes.Unavailable, "not now"), err, name)
+		require.Equal(t, status.Error(codes.Unavailable, "not now"), call(t, client), name)
+		require.Equal(t, status.Error(codes.Unavailable, "not now"), receive(t.Context(), client), name)
 		require.Equal(t, 2, s.calls(), name)
 	}
 }
@@ -485,8 +464,7 @@ func TestAnInvalidConfigIsRefused(t *testing.T) {
 		s := &service{unary: fails(0, 0)}
 		client := dial(t, s.serve(t), c)
 		require.ErrorContains(t, call(t, client), want)
-		_, err := client.FullDuplexCall(t.Context())
-		require.ErrorContains(t, err, want)
+		require.ErrorContains(t, receive(t.Context(), client), want)
 		require.Zero(t, s.calls())
 	}
 }
@@ -580,9 +558,7 @@ func TestStreamsObeyPushbackAndGiveUp(t *testing.T) {
 		_, err = stream.Recv()
 		require.Equal(t, codes.Unavailable, status.Code(err))
 		require.Equal(t, calls, s.calls())
-		gave, ok := errors.AsType[*backoff.Error](err)
-		require.True(t, ok)
-		require.Equal(t, calls, gave.Attempts)
+		require.Equal(t, calls, policyError(t, err).Attempts)
 		require.Equal(t, []string{value}, stream.Trailer().Get("grpc-retry-pushback-ms"))
 		require.Equal(t, io.EOF, stream.Send(text("late")))
 	}
@@ -644,10 +620,8 @@ func TestStreamsAreOpenedAgainWhereTheyCouldNotBeOpened(t *testing.T) {
 	s := &service{duplex: func(stream pb.TestService_FullDuplexCallServer, n int) error { return echo(stream) }}
 	addr, proxy := refusing(t, s)
 	client := dial(t, addr, retrying(func(p *backoff.Policy) { p.MaxAttempts = 3 }))
-	_, err := client.FullDuplexCall(t.Context())
-	gave, ok := errors.AsType[*backoff.Error](err)
-	require.True(t, ok)
-	require.Equal(t, 3, gave.Attempts)
+	err := receive(t.Context(), client)
+	require.Equal(t, 3, policyError(t, err).Attempts)
 	require.Equal(t, codes.Unavailable, status.Code(err))
 
 	time.AfterFunc(50*time.Millisecond, func() { proxy.Restore() })
@@ -659,41 +633,30 @@ func TestStreamsAreOpenedAgainWhereTheyCouldNotBeOpened(t *testing.T) {
 }
 
 func TestAllAttemptsOfAStreamHaveTheKeyOfTheCall(t *testing.T) {
-	s := &service{duplex: func(stream pb.TestService_FullDuplexCallServer, n int) error {
-		return status.Error(codes.Unavailable, "not now")
-	}}
+	s := &service{duplex: unavailable}
 	var keys []string
 	l := dialLimited(t, s, backoffgrpc.Method{Policy: backoff.Policy{Schedule: backoff.Constant(0), Idempotency: backoff.Keyed}},
 		grpc.WithChainStreamInterceptor(func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
 			keys = append(keys, backoff.IdempotencyKey(ctx))
 			return open(ctx, desc, cc, method, opts...)
 		}))
-	stream, err := l.FullDuplexCall(l.ctx)
-	require.NoError(t, err)
-	_, err = stream.Recv()
-	require.Error(t, err)
+	require.Error(t, receive(l.ctx, l))
 	require.Len(t, keys, 4)
 	require.NotEmpty(t, keys[0])
 	require.Equal(t, []string{keys[0], keys[0], keys[0], keys[0]}, keys)
 }
 
 func TestACancelledStreamEnds(t *testing.T) {
-	s := &service{duplex: func(stream pb.TestService_FullDuplexCallServer, n int) error {
-		return status.Error(codes.Unavailable, "not now")
-	}}
+	s := &service{duplex: unavailable}
 	client := dial(t, s.serve(t), retrying(func(p *backoff.Policy) { p.Schedule, p.Jitter = backoff.Constant(time.Minute), backoff.NoJitter }))
 	ctx, cancel := context.WithCancel(t.Context())
-	stream, err := client.FullDuplexCall(ctx)
-	require.NoError(t, err)
-	time.AfterFunc(50*time.Millisecond, cancel)
-	_, err = stream.Recv()
+	time.AfterFunc(200*time.Millisecond, cancel)
+	err := receive(ctx, client)
 	require.Equal(t, codes.Canceled, status.Code(err))
-	gave, ok := errors.AsType[*backoff.Error](err)
-	require.True(t, ok)
+	gave := policyError(t, err)
 	require.Equal(t, 1, gave.Attempts)
 	require.Equal(t, backoff.ReasonCanceled, gave.Reason)
-	_, err = client.FullDuplexCall(ctx)
-	require.Equal(t, codes.Canceled, status.Code(err))
+	require.Equal(t, codes.Canceled, status.Code(receive(ctx, client)))
 }
 
 func TestStreamsThatAreNotRetriedHaveATimeout(t *testing.T) {
@@ -704,8 +667,5 @@ func TestStreamsThatAreNotRetriedHaveATimeout(t *testing.T) {
 	client := dial(t, s.serve(t), &backoffgrpc.Config{Methods: map[string]backoffgrpc.Method{
 		"": {Policy: backoff.Policy{MaxAttempts: 1}, Timeout: 50 * time.Millisecond},
 	}})
-	stream, err := client.FullDuplexCall(t.Context())
-	require.NoError(t, err)
-	_, err = stream.Recv()
-	require.Equal(t, codes.DeadlineExceeded, status.Code(err))
+	require.Equal(t, codes.DeadlineExceeded, status.Code(receive(t.Context(), client)))
 }

@@ -2,7 +2,6 @@ package backoffgrpc_test
 
 import (
 	"context"
-	"errors"
 	"testing"
 	"time"
 
@@ -28,13 +27,7 @@ func TestCallsAndStreamsFollowTheirControl(t *testing.T) {
 	s := &service{unary: fail, duplex: func(_ pb.TestService_FullDuplexCallServer, n int) error { return fail(nil, n) }}
 	client := dial(t, s.serve(t), controlled(&panel))
 	around := backoff.Policy{Classify: backoffgrpc.Classify, Schedule: backoff.Constant(0)}
-	open := func() error {
-		stream, err := client.FullDuplexCall(t.Context())
-		if err == nil {
-			_, err = stream.Recv()
-		}
-		return err
-	}
+	open := func() error { return receive(t.Context(), client) }
 	for name, do := range map[string]func() error{"unary": func() error { return call(t, client) }, "stream": open} {
 		s.reset()
 		require.Error(t, do())
@@ -45,8 +38,7 @@ func TestCallsAndStreamsFollowTheirControl(t *testing.T) {
 		err := around.Do(t.Context(), func(context.Context) error { return do() })
 		require.Equal(t, 1, s.calls(), "%s: a policy around the call does not retry instead", name)
 		require.Equal(t, codes.Unavailable, status.Code(err))
-		gave, ok := errors.AsType[*backoff.Error](err)
-		require.True(t, ok)
+		gave := policyError(t, err)
 		require.Equal(t, "call", gave.Name)
 		require.Equal(t, "retries are switched off", gave.Note)
 		require.NoError(t, panel.Clear(t.Context(), target, "ada", "over"))

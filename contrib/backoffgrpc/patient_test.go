@@ -2,7 +2,6 @@ package backoffgrpc_test
 
 import (
 	"context"
-	"errors"
 	"testing"
 	"time"
 
@@ -42,8 +41,7 @@ func TestAPatientCallThatEndsHasTheStatusOfTheEndAndTheLastError(t *testing.T) {
 	err := call(t, dial(t, s.serve(t), config))
 	require.Equal(t, codes.DeadlineExceeded, status.Code(err))
 	require.ErrorIs(t, err, context.DeadlineExceeded)
-	gave, ok := errors.AsType[*backoff.Error](err)
-	require.True(t, ok)
+	gave := policyError(t, err)
 	require.Equal(t, backoff.ReasonDeadline, gave.Reason)
 	require.Equal(t, codes.Unavailable, status.Code(gave.Last))
 }

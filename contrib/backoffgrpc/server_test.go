@@ -112,6 +112,33 @@ func call(t *testing.T, client pb.TestServiceClient, opts ...grpc.CallOption) er
 	return err
 }
 
+// receive opens a stream, and returns the error of the first RecvMsg.
+func receive(ctx context.Context, client pb.TestServiceClient) error {
+	stream, err := client.FullDuplexCall(ctx)
+	if err == nil {
+		_, err = stream.Recv()
+	}
+	return err
+}
+
+// policyError returns the error of the policy that gave up.
+func policyError(t *testing.T, err error) *backoff.Error {
+	t.Helper()
+	gave, ok := errors.AsType[*backoff.Error](err)
+	require.True(t, ok, "%v", err)
+	return gave
+}
+
+// failsOnce fails the first call.
+func failsOnce(err error) func(context.Context, int) error {
+	return func(_ context.Context, n int) error {
+		if n == 1 {
+			return err
+		}
+		return nil
+	}
+}
+
 func fails(times int, code codes.Code) func(context.Context, int) error {
 	return func(_ context.Context, n int) error {
 		if n <= times {
@@ -173,12 +200,7 @@ func TestServerPassesRetryAfterOn(t *testing.T) {
 		"without a marker":  retryInfo(codes.ResourceExhausted, 20*time.Millisecond),
 		"of an UNAVAILABLE": retryInfo(codes.Unavailable, 20*time.Millisecond),
 	} {
-		s := &service{unary: func(_ context.Context, n int) error {
-			if n == 1 {
-				return fail
-			}
-			return nil
-		}}
+		s := &service{unary: failsOnce(fail)}
 		require.NoError(t, call(t, dial(t, s.serve(t), retrying())), name)
 		require.GreaterOrEqual(t, s.times[1].Sub(s.times[0]), 20*time.Millisecond, name)
 	}
@@ -218,24 +240,6 @@ func TestRetryAfter(t *testing.T) {
 	require.Zero(t, status.Convert(err).Details()[0].(*errdetails.RetryInfo).GetRetryDelay().AsDuration())
 	again := backoffgrpc.RetryAfter(err, time.Hour)
 	require.Equal(t, err, again, "it has one")
-}
-
-func TestServerGivesErrorsAStatus(t *testing.T) {
-	for name, c := range map[string]struct {
-		err  error
-		code codes.Code
-	}{
-		"gave up":          {gaveUp(context.Background(), errors.New("db")), codes.Unavailable},
-		"refused":          {backoff.ErrBudget, codes.Unavailable},
-		"open":             {backoff.ErrOpen, codes.Unavailable},
-		"an error":         {errors.New("db"), codes.Unknown},
-		"a status":         {status.Error(codes.NotFound, "no"), codes.NotFound},
-		"gave up a status": {gaveUp(context.Background(), status.Error(codes.Aborted, "no")), codes.Aborted},
-	} {
-		s := &service{unary: func(context.Context, int) error { return c.err }}
-		err := call(t, dial(t, s.serve(t), &backoffgrpc.Config{}))
-		require.Equal(t, c.code, status.Code(err), name)
-	}
 }
 
 // gaveUp is the error of a policy that gave up.
@@ -292,10 +296,7 @@ func TestTheTextOfInternalErrorsStaysOnTheServer(t *testing.T) {
 			}
 			client := dial(t, s.serve(t), &backoffgrpc.Config{})
 			unary := call(t, client)
-			stream, err := client.FullDuplexCall(t.Context())
-			require.NoError(t, err)
-			_, streamed := stream.Recv()
-			for _, err := range []error{unary, streamed} {
+			for _, err := range []error{unary, receive(t.Context(), client)} {
 				require.Equal(t, c.code, status.Code(err), "%v", err)
 				require.Equal(t, c.text, status.Convert(err).Message())
 				require.NotContains(t, status.Convert(err).Proto().String(), "10.0.0.7")

@@ -16,6 +16,7 @@ import (
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/contrib/backoffgrpc"
 	"github.com/gobackoff/backoff/hedge"
+	"github.com/gobackoff/backoff/pace"
 	"github.com/gobackoff/backoff/plug"
 )
 
@@ -98,8 +99,7 @@ func TestWhatOpenedACircuitHappenedToAnotherCall(t *testing.T) {
 	err := call(t, dial(t, server, retrying()))
 	require.Equal(t, codes.Unavailable, status.Code(err), "%v", err)
 	require.NotContains(t, err.Error(), "Bob")
-	gave, ok := errors.AsType[*backoff.Error](err)
-	require.True(t, ok)
+	gave := policyError(t, err)
 	require.Equal(t, backoff.ReasonOverloaded, gave.Reason, "it was told not to retry")
 	require.Equal(t, 1, s.calls())
 	require.Less(t, gave.RetryAfter(), 10*time.Minute, "not the hour of the other call")
@@ -151,13 +151,12 @@ func TestAnInterceptorThatDropsTheOptionsDoesNotMakeACallUnsent(t *testing.T) {
 	_, err := client.UnaryCall(client.ctx, &pb.SimpleRequest{})
 	require.Equal(t, codes.Unavailable, status.Code(err))
 	require.Equal(t, 1, s.calls())
-	_, err = client.FullDuplexCall(client.ctx)
-	require.Equal(t, codes.Unavailable, status.Code(err))
+	require.Equal(t, codes.Unavailable, status.Code(receive(client.ctx, client)))
 	require.Equal(t, 2, s.calls())
 }
 
-func TestWhatIsLargerThanALimitIsNotSentAgain(t *testing.T) {
-	classify := plug.OnCode(status.Code, codes.ResourceExhausted)
+func TestWhatIsLargerThanALimitIsNotSentAgainAndSlowsNobody(t *testing.T) {
+	classify, pacer := plug.OnCode(status.Code, codes.ResourceExhausted), new(pace.Pacer)
 	for name, c := range map[string]struct {
 		opts  []grpc.CallOption
 		calls int
@@ -167,8 +166,9 @@ func TestWhatIsLargerThanALimitIsNotSentAgain(t *testing.T) {
 		"received by the service": {nil, 0},
 	} {
 		for _, m := range []backoffgrpc.Method{
-			{Policy: backoff.Policy{Schedule: backoff.Constant(0), Classify: classify}},
-			{Hedge: &hedge.Hedge{Delay: time.Hour, MaxExtraLoad: -1, Classify: classify}},
+			{Policy: backoff.Policy{Schedule: backoff.Constant(0), Classify: classify, Budget: pacer}},
+			{Policy: backoff.Policy{Schedule: backoff.Constant(0), Budget: pacer}},
+			{Hedge: &hedge.Hedge{Delay: time.Hour, MaxExtraLoad: -1, Classify: classify, Budget: pacer}},
 		} {
 			s := &service{unary: fails(0, 0)}
 			attempts := 0
@@ -185,6 +185,7 @@ func TestWhatIsLargerThanALimitIsNotSentAgain(t *testing.T) {
 			require.Equal(t, codes.ResourceExhausted, status.Code(err), name)
 			require.Equal(t, c.calls, s.calls(), name)
 			require.Equal(t, 1, attempts, "%s: %v", name, err)
+			require.False(t, paces(pacer), name)
 		}
 	}
 	s := &service{unary: fails(2, codes.ResourceExhausted)}
