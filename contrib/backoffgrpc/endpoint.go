@@ -3,8 +3,6 @@ package backoffgrpc
 import (
 	"context"
 	"strings"
-	"sync"
-	"sync/atomic"
 
 	"google.golang.org/grpc"
 
@@ -12,41 +10,24 @@ import (
 	"github.com/gobackoff/backoff/endpoint"
 )
 
-// endpoints has an Endpoint for each method of each server. There are no more
-// than maxEndpoints, of methods no longer than maxMethod, since a proxy may call
-// methods that an untrusted client names.
-type endpoints struct {
-	byKey sync.Map // of *endpoint.Endpoint, by endpointKey
-	count atomic.Int64
-	other endpoint.Endpoint
-}
+// endpoints has an Endpoint for each method of each server.
+type endpoints = bounded[endpointKey, endpoint.Endpoint]
 
 type endpointKey struct{ target, method string }
 
-const (
-	maxEndpoints = 1024
-	maxMethod    = 1024 // bytes
-)
+// maxMethod is how long the name of a method may be that has an Endpoint.
+const maxMethod = 1024
 
-// of returns the Endpoint of a method of the server that cc is connected to.
-func (e *endpoints) of(cc *grpc.ClientConn, method string) *endpoint.Endpoint {
-	key := endpointKey{cc.Target(), method}
-	if known, ok := e.byKey.Load(key); ok {
-		return known.(*endpoint.Endpoint)
-	}
+// endpoint returns the Endpoint of a method of the server that cc is connected
+// to.
+func (c *client) endpoint(cc *grpc.ClientConn, method string) *endpoint.Endpoint {
 	if len(method) > maxMethod {
-		return &e.other
+		return &c.endpoints.other
 	}
-	if e.count.Add(1) > maxEndpoints {
-		e.count.Add(-1)
-		return &e.other
-	}
-	added := &endpoint.Endpoint{Name: serverOf(key.target) + method, Service: key.target}
-	known, loaded := e.byKey.LoadOrStore(key, added)
-	if loaded {
-		e.count.Add(-1)
-	}
-	return known.(*endpoint.Endpoint)
+	target := cc.Target()
+	return c.endpoints.of(endpointKey{target, method}, func() *endpoint.Endpoint {
+		return &endpoint.Endpoint{Name: serverOf(target) + method, Service: target}
+	})
 }
 
 // serverOf returns the last part of a target: "example.com" of
@@ -70,6 +51,6 @@ func (c *client) observed(ctx context.Context, observer backoff.Observer, cc *gr
 	if observer == nil {
 		return ctx, nil
 	}
-	to := c.endpoints.of(cc, method)
+	to := c.endpoint(cc, method)
 	return endpoint.With(ctx, to), to
 }

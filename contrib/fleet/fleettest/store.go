@@ -137,18 +137,21 @@ func (p probe) opened(d time.Duration) fleet.Circuit {
 func (p probe) halfOpened() fleet.Circuit {
 	p.Helper()
 	p.opened(short)
-	return p.until("half-open", func(c fleet.Circuit) bool { return c.State() == backoff.BreakerHalfOpen })
+	return p.waitHalfOpen()
 }
 
-// until loads the circuit until it is as wanted.
-func (p probe) until(what string, is func(fleet.Circuit) bool) fleet.Circuit {
+// waitHalfOpen waits until the circuit is half-open.
+func (p probe) waitHalfOpen() (c fleet.Circuit) {
 	p.Helper()
-	for began := time.Now(); ; time.Sleep(tick) {
-		c := p.load()
-		if is(c) {
-			return c
-		}
-		p.want(time.Since(began) < limit, "not %s after %v: %+v", what, limit, c)
+	p.eventually("the half-open state", func() bool { c = p.load(); return c.State() == backoff.BreakerHalfOpen })
+	return c
+}
+
+// eventually waits until is reports true.
+func (p probe) eventually(what string, is func() bool) {
+	p.Helper()
+	for began := time.Now(); !is(); time.Sleep(tick) {
+		p.want(time.Since(began) < limit, "%s did not happen within %v", what, limit)
 	}
 }
 
@@ -200,7 +203,7 @@ func outdatedTripsChangeNothing(t testing.TB, s fleet.Store) {
 	open := p.opened(short)
 	c := p.trip("c", open.Generation, long)
 	p.want(c.Generation == open.Generation && near(c.Open, short) || c.Open == 0, "an open circuit was opened: %+v", c)
-	p.until("half-open", func(c fleet.Circuit) bool { return c.State() == backoff.BreakerHalfOpen })
+	p.waitHalfOpen()
 	for _, by := range []string{"c", "d", "e"} {
 		c = p.trip(by, open.Generation-1, long)
 		p.want(c.Generation == open.Generation && c.Open == 0, "a process that has not seen the generation opened the circuit: %+v", c)
@@ -213,8 +216,7 @@ func outdatedTripsChangeNothing(t testing.TB, s fleet.Store) {
 func openBecomesHalfOpen(t testing.TB, s fleet.Store) {
 	p := newProbe(t, s)
 	began := time.Now()
-	p.opened(short)
-	c := p.until("half-open", func(c fleet.Circuit) bool { return c.State() == backoff.BreakerHalfOpen })
+	c := p.halfOpened()
 	p.want(time.Since(began) >= short-time.Millisecond, "half-open too early, after %v", time.Since(began))
 	p.want(c.Generation == 1 && c.Leased == 0, "want it as it was, got %+v", c)
 }
@@ -262,10 +264,7 @@ func aLeaseEnds(t testing.TB, s fleet.Store) {
 	p.halfOpened()
 	began := time.Now()
 	p.want(p.lease("a", short).Mine, "a half-open circuit refused its lease")
-	for !p.lease("b", long).Mine {
-		p.want(time.Since(began) < limit, "the lease of a process that died was not free after %v", limit)
-		time.Sleep(tick)
-	}
+	p.eventually("the end of the lease of a process that died", func() bool { return p.lease("b", long).Mine })
 	p.want(time.Since(began) >= short-time.Millisecond, "the lease was given away early, after %v", time.Since(began))
 	c := p.reset("a", 1)
 	p.want(c.Tripped, "a lease that is over closed the circuit: %+v", c)
@@ -349,14 +348,9 @@ func tokensComeBack(t testing.TB, s fleet.Store) {
 	p := newProbe(t, s)
 	began := time.Now()
 	p.want(p.take("crashed", 10, 10, short) == 10, "all are to be had")
-	for i := 0; ; i++ {
-		if n := p.take(strconv.Itoa(i), 10, 10, short); n > 0 {
-			p.want(n == 10, "all or none of a block come back, got %d", n)
-			break
-		}
-		p.want(time.Since(began) < limit, "tokens did not come back after %v", limit)
-		time.Sleep(tick)
-	}
+	n := 0
+	p.eventually("the end of the tokens", func() bool { n = p.take(rand.Text(), 10, 10, short); return n > 0 })
+	p.want(n == 10, "all or none of a block come back, got %d", n)
 	p.want(time.Since(began) >= short-time.Millisecond, "tokens came back early, after %v", time.Since(began))
 }
 
