@@ -2,7 +2,7 @@
 // that it prints first, or its log: a server is flaky, then slow, then down,
 // and then recovers, and the circuit opens and closes.
 //
-//	go run -C examples ./observe           20 seconds, and a summary
+//	go run -C examples ./observe           20 seconds
 //	go run -C examples ./observe -for 10m  the same again and again
 package main
 
@@ -11,14 +11,27 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/signal"
 	"time"
+
+	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/backoffhttp"
+	"github.com/gobackoff/backoff/backoffmetrics"
+	"github.com/gobackoff/backoff/backoffmetrics/page"
+	"github.com/gobackoff/backoff/backoffslog"
+	"github.com/gobackoff/backoff/endpoint"
+	"github.com/gobackoff/backoff/examples/internal/traffic"
 )
 
 const (
-	cycle = 20 * time.Second // of the server's phases
-	load  = 50               // calls per second
+	cycle          = 20 * time.Second       // of the server's phases
+	load           = 50                     // calls per second
+	attemptTimeout = 200 * time.Millisecond // how long the client waits for a response
 )
 
 func main() {
@@ -27,30 +40,69 @@ func main() {
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, os.Stdout, *address, *length); err != nil {
+	listener, err := net.Listen("tcp", *address)
+	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
+	ctx, cancel := context.WithTimeout(ctx, *length)
+	defer cancel()
+	run(ctx, os.Stdout, listener, cycle)
 }
 
-func run(ctx context.Context, out io.Writer, address string, length time.Duration) error {
-	server, err := startServer(cycle)
-	if err != nil {
-		return err
-	}
-	defer server.http.Close()
-	c := newClient(out, server.url, cycle)
-	defer c.http.CloseIdleConnections()
-	page, err := c.serve(address)
-	if err != nil {
-		return err
-	}
-	defer page.Close()
-	fmt.Fprintf(out, "page     http://%s/\nmetrics  http://%s/metrics\n\n", page.Addr, page.Addr)
+// run makes calls until ctx ends, and serves the page and the metrics.
+func run(ctx context.Context, out io.Writer, listener net.Listener, cycle time.Duration) {
+	upstream := httptest.NewServer(&server{began: time.Now(), cycle: cycle})
+	defer upstream.Close()
+	var metrics backoffmetrics.Metrics
+	watching := &http.Server{Handler: page.Handler(&metrics), ReadHeaderTimeout: 10 * time.Second}
+	go watching.Serve(listener)
+	defer watching.Close()
+	fmt.Fprintf(out, "page     http://%s/\nmetrics  http://%[1]s/metrics\n\n", listener.Addr())
 
-	ctx, cancel := context.WithTimeout(ctx, length)
-	defer cancel()
-	c.run(ctx)
-	fmt.Fprintf(out, "\n%s", &c.tally)
-	return nil
+	log := slog.New(slog.NewTextHandler(out, nil))
+	observer := backoff.JoinObservers(backoffslog.New(log, &backoffslog.Options{PerSecond: 1}), metrics.Observe)
+	to := &endpoint.Endpoint{Name: "GET orders"}
+	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: load}}
+	defer client.CloseIdleConnections()
+	service := newService(observer, &metrics, to, cycle)
+	url := upstream.URL + "/orders?token=hunter2" // the secret is not logged
+	traffic.Steady(ctx, load, func() {
+		service.Do(endpoint.With(ctx, to), func(ctx context.Context) error { return get(ctx, client, url) })
+	})
+}
+
+// newService returns a policy and a budget inside a breaker, which the metrics
+// watch. The breaker first opens for a twentieth of a cycle.
+func newService(observer backoff.Observer, metrics *backoffmetrics.Metrics, to *endpoint.Endpoint, cycle time.Duration) backoff.Doer {
+	budget := new(backoff.RetryBudget)
+	breaker := &backoff.Breaker{
+		Name: "orders", Observer: observer, Classify: backoffhttp.Classify,
+		OpenFor: backoff.Exponential{Initial: cycle / 20, Max: cycle / 8}, ConsecutiveSpan: cycle / 40,
+	}
+	policy := backoff.Policy{
+		Name: "orders", Observer: observer, Classify: backoffhttp.Classify, Budget: budget,
+		AttemptTimeout: attemptTimeout, Schedule: backoff.Exponential{Initial: 50 * time.Millisecond},
+	}
+	metrics.WatchBudget("orders", budget)
+	metrics.WatchBreaker("orders", breaker)
+	return backoff.Stack(breaker, policy, to)
+}
+
+// get is one attempt.
+func get(ctx context.Context, client *http.Client, url string) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return backoff.Permanent(err)
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if err := backoffhttp.Check(resp); err != nil {
+		return err
+	}
+	_, err = io.Copy(io.Discard, resp.Body)
+	return err
 }
