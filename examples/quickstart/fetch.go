@@ -2,26 +2,25 @@ package main
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"time"
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backoffhttp"
+	"github.com/gobackoff/backoff/examples/internal/journal"
 )
 
 // fetch gets url under a policy, and prints each attempt.
-func fetch(ctx context.Context, out io.Writer, s style, client *http.Client, url string) error {
-	log := journal{out: out, style: s, began: time.Now()}
+func fetch(ctx context.Context, out io.Writer, client *http.Client, url string) error {
+	log := journal.New(out)
 	policy := backoff.Policy{
 		Name:           "fetch",
 		MaxAttempts:    6,                                                    // the first included
 		Schedule:       backoff.Exponential{Initial: 200 * time.Millisecond}, // 200ms, 400ms, 800ms, ...
 		Jitter:         backoff.EqualJitter,                                  // between half the delay and all of it
 		AttemptTimeout: 2 * time.Second,
-		Observer:       log.observe,
+		Observer:       log.Observe,
 	}
 	var body []byte
 	err := policy.Do(ctx, func(ctx context.Context) (err error) {
@@ -31,7 +30,8 @@ func fetch(ctx context.Context, out io.Writer, s style, client *http.Client, url
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "The response is %q, after %d attempts in %s.\n", body, log.attempts, round(time.Since(log.began)))
+	log.Say("the response is %q", body)
+	log.Sum()
 	return nil
 }
 
@@ -53,46 +53,3 @@ func get(ctx context.Context, client *http.Client, url string) ([]byte, error) {
 	}
 	return io.ReadAll(resp.Body)
 }
-
-// A journal prints the attempts of one call. If calls share a policy, its
-// observer must be safe for concurrent use.
-type journal struct {
-	out      io.Writer
-	style    style
-	began    time.Time
-	attempts int
-}
-
-func (j *journal) observe(_ context.Context, e backoff.Event) {
-	j.attempts = e.Attempt
-	at := time.Since(j.began).Seconds()
-	if e.Kind == backoff.EventSuccess {
-		fmt.Fprintf(j.out, "%5.2fs  attempt %d: %s\n", at, e.Attempt, j.style.green("success"))
-		return
-	}
-	fmt.Fprintf(j.out, "%5.2fs  attempt %d: %s\n", at, e.Attempt, j.style.red(root(e.Err).Error()))
-	if e.Class == backoff.ClassNotSent {
-		fmt.Fprintf(j.out, "        %s\n", j.style.dim("not sent: there was no connection, so the server cannot have acted"))
-	}
-	if e.Kind == backoff.EventRetry {
-		fmt.Fprintf(j.out, "        %s\n", j.style.dim(wait(e)))
-	}
-}
-
-// wait explains the wait before a retry.
-func wait(e backoff.Event) string {
-	if e.RetryAfter > 0 {
-		return fmt.Sprintf("wait %s = server's %s + jitter", round(e.Wait), e.RetryAfter)
-	}
-	return fmt.Sprintf("wait %s, at random between %s and %s", round(e.Wait), e.Delay/2, e.Delay)
-}
-
-// root returns the innermost error: what happened, without where.
-func root(err error) error {
-	for inner := err; inner != nil; inner = errors.Unwrap(inner) {
-		err = inner
-	}
-	return err
-}
-
-func round(d time.Duration) time.Duration { return d.Round(time.Millisecond) }

@@ -23,13 +23,13 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, os.Stdout, styleOf(os.Stdout)); err != nil {
+	if err := run(ctx, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, out io.Writer, s style) error {
+func run(ctx context.Context, out io.Writer) error {
 	var down atomic.Bool
 	server, err := faulty.Start(
 		faulty.Status(http.StatusServiceUnavailable),
@@ -44,12 +44,12 @@ func run(ctx context.Context, out io.Writer, s style) error {
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 100}}
 	defer client.CloseIdleConnections()
 
-	fmt.Fprintf(out, "%s\n\n", s.bold("1. One GET, to a server that fails in four ways"))
-	if err := fetch(ctx, out, s, client, server.URL); err != nil {
+	fmt.Fprint(out, "1. One GET, to a server that fails in four ways\n\n")
+	if err := fetch(ctx, out, client, server.URL); err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "\n%s\n\n", s.bold("2. The same server, down for good, and ten callers"))
-	return outage(ctx, out, s, func(ctx context.Context) error {
+	fmt.Fprint(out, "\n2. The same server, down for good, and ten callers\n\n")
+	return outage(ctx, out, func(ctx context.Context) error {
 		_, err := get(ctx, client, server.URL)
 		return err
 	}, func() { down.Store(true) })

@@ -46,11 +46,11 @@ func guarded() backoff.Doer {
 
 // outage makes the same calls by hand and guarded. It calls down after a
 // second. Then op should fail. It prints a picture of both, a line each second.
-func outage(ctx context.Context, out io.Writer, s style, op func(context.Context) error, down func()) error {
+func outage(ctx context.Context, out io.Writer, op func(context.Context) error, down func()) error {
 	loop, library := lane{do: byHand}, lane{do: guarded().Do}
 	fmt.Fprintf(out, "Ten callers make %d calls a second in all, each of them twice: with a loop of\n", callers*perSecond)
 	fmt.Fprintf(out, "4 attempts, and with a Policy that has a RetryBudget, inside a Breaker.\nAttempts per second:\n\n")
-	fmt.Fprintln(out, s.bold(heading))
+	fmt.Fprintln(out, heading)
 
 	began := time.Now()
 	var all sync.WaitGroup
@@ -71,11 +71,11 @@ func outage(ctx context.Context, out io.Writer, s style, op func(context.Context
 			return ctx.Err()
 		}
 		now := [2]counts{loop.counts(), library.counts()}
-		fmt.Fprintln(out, row{second, now[0].minus(before[0]), now[1].minus(before[1])}.line(s))
+		fmt.Fprintln(out, row{second, now[0].minus(before[0]), now[1].minus(before[1])}.line())
 		before = now
 		if second == healthy {
 			down()
-			fmt.Fprintf(out, "      %s\n", s.red("the server goes down for good: every response is a 503"))
+			fmt.Fprintln(out, "      the server goes down for good: every response is a 503")
 		}
 	}
 	all.Wait()

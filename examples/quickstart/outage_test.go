@@ -20,7 +20,7 @@ func picture(t *testing.T) []string {
 	var out bytes.Buffer
 	synctest.Test(t, func(t *testing.T) {
 		var down atomic.Bool
-		err := outage(t.Context(), &out, false, func(context.Context) error {
+		err := outage(t.Context(), &out, func(context.Context) error {
 			if down.Load() {
 				return errors.New("503")
 			}
@@ -71,7 +71,7 @@ func TestTheSummaryCountsEveryCall(t *testing.T) {
 
 func TestThePictureFitsInto80Columns(t *testing.T) {
 	lines := picture(t)
-	for _, line := range append(lines, row{10, counts{attempts: 200}, counts{attempts: 60, noBudget: 100}}.line(false)) {
+	for _, line := range append(lines, row{10, counts{attempts: 200}, counts{attempts: 60, noBudget: 100}}.line()) {
 		if n := utf8.RuneCountInString(line); n > 80 {
 			t.Errorf("%d columns: %s", n, line)
 		}
@@ -83,7 +83,7 @@ func TestInterruptEndsTheCallers(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
 		defer cancel()
 		began := time.Now()
-		err := outage(ctx, io.Discard, false, func(ctx context.Context) error { return ctx.Err() }, func() {})
+		err := outage(ctx, io.Discard, func(ctx context.Context) error { return ctx.Err() }, func() {})
 		if !errors.Is(err, context.DeadlineExceeded) || time.Since(began) > 3*time.Second {
 			t.Errorf("ended after %s with %v", time.Since(began), err)
 		}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -22,10 +23,9 @@ type row struct {
 	byHand, guarded counts
 }
 
-func (r row) line(s style) string {
-	a := s.red(bar(r.byHand.attempts)) + number(r.byHand.attempts, left)
-	b := s.green(bar(r.guarded.attempts)) + number(r.guarded.attempts, right)
-	return strings.TrimRight(fmt.Sprintf("%3ds  %s  %s  %s", r.second, a, b, s.dim(r.note())), " ")
+func (r row) line() string {
+	a, b := bar(r.byHand.attempts, left), bar(r.guarded.attempts, right)
+	return strings.TrimRight(fmt.Sprintf("%3ds  %s  %s  %s", r.second, a, b, r.note()), " ")
 }
 
 // note says what stopped most attempts in that second: retries by the budget,
@@ -40,21 +40,14 @@ func (r row) note() string {
 	return ""
 }
 
-// bar draws n attempts. Few attempts are a thin line, none are nothing.
-func bar(n int) string {
-	if cells := (n + scale/2) / scale; cells > 0 || n == 0 {
-		return strings.Repeat("█", cells)
-	}
-	return "▏"
-}
-
-// number is n after its bar, filled with spaces to a width of both.
-func number(n, width int) string {
-	text := strconv.Itoa(n)
+// bar draws n attempts and their number, filled with spaces to a width. Few
+// attempts are a thin line, none are nothing.
+func bar(n, width int) string {
+	text := "0"
 	if n > 0 {
-		text = " " + text
+		text = cmp.Or(strings.Repeat("█", (n+scale/2)/scale), "▏") + " " + strconv.Itoa(n)
 	}
-	return fmt.Sprintf("%-*s", width-utf8.RuneCountInString(bar(n)), text)
+	return text + strings.Repeat(" ", max(0, width-utf8.RuneCountInString(text)))
 }
 
 // summary says what became of all calls, and what the server got while it was
