@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -31,20 +32,15 @@ const (
 )
 
 func main() {
-	if _, err := run(context.Background(), os.Stdout); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
+	run(context.Background(), os.Stdout)
 }
 
 // run returns how many requests per second were sent after the limit was found.
-func run(ctx context.Context, out io.Writer) (perSecond float64, err error) {
-	s, err := startServer(hidden)
-	if err != nil {
-		return 0, err
-	}
-	defer s.http.Close()
-	c := client{http: backoffhttp.Client(backoff.Policy{Name: "ask"}), url: s.url}
+func run(ctx context.Context, out io.Writer) (perSecond float64) {
+	s := newServer(hidden)
+	listening := httptest.NewServer(s)
+	defer listening.Close()
+	c := client{http: backoffhttp.Client(backoff.Policy{Name: "ask"}), url: listening.URL}
 
 	ctx, cancel := context.WithTimeout(ctx, duration)
 	defer cancel()
@@ -66,7 +62,7 @@ func run(ctx context.Context, out io.Writer) (perSecond float64, err error) {
 	perSecond = float64(last.sent()-learned.sent()) / (duration - learning - time.Second).Seconds()
 	fmt.Fprintf(out, "\nFrom second %d on: %.1f requests a second, %+.1f %% of the limit. %d calls were answered.\n",
 		int(learning/time.Second)+1, perSecond, 100*(perSecond/hidden-1), c.answered.Load())
-	return perSecond, nil
+	return perSecond
 }
 
 // wait waits for d, and reports whether it passed before ctx ended.

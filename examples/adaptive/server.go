@@ -1,7 +1,6 @@
 package main
 
 import (
-	"net"
 	"net/http"
 	"sync"
 	"time"
@@ -10,8 +9,6 @@ import (
 // A server accepts a number of requests per second, and answers the others with
 // 429.
 type server struct {
-	url   string
-	http  http.Server
 	limit float64
 
 	mu     sync.Mutex
@@ -25,15 +22,8 @@ type counts struct{ taken, refused int }
 
 func (c counts) sent() int { return c.taken + c.refused }
 
-func startServer(limit float64) (*server, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, err
-	}
-	s := &server{url: "http://" + listener.Addr().String(), limit: limit, tokens: limit / 2, filled: time.Now()}
-	s.http.Handler = s
-	go s.http.Serve(listener)
-	return s, nil
+func newServer(limit float64) *server {
+	return &server{limit: limit, tokens: limit / 2, filled: time.Now()}
 }
 
 // ServeHTTP implements [http.Handler].

@@ -88,12 +88,9 @@ func (r result) String() string {
 
 // charge sends n orders to a service, through a network that drops answers.
 func charge(ctx context.Context, t *backoffhttp.Transport, keyed bool, n int) (result, error) {
-	service, err := startService(keyed)
-	if err != nil {
-		return result{}, err
-	}
+	service := startService(keyed)
 	defer service.Close()
-	network, err := faultproxy.Start(service.addr, faultproxy.Randomly(1,
+	network, err := faultproxy.Start(service.Listener.Addr().String(), faultproxy.Randomly(1,
 		faultproxy.Share{Fault: faultproxy.DropAnswer(), Probability: 0.2}))
 	if err != nil {
 		return result{}, err

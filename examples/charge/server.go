@@ -3,8 +3,8 @@ package main
 import (
 	"fmt"
 	"io"
-	"net"
 	"net/http"
+	"net/http/httptest"
 	"sync"
 
 	"github.com/gobackoff/backoff/idempotency"
@@ -12,26 +12,20 @@ import (
 
 // A service charges the orders it gets, and counts the charges in a ledger.
 type service struct {
-	*http.Server
-	addr string
+	*httptest.Server
 
 	mu     sync.Mutex
 	ledger map[string]int // charges by order
 }
 
-func startService(keyed bool) (*service, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, err
-	}
-	s := &service{addr: l.Addr().String(), ledger: make(map[string]int)}
+func startService(keyed bool) *service {
+	s := &service{ledger: make(map[string]int)}
 	var handler http.Handler = http.HandlerFunc(s.charge)
 	if keyed {
 		handler = idempotency.Middleware(idempotency.SingleTenant, idempotency.Options{})(handler)
 	}
-	s.Server = &http.Server{Handler: handler}
-	go s.Serve(l)
-	return s, nil
+	s.Server = httptest.NewServer(handler)
+	return s
 }
 
 // charge makes a charge. It does not use keys: the middleware does.

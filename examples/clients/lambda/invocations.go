@@ -6,68 +6,37 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"net/http/httptest"
-	"sync"
 	"time"
 
 	"github.com/aws/aws-lambda-go/events"
 	"github.com/aws/aws-lambda-go/lambda"
 
+	"github.com/gobackoff/backoff/examples/internal/faulty"
 	"github.com/gobackoff/backoff/examples/internal/journal"
 )
 
-// A server is the service that the function calls. It gives its answers in turn,
-// and the last one again and again.
-type server struct {
-	mu      sync.Mutex
-	answers []http.HandlerFunc
-}
-
-func (s *server) script(answers []http.HandlerFunc) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.answers = answers
-}
-
-func (s *server) next() (answer http.HandlerFunc) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if answer = s.answers[0]; len(s.answers) > 1 {
-		s.answers = s.answers[1:]
-	}
-	return answer
-}
-
-func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.next()(w, r) }
-
-func ok(http.ResponseWriter, *http.Request) {}
-
-func down(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) }
-
-func hang(_ http.ResponseWriter, r *http.Request) {
-	io.Copy(io.Discard, r.Body) // so that the server notices the end of the connection
-	<-r.Context().Done()
-}
-
 // run invokes a function four times, as Lambda does, with a second for each.
 func run(ctx context.Context, out io.Writer) error {
-	s := new(server)
-	listening := httptest.NewServer(s)
-	defer listening.Close()
+	ok, down := faulty.Status(http.StatusOK), faulty.Status(http.StatusServiceUnavailable)
+	server, err := faulty.Start(ok)
+	if err != nil {
+		return err
+	}
+	defer server.Close()
 	log := journal.New(out)
-	handler := lambda.NewHandler(newFunction(log, listening.URL).handle)
+	handler := lambda.NewHandler(newFunction(log, server.URL).handle)
 	for _, invocation := range []struct {
 		what     string
-		answers  []http.HandlerFunc
+		answers  []faulty.Step
 		messages []string
 	}{
-		{"the service fails once", []http.HandlerFunc{down, ok}, []string{"a", "b"}},
-		{"the service hangs", []http.HandlerFunc{ok, hang}, []string{"c", "d", "e"}},
-		{"the service is down", []http.HandlerFunc{ok, down}, []string{"f", "g", "h"}},
-		{"the service is well, but the circuit is still open", []http.HandlerFunc{ok}, []string{"g", "h"}},
+		{"the service fails once", []faulty.Step{down, ok}, []string{"a", "b"}},
+		{"the service hangs", []faulty.Step{ok, faulty.Hang}, []string{"c", "d", "e"}},
+		{"the service is down", []faulty.Step{ok, down}, []string{"f", "g", "h"}},
+		{"the service is well, but the circuit is still open", []faulty.Step{ok}, []string{"g", "h"}},
 	} {
 		log.Say("-- invocation with %v: %s", invocation.messages, invocation.what)
-		s.script(invocation.answers)
+		server.SetScript(invocation.answers...)
 		answer, err := invoke(ctx, handler, invocation.messages...)
 		if err != nil {
 			return err

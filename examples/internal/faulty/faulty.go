@@ -38,6 +38,14 @@ func Start(script ...Step) (*Server, error) {
 	return s, nil
 }
 
+// SetScript gives the server another script, and counts the requests from 0
+// again.
+func (s *Server) SetScript(script ...Step) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.script, s.requests = script, 0
+}
+
 // Requests returns how many requests have arrived.
 func (s *Server) Requests() int {
 	s.mu.Lock()
@@ -98,6 +106,12 @@ func Status(code int) Step {
 	return func(_ *Server, w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(code)
 	}
+}
+
+// Hang answers nothing until the client ends the request.
+func Hang(_ *Server, _ http.ResponseWriter, r *http.Request) {
+	io.Copy(io.Discard, r.Body) // so that the server notices the end of the connection
+	<-r.Context().Done()
 }
 
 // Busy answers with a status and a Retry-After header.
