@@ -70,7 +70,7 @@ func start(log io.Writer) (*drill, error) {
 		if err != nil {
 			return nil, err
 		}
-		d.upstreams[host], addresses[host] = u, u.address
+		d.upstreams[host], addresses[host] = u, u.Addr
 	}
 	d.service = httptest.NewServer(newService(addresses, map[string]string{person: d.token}, slog.New(slog.NewJSONHandler(log, nil))))
 	d.users.service = d.service.URL

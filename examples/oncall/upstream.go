@@ -3,10 +3,11 @@ package main
 import (
 	"io"
 	"math/rand/v2"
-	"net"
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/gobackoff/backoff/examples/internal/faulty"
 )
 
 // What an upstream can be.
@@ -23,8 +24,7 @@ const mostPerSecond = perSecond / 3 / 2
 // An upstream is a server that can be told to misbehave. It counts the requests
 // for each request of a user: these are the attempts of a call.
 type upstream struct {
-	address string
-	server  *http.Server
+	*faulty.Server
 
 	mu       sync.Mutex
 	mode     string
@@ -34,35 +34,27 @@ type upstream struct {
 }
 
 // newUpstream starts a healthy upstream.
-func newUpstream() (*upstream, error) {
-	u := &upstream{address: "127.0.0.1:0", attempts: make(map[string]int)}
-	return u, u.become(healthy)
+func newUpstream() (u *upstream, err error) {
+	u = &upstream{mode: healthy, attempts: make(map[string]int)}
+	u.Server, err = faulty.Start(u.respond)
+	return u, err
 }
 
 // become changes the mode. One that is dead has no listener, and starts again at
 // its former address.
-func (u *upstream) become(mode string) (err error) {
+func (u *upstream) become(mode string) error {
 	u.mu.Lock()
-	defer u.mu.Unlock()
 	u.mode = mode
-	switch {
-	case mode == dead:
-		err = u.server.Close()
-		u.server = nil
-	case u.server == nil:
-		var listener net.Listener
-		if listener, err = net.Listen("tcp", u.address); err != nil {
-			return err
-		}
-		u.address = listener.Addr().String()
-		u.server = &http.Server{Handler: u, ReadHeaderTimeout: 10 * time.Second}
-		go u.server.Serve(listener)
+	u.mu.Unlock()
+	if mode == dead {
+		u.Stop()
+		return nil
 	}
-	return err
+	return u.Restart()
 }
 
-// ServeHTTP counts a request of the service, and responds to it.
-func (u *upstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+// respond counts a request of the service, and responds to it.
+func (u *upstream) respond(_ *faulty.Server, w http.ResponseWriter, r *http.Request) {
 	switch mode, accepted := u.count(r.Header.Get("X-Request-Id")); {
 	case mode == slow: // three of ten take longer than the service waits
 		select {

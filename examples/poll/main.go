@@ -12,12 +12,12 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"time"
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backoffhttp"
+	"github.com/gobackoff/backoff/examples/internal/faulty"
 	"github.com/gobackoff/backoff/examples/internal/journal"
 	"github.com/gobackoff/backoff/poll"
 )
@@ -37,7 +37,10 @@ func main() {
 }
 
 func run(ctx context.Context, out io.Writer) error {
-	server := httptest.NewServer(&jobs{answers: []answer{pending(20), failing, later(40), pending(80), finished}})
+	server, err := faulty.Start(pending(20), failing, later(40), pending(80), finished)
+	if err != nil {
+		return err
+	}
 	defer server.Close()
 	log := journal.New(out)
 	job, err := wait(ctx, server.URL+"/jobs/7", log)

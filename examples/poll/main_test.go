@@ -4,12 +4,12 @@ import (
 	"bytes"
 	"errors"
 	"io"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/examples/internal/faulty"
 	"github.com/gobackoff/backoff/examples/internal/journal"
 	"github.com/gobackoff/backoff/poll"
 )
@@ -37,17 +37,15 @@ result: 12,345 rows
 }
 
 func TestAJobThatFailsEndsThePoll(t *testing.T) {
-	server := &jobs{answers: []answer{pending(20), failed}}
-	if _, err := waitFor(t, server); !errors.Is(err, errFailed) || server.looks != 2 {
-		t.Errorf("got %v after %d looks", err, server.looks)
+	if _, looks, err := waitFor(t, pending(20), failed); !errors.Is(err, errFailed) || looks != 2 {
+		t.Errorf("got %v after %d looks", err, looks)
 	}
 }
 
 func TestAServerThatStaysDownEndsThePoll(t *testing.T) {
-	server := &jobs{answers: []answer{pending(20), failing}}
-	j, err := waitFor(t, server)
-	if !errors.Is(err, backoff.ErrExhausted) || errors.Is(err, poll.ErrNotYet) || server.looks != 5 {
-		t.Errorf("got %v after %d looks", err, server.looks)
+	j, looks, err := waitFor(t, pending(20), failing)
+	if !errors.Is(err, backoff.ErrExhausted) || errors.Is(err, poll.ErrNotYet) || looks != 5 {
+		t.Errorf("got %v after %d looks", err, looks)
 	}
 	if j.Percent != 20 || !strings.Contains(err.Error(), "503") {
 		t.Errorf("got %v and %v", j, err)
@@ -58,14 +56,18 @@ func TestAJobThatTakesTooLongTellsHowFarItIs(t *testing.T) {
 	patient := policy
 	defer func() { policy = patient }()
 	policy.MaxElapsed = 120 * time.Millisecond
-	j, err := waitFor(t, &jobs{answers: []answer{pending(20), pending(40)}})
+	j, _, err := waitFor(t, pending(20), pending(40))
 	if !errors.Is(err, poll.ErrNotYet) || j.Percent != 40 {
 		t.Errorf("got %v and %v", j, err)
 	}
 }
 
-func waitFor(t *testing.T, server *jobs) (job, error) {
-	listening := httptest.NewServer(server)
-	defer listening.Close()
-	return wait(t.Context(), listening.URL, journal.New(io.Discard))
+func waitFor(t *testing.T, answers ...faulty.Step) (j job, looks int, err error) {
+	server, err := faulty.Start(answers...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	j, err = wait(t.Context(), server.URL, journal.New(io.Discard))
+	return j, server.Requests(), err
 }

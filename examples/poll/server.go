@@ -3,45 +3,27 @@ package main
 import (
 	"encoding/json"
 	"net/http"
-	"sync"
+
+	"github.com/gobackoff/backoff/examples/internal/faulty"
 )
 
-// jobs is a server that gives its answers in turn, and the last one again and
-// again.
-type jobs struct {
-	mu      sync.Mutex
-	looks   int
-	answers []answer
-}
+// The answers of the server.
+var (
+	failing  = faulty.Status(http.StatusServiceUnavailable)
+	failed   = state(job{Status: "failed", Percent: 60})
+	finished = state(job{Status: "done", Percent: 100, Result: "12,345 rows"})
+)
 
-type answer func(http.ResponseWriter)
-
-func (s *jobs) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	give := s.answers[min(s.looks, len(s.answers)-1)]
-	s.looks++
-	give(w)
-}
-
-func pending(percent int) answer { return state(job{Status: "pending", Percent: percent}) }
-
-func finished(w http.ResponseWriter) {
-	state(job{Status: "done", Percent: 100, Result: "12,345 rows"})(w)
-}
-
-func failed(w http.ResponseWriter) { state(job{Status: "failed", Percent: 60})(w) }
-
-func failing(w http.ResponseWriter) { w.WriteHeader(http.StatusServiceUnavailable) }
+func pending(percent int) faulty.Step { return state(job{Status: "pending", Percent: percent}) }
 
 // later is pending, and says when to come back.
-func later(percent int) answer {
-	return func(w http.ResponseWriter) {
+func later(percent int) faulty.Step {
+	return func(s *faulty.Server, w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Retry-After", "1")
-		pending(percent)(w)
+		pending(percent)(s, w, r)
 	}
 }
 
-func state(j job) answer {
-	return func(w http.ResponseWriter) { _ = json.NewEncoder(w).Encode(j) }
+func state(j job) faulty.Step {
+	return func(_ *faulty.Server, w http.ResponseWriter, _ *http.Request) { _ = json.NewEncoder(w).Encode(j) }
 }

@@ -17,9 +17,9 @@ type Step func(s *Server, w http.ResponseWriter, r *http.Request)
 // A Server answers its first request with the first step of its script, and so
 // on. The last step answers all further requests.
 type Server struct {
-	URL string
+	URL  string
+	Addr string // the host and port of the URL
 
-	addr   string
 	script []Step
 
 	mu       sync.Mutex
@@ -30,11 +30,11 @@ type Server struct {
 
 // Start returns a server that listens on a free port of loopback.
 func Start(script ...Step) (*Server, error) {
-	s := &Server{addr: "127.0.0.1:0", script: script}
-	if err := s.listen(); err != nil {
+	s := &Server{Addr: "127.0.0.1:0", script: script}
+	if err := s.Restart(); err != nil {
 		return nil, err
 	}
-	s.URL = "http://" + s.addr
+	s.URL = "http://" + s.Addr
 	return s, nil
 }
 
@@ -56,9 +56,9 @@ func (s *Server) Requests() int {
 // Close stops the server and closes its connections.
 func (s *Server) Close() {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.closed = true
-	s.http.Close()
+	s.mu.Unlock()
+	s.Stop()
 }
 
 // ServeHTTP implements [http.Handler].
@@ -70,28 +70,32 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	step(s, w, r)
 }
 
-// listen starts serving, always on the same port.
-func (s *Server) listen() error {
+// Restart starts serving, always on the same port, unless the server is up, or
+// closed.
+func (s *Server) Restart() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed {
+	if s.closed || s.http != nil {
 		return nil
 	}
-	l, err := net.Listen("tcp", s.addr)
+	l, err := net.Listen("tcp", s.Addr)
 	if err != nil {
 		return err
 	}
-	s.addr = l.Addr().String()
-	s.http = &http.Server{Handler: s}
+	s.Addr = l.Addr().String()
+	s.http = &http.Server{Handler: s, ReadHeaderTimeout: 10 * time.Second}
 	go s.http.Serve(l)
 	return nil
 }
 
-// stop closes the listener and all connections except hijacked ones.
-func (s *Server) stop() {
+// Stop closes the listener and all connections except hijacked ones.
+func (s *Server) Stop() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.http.Close()
+	if s.http != nil {
+		s.http.Close()
+		s.http = nil
+	}
 }
 
 // Text answers 200 with body.
@@ -129,10 +133,10 @@ func Crash(body string, down time.Duration) Step {
 		w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 		io.WriteString(w, body[:len(body)/2])
 		conn := hijack(w)
-		s.stop()
+		s.Stop()
 		reset(conn)
 		// If another program has taken the port, the server stays down.
-		time.AfterFunc(down, func() { s.listen() })
+		time.AfterFunc(down, func() { s.Restart() })
 	}
 }
 
