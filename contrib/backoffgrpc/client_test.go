@@ -290,23 +290,8 @@ func TestResetsAreRetried(t *testing.T) {
 func TestTransparentRetriesAreUntouched(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	var refused atomic.Int64
 	s := &service{unary: fails(0, 0)}
-	backend := s.serve(t)
-	go func() { // the first connection gets its streams refused
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			if refused.Add(1) == 1 {
-				go refuseStreams(conn)
-				continue
-			}
-			go relay(conn, backend)
-		}
-	}()
-	t.Cleanup(func() { l.Close() })
+	addr := s.serveOn(t, &refusingFirst{Listener: l})
 	var retries atomic.Int64
 	config := retrying(func(p *backoff.Policy) {
 		p.Observer = func(_ context.Context, e backoff.Event) {
@@ -315,10 +300,25 @@ func TestTransparentRetriesAreUntouched(t *testing.T) {
 			}
 		}
 	})
-	require.NoError(t, call(t, dial(t, l.Addr().String(), config), grpc.WaitForReady(true)))
+	require.NoError(t, call(t, dial(t, addr, config), grpc.WaitForReady(true)))
 	require.Zero(t, retries.Load())
 	require.Equal(t, 1, s.calls())
 	require.Equal(t, []string{""}, s.previous)
+}
+
+// refusingFirst refuses the streams of its first connection.
+type refusingFirst struct {
+	net.Listener
+	refused atomic.Bool
+}
+
+func (l *refusingFirst) Accept() (net.Conn, error) {
+	conn, err := l.Listener.Accept()
+	if err != nil || l.refused.Swap(true) {
+		return conn, err
+	}
+	go refuseStreams(conn)
+	return l.Listener.Accept()
 }
 
 // refuseStreams is an HTTP/2 server that sends GOAWAY with last stream 0 once
@@ -352,17 +352,6 @@ func hasHeaders(b []byte) bool {
 		i += 9 + int(b[i])<<16 + int(b[i+1])<<8 + int(b[i+2])
 	}
 	return false
-}
-
-func relay(conn net.Conn, to string) {
-	back, err := net.Dial("tcp", to)
-	if err != nil {
-		conn.Close()
-		return
-	}
-	go func() { io.Copy(back, conn); back.Close() }()
-	io.Copy(conn, back)
-	conn.Close()
 }
 
 func TestHedge(t *testing.T) {

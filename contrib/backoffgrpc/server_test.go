@@ -82,6 +82,11 @@ func (s *service) StreamingInputCall(stream pb.TestService_StreamingInputCallSer
 func (s *service) serve(t *testing.T) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
+	return s.serveOn(t, l)
+}
+
+// serveOn starts the server on a listener.
+func (s *service) serveOn(t *testing.T, l net.Listener) string {
 	server := grpc.NewServer(grpc.UnaryInterceptor(backoffgrpc.UnaryServer), grpc.StreamInterceptor(backoffgrpc.StreamServer))
 	pb.RegisterTestServiceServer(server, s)
 	go server.Serve(l)

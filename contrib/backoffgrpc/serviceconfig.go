@@ -59,7 +59,7 @@ type (
 	}
 	// retryThrottling is the budget of all methods.
 	retryThrottling struct {
-		MaxTokens  number  `json:"maxTokens"`
+		MaxTokens  float64 `json:"maxTokens"` // an integer, which JSON may also write as 5.0 or 5e0
 		TokenRatio float64 `json:"tokenRatio"`
 	}
 )
@@ -114,6 +114,9 @@ func ParseServiceConfig(text []byte) (*Config, error) {
 func (t *retryThrottling) budget() (backoff.Budget, error) {
 	if t == nil {
 		return nil, nil
+	}
+	if t.MaxTokens != math.Trunc(t.MaxTokens) || math.Abs(t.MaxTokens) > math.MaxInt32 {
+		return nil, fmt.Errorf("maxTokens is %v, which is no integer", t.MaxTokens)
 	}
 	b := &presets.GRPCThrottling{MaxTokens: int(t.MaxTokens), TokenRatio: t.TokenRatio}
 	return b, b.Validate()
@@ -261,19 +264,6 @@ func checkAttempts(policy string, attempts int, retried []codes.Code) error {
 	if slices.Contains(retried, codes.OK) {
 		return fmt.Errorf("%s has the code OK, which is no error", policy)
 	}
-	return nil
-}
-
-// number is an integer, which JSON may also write as 5.0 or 5e0.
-type number int
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (n *number) UnmarshalJSON(text []byte) error {
-	f, err := strconv.ParseFloat(string(text), 64)
-	if err != nil || f != math.Trunc(f) || math.Abs(f) > math.MaxInt32 {
-		return fmt.Errorf("%s is no integer", text)
-	}
-	*n = number(f)
 	return nil
 }
 

@@ -36,12 +36,10 @@ func (b *breakers) set(name string, s backoff.BreakerState) {
 
 // read returns the states of all breakers, by name.
 func (b *breakers) read() map[string]backoff.BreakerState {
+	all := make(map[string]backoff.BreakerState)
 	b.mu.Lock()
-	all := maps.Clone(b.states)
+	maps.Copy(all, b.states)
 	b.mu.Unlock()
-	if all == nil {
-		return statesOf(b.keyed.all())
-	}
 	maps.Copy(all, statesOf(b.keyed.all()))
 	return all
 }

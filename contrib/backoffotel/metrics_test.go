@@ -134,50 +134,6 @@ func TestABudgetThatIsNoneIsRefused(t *testing.T) {
 	require.ErrorContains(t, err, "RetryBudget.Floor")
 }
 
-// load makes calls under an observer, and returns what the metrics say about
-// them.
-func load(t *testing.T, op func(call, attempt int) error) (retries, recovered, failed float64) {
-	synctest.Test(t, func(t *testing.T) {
-		mp, reader := metering()
-		policy := backoff.Policy{Name: "fetch", Observer: backoffotel.Metrics(mp)}
-		for call := range 100 {
-			attempt := 0
-			policy.Do(t.Context(), func(context.Context) error { attempt++; return op(call, attempt) })
-		}
-		sums, counts := collect(t, reader)
-		for s, n := range sums {
-			if strings.HasPrefix(s.name, "backoff.retries ") {
-				retries += n
-			}
-		}
-		for s, n := range counts {
-			switch {
-			case strings.Contains(s.attributes, "outcome=retried"):
-				recovered += n
-			case strings.Contains(s.attributes, "outcome=failed"):
-				failed += n
-			}
-		}
-	})
-	return retries, recovered, failed
-}
-
-// "When retry rate spikes without a matching error rate, your
-// retry budget or breaker thresholds are wrong; when retries climb but never
-// converge, the upstream is broken in a way that retries cannot fix."
-func TestTheMetricsTellRescueFromAmplification(t *testing.T) {
-	retries, recovered, failed := load(t, func(call, attempt int) error {
-		if attempt == 1 && call%2 == 0 {
-			return errBoom
-		}
-		return nil
-	})
-	require.Equal(t, []float64{50, 50, 0}, []float64{retries, recovered, failed}, "retries without errors")
-
-	retries, recovered, failed = load(t, func(int, int) error { return errBoom })
-	require.Equal(t, []float64{300, 0, 100}, []float64{retries, recovered, failed}, "retries that never converge")
-}
-
 func TestACallThatABreakerOfItsStackRefusedFailedForTheReasonOpen(t *testing.T) {
 	mp, reader := metering()
 	observer := backoffotel.Metrics(mp)

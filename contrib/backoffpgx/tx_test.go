@@ -345,18 +345,6 @@ func TestTxDoesNotCommitForACallerWhoIsGone(t *testing.T) {
 	requireReleased(t, pool)
 }
 
-func TestTxGivesAllAttemptsOneKey(t *testing.T) {
-	f := start(t, times(2, "work", "40001"))
-	keys := map[string]bool{}
-	err := backoffpgx.Tx(t.Context(), f.pool(t, 1), swift(backoff.Keyed), pgx.TxOptions{}, func(ctx context.Context, tx pgx.Tx) error {
-		keys[backoff.IdempotencyKey(ctx)] = true
-		return work(ctx, tx)
-	})
-	require.NoError(t, err)
-	require.Len(t, keys, 1)
-	require.NotContains(t, keys, "")
-}
-
 func TestTxPassesItsOptionsOn(t *testing.T) {
 	f := start(t, nil)
 	pool := f.pool(t, 1)

@@ -48,6 +48,13 @@ func spend(b *fleet.Budget, n int) (made int) {
 	return made
 }
 
+// left takes what is left of an allowance.
+func left(t testing.TB, s fleet.Store, allowance int) int {
+	n, err := s.Take(t.Context(), "db", fleet.Claim{Block: "rest", Tokens: 100, Allowance: allowance, Window: 10 * time.Second})
+	require.NoError(t, err)
+	return n
+}
+
 func TestFirstAttemptsAreFree(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &faultyStore{Store: new(fleet.Memory)}
@@ -138,9 +145,7 @@ func TestARetryDoesNotWaitForTheStore(t *testing.T) {
 		b := budget(store)
 		b.Allowance = 7
 		require.Equal(t, 5, spend(b, 5), "the first answer comes after three")
-		n, err := store.Take(t.Context(), "db", fleet.Claim{Block: "rest", Tokens: 100, Allowance: 7, Window: 10 * time.Second})
-		require.NoError(t, err)
-		require.Equal(t, 2, n)
+		require.Equal(t, 2, left(t, store, 7))
 		time.Sleep(2 * time.Second)
 		require.Zero(t, spend(b, 10), "nothing is left, and there is no credit")
 	})
@@ -200,9 +205,7 @@ func TestCloseGivesBackTokensThatAreOnTheirWay(t *testing.T) {
 		require.True(t, ok)
 		synctest.Wait()
 		require.NoError(t, b.Client.Close(t.Context()))
-		n, err := store.Take(t.Context(), "db", fleet.Claim{Block: "all", Tokens: 100, Allowance: 20, Window: time.Second})
-		require.NoError(t, err)
-		require.Equal(t, 20, n)
+		require.Equal(t, 20, left(t, store, 20))
 	})
 }
 
@@ -212,9 +215,7 @@ func TestCloseGivesBackTokens(t *testing.T) {
 		b := budget(store)
 		require.Equal(t, 2, spend(b, 2))
 		require.NoError(t, b.Client.Close(t.Context()))
-		n, err := store.Take(t.Context(), "db", fleet.Claim{Block: "all", Tokens: 100, Allowance: 20, Window: time.Second})
-		require.NoError(t, err)
-		require.Equal(t, 18, n)
+		require.Equal(t, 18, left(t, store, 20))
 		time.Sleep(2 * time.Second)
 		require.Equal(t, 5, spend(b, 1000), "after it the process has its own block")
 	})
