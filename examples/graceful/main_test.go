@@ -66,33 +66,31 @@ func finish(t *testing.T, cmd *exec.Cmd, lines *bufio.Scanner) (string, int) {
 	return journal.Normal(text.String()), cmd.ProcessState.ExitCode()
 }
 
-func TestAnAttemptUnderWayFinishesAndTheExitCodeIs0(t *testing.T) {
-	t.Parallel()
-	cmd, lines := start(t, "order 1")
-	got, code := finish(t, cmd, lines)
-	want := "-- the signal\nattempt 1 of 4 succeeded\nin all: 1 attempt in TIME, with waits of TIME\n"
-	if got != want || code != 0 {
-		t.Errorf("exit code %d, got\n%s\nwant\n%s", code, got, want)
-	}
-}
-
-func TestAnAttemptUnderWayThatFailsIsNotRepeated(t *testing.T) {
-	t.Parallel()
-	cmd, lines := start(t, "order 1", "-down")
-	got, code := finish(t, cmd, lines)
-	want := "-- the signal\nattempt 1 of 4 failed: status 503 Service Unavailable (retryable); gave up: canceled\n" +
-		"in all: 1 attempt in TIME, with waits of TIME\n"
-	if got != want || code != 1 {
-		t.Errorf("exit code %d, got\n%s\nwant\n%s", code, got, want)
-	}
-}
-
-func TestAWaitEndsAtOnceAndTheExitCodeIs1(t *testing.T) {
-	t.Parallel()
-	cmd, lines := start(t, "again in", "-down")
-	got, code := finish(t, cmd, lines)
-	if !strings.Contains(got, "no attempt 2, gave up: canceled\n") || !strings.Contains(got, "in all: 1 attempt in") || code != 1 {
-		t.Errorf("exit code %d, got\n%s", code, got)
+func TestASignalEndsTheProgram(t *testing.T) {
+	for name, c := range map[string]struct {
+		after string // the line that the signal follows
+		args  []string
+		want  string
+		code  int
+	}{
+		"an attempt under way finishes": {
+			"order 1", nil, "-- the signal\nattempt 1 of 4 succeeded\n", 0,
+		},
+		"an attempt under way that fails is not repeated": {
+			"order 1", []string{"-down"},
+			"-- the signal\nattempt 1 of 4 failed: status 503 Service Unavailable (retryable); gave up: canceled\n", 1,
+		},
+		"a wait ends at once": {"again in", []string{"-down"}, "no attempt 2, gave up: canceled\n", 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cmd, lines := start(t, c.after, c.args...)
+			got, code := finish(t, cmd, lines)
+			sum := "in all: 1 attempt in TIME, with waits of TIME\n"
+			if !strings.Contains(got, c.want) || !strings.HasSuffix(got, sum) || code != c.code {
+				t.Errorf("exit code %d, got\n%s\nwant\n%s", code, got, c.want)
+			}
+		})
 	}
 }
 

@@ -1,14 +1,13 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"net"
 	"testing"
 
 	"github.com/gobackoff/backoff"
-	"github.com/gobackoff/backoff/examples/internal/journal"
+	"github.com/gobackoff/backoff/examples/internal/journal/journaltest"
 )
 
 const want = `attempt 1 of 4 failed: read tcp HOST->HOST: i/o timeout (retryable); again in TIME
@@ -19,13 +18,7 @@ in all: 3 attempts in TIME, with waits of TIME
 `
 
 func TestTheReplyArrives(t *testing.T) {
-	var out bytes.Buffer
-	if err := run(t.Context(), &out); err != nil {
-		t.Fatal(err)
-	}
-	if got := journal.Normal(out.String()); got != want {
-		t.Errorf("got\n%s\nwant\n%s", got, want)
-	}
+	journaltest.Prints(t, run, want)
 }
 
 func TestTheLoopEndsByItself(t *testing.T) {

@@ -1,14 +1,13 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io"
 	"testing"
 
 	"github.com/gobackoff/backoff"
-	"github.com/gobackoff/backoff/examples/internal/journal"
+	"github.com/gobackoff/backoff/examples/internal/journal/journaltest"
 )
 
 const want = `permanent by its status, 404:
@@ -30,13 +29,7 @@ in all: 7 attempts in TIME, with waits of TIME
 `
 
 func TestNothingIsRetriedInVain(t *testing.T) {
-	var out bytes.Buffer
-	if err := run(t.Context(), &out); err != nil {
-		t.Fatal(err)
-	}
-	if got := journal.Normal(out.String()); got != want {
-		t.Errorf("got\n%s\nwant\n%s", got, want)
-	}
+	journaltest.Prints(t, run, want)
 }
 
 // Each of the three policies makes up to four attempts. If they multiplied

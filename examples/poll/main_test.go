@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"errors"
 	"io"
 	"strings"
@@ -11,15 +10,12 @@ import (
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/examples/internal/faulty"
 	"github.com/gobackoff/backoff/examples/internal/journal"
+	"github.com/gobackoff/backoff/examples/internal/journal/journaltest"
 	"github.com/gobackoff/backoff/poll"
 )
 
 func TestTheJobIsDone(t *testing.T) {
-	var out bytes.Buffer
 	began := time.Now()
-	if err := run(t.Context(), &out); err != nil {
-		t.Fatal(err)
-	}
 	const want = `look 1: pending, 20 %
 look 2 failed: status 503 Service Unavailable
 look 3: pending, 40 %
@@ -28,9 +24,7 @@ look 4: pending, 80 %
 look 5: done, 100 %
 result: 12,345 rows
 `
-	if got := journal.Normal(out.String()); got != want {
-		t.Errorf("got\n%s\nwant\n%s", got, want)
-	}
+	journaltest.Prints(t, run, want)
 	if took := time.Since(began); took < time.Second {
 		t.Errorf("took %v, though the server asked for a second", took)
 	}

@@ -3,12 +3,9 @@
 package main
 
 import (
-	"bytes"
-	"context"
 	"testing"
-	"time"
 
-	"github.com/gobackoff/backoff/examples/internal/journal"
+	"github.com/gobackoff/backoff/examples/internal/journal/journaltest"
 )
 
 const want = `attempt 1 of 4 failed: context deadline exceeded (retryable); again in TIME
@@ -28,13 +25,5 @@ in all: 4 attempts in TIME, with waits of TIME
 `
 
 func TestNoOrderIsStoredTwiceAndNoneIsDeliveredForEver(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
-	defer cancel()
-	var out bytes.Buffer
-	if err := run(ctx, &out); err != nil {
-		t.Fatal(err)
-	}
-	if got := journal.Normal(out.String()); got != want {
-		t.Errorf("got\n%s\nwant\n%s", got, want)
-	}
+	journaltest.Prints(t, run, want)
 }

@@ -1,10 +1,9 @@
 package main
 
 import (
-	"bytes"
 	"testing"
 
-	"github.com/gobackoff/backoff/examples/internal/journal"
+	"github.com/gobackoff/backoff/examples/internal/journal/journaltest"
 )
 
 const want = `-- RetryOnConflict
@@ -27,11 +26,5 @@ in all: 3 attempts in TIME, with waits of TIME
 `
 
 func TestThePolicyGoesOnWhereRetryOnConflictEnds(t *testing.T) {
-	var out bytes.Buffer
-	if err := run(t.Context(), &out); err != nil {
-		t.Fatal(err)
-	}
-	if got := journal.Normal(out.String()); got != want {
-		t.Errorf("got\n%s\nwant\n%s", got, want)
-	}
+	journaltest.Prints(t, run, want)
 }

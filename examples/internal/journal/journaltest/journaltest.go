@@ -1,0 +1,27 @@
+// Package journaltest checks what an example prints.
+package journaltest
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"testing"
+	"time"
+
+	"github.com/gobackoff/backoff/examples/internal/journal"
+)
+
+// Prints runs an example, and checks that it prints what is wanted, without the
+// times and ports that differ from run to run.
+func Prints(t *testing.T, run func(context.Context, io.Writer) error, want string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	var out bytes.Buffer
+	if err := run(ctx, &out); err != nil {
+		t.Fatal(err)
+	}
+	if got := journal.Normal(out.String()); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
