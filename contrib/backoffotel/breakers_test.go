@@ -1,14 +1,11 @@
 package backoffotel_test
 
 import (
-	"context"
 	"fmt"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/otel/sdk/metric"
-	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/contrib/backoffotel"
@@ -75,31 +72,6 @@ func TestTheBreakersThatAreRememberedAreBounded(t *testing.T) {
 		}
 	}
 	require.Equal(t, 300, open)
-}
-
-func TestASuccessAtAnEndpointAllocatesNothing(t *testing.T) {
-	mp, _ := metering()
-	observe := backoffotel.Metrics(mp)
-	ctx := endpoint.With(context.Background(), &endpoint.Endpoint{Name: "GET a.test", Breakers: new(backoff.Breakers)})
-	require.Zero(t, testing.AllocsPerRun(100, func() {
-		observe(ctx, backoff.Event{Kind: backoff.EventSuccess, Name: "fetch", Attempt: 1})
-	}))
-}
-
-func ExampleWatchBreaker() {
-	reader := metric.NewManualReader()
-	provider := metric.NewMeterProvider(metric.WithReader(reader))
-	breaker := &backoff.Breaker{Name: "search"}
-	registration, err := backoffotel.WatchBreaker(provider, breaker.Name, breaker)
-	if err != nil {
-		panic(err)
-	}
-	defer registration.Unregister()
-	var collected metricdata.ResourceMetrics
-	reader.Collect(context.Background(), &collected)
-	m := collected.ScopeMetrics[0].Metrics[0]
-	fmt.Println(m.Name, "of", len(m.Data.(metricdata.Gauge[int64]).DataPoints), "states")
-	// Output: backoff.breaker.state of 3 states
 }
 
 func TestTheBreakersOfClientsThatAreMadeAnewAreBounded(t *testing.T) {

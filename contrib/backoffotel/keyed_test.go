@@ -151,9 +151,9 @@ func TestMetricsMayBeCollectedWhileKeysAreForgotten(t *testing.T) {
 func TestSuccessesAtEndpointsThatAreMadeAnewAllocateNothing(t *testing.T) {
 	mp, _ := metering()
 	observe := backoffotel.Metrics(mp)
-	contexts := make([]context.Context, 3000)
+	contexts, breakers := make([]context.Context, 3000), new(backoff.Breakers)
 	for i := range contexts {
-		contexts[i] = endpoint.With(t.Context(), &endpoint.Endpoint{Name: "GET a.test"})
+		contexts[i] = endpoint.With(t.Context(), &endpoint.Endpoint{Name: "GET a.test", Breakers: breakers})
 		observe(contexts[i], backoff.Event{Kind: backoff.EventSuccess, Name: "fetch", Attempt: 1})
 	}
 	at := 0
@@ -203,25 +203,4 @@ func ExampleWatchBreakers() {
 		}
 	}
 	// Output: backoff.breaker.state=open,backoff.operation=api.example.com
-}
-
-func ExampleWatchBudgets() {
-	reader := metric.NewManualReader()
-	provider := metric.NewMeterProvider(metric.WithReader(reader))
-	hosts := new(backoff.Budgets)
-	registration, err := backoffotel.WatchBudgets(provider, "hosts", hosts)
-	if err != nil {
-		panic(err)
-	}
-	defer registration.Unregister()
-	hosts.For("api.example.com")
-	var collected metricdata.ResourceMetrics
-	reader.Collect(context.Background(), &collected)
-	for _, m := range collected.ScopeMetrics[0].Metrics {
-		fmt.Println(m.Name)
-	}
-	// Unordered output:
-	// backoff.budget.allowed
-	// backoff.budget.used
-	// backoff.key.evictions
 }

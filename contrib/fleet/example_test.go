@@ -94,34 +94,3 @@ func ExampleStore() {
 	// b 10
 	// c 5
 }
-
-func ExampleTrip() {
-	store := new(fleet.Memory)
-	for _, process := range []string{"a", "b"} {
-		circuit, err := store.Trip(context.Background(), "search", fleet.Trip{By: process, Voter: process, Quorum: 2, Open: time.Minute})
-		fmt.Println(circuit.State(), err)
-	}
-	// Output:
-	// closed <nil>
-	// open <nil>
-}
-
-func ExampleCircuit() {
-	store := new(fleet.Memory)
-	_, _ = store.Trip(context.Background(), "search", fleet.Trip{By: "a", Voter: "a", Open: time.Minute, Openings: 3})
-	circuit, _ := store.Load(context.Background(), "search")
-	fmt.Println(circuit.State(), circuit.Openings, circuit.Open > 30*time.Second)
-	// Output: open 3 true
-}
-
-func ExampleClaim() {
-	store := new(fleet.Memory)
-	for _, block := range []string{"a/1", "b/1", "a/1"} { // the last one was lost on its way, and asked for again
-		granted, err := store.Take(context.Background(), "search", fleet.Claim{Block: block, Tokens: 10, Allowance: 15, Window: time.Minute})
-		fmt.Println(granted, err)
-	}
-	// Output:
-	// 10 <nil>
-	// 5 <nil>
-	// 10 <nil>
-}

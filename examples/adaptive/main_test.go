@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"math"
 	"testing"
 	"time"
@@ -24,15 +23,5 @@ func TestTheLimitIsFoundAndKept(t *testing.T) {
 		if try == 3 {
 			t.Fatalf("%.1f requests a second, the limit is %d", perSecond, hidden)
 		}
-	}
-}
-
-func TestItEndsWithItsContext(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-	defer cancel()
-	begin := time.Now()
-	run(ctx, new(bytes.Buffer))
-	if took := time.Since(begin); took > 3*time.Second {
-		t.Errorf("it took %v", took)
 	}
 }

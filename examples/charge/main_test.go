@@ -25,14 +25,6 @@ func TestNoChargeIsLostAndNoneIsDoubled(t *testing.T) {
 	}
 }
 
-// By default a charge is not sent again where it may have been made.
-func TestWithoutAKeyNothingIsDoubledButMuchIsUnknown(t *testing.T) {
-	r, err := charge(t.Context(), transport(backoff.NonIdempotent), false, 1000)
-	if err != nil || r.double != 0 || r.lost != 0 || r.unanswered < 100 {
-		t.Error(r, err)
-	}
-}
-
 func TestThreeWaysArePrinted(t *testing.T) {
 	var out bytes.Buffer
 	if err := run(t.Context(), &out, 500); err != nil {

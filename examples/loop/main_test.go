@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"net"
 	"testing"
@@ -31,15 +30,5 @@ func TestTheLoopEndsByItself(t *testing.T) {
 	gaveUp, ok := errors.AsType[*backoff.Error](err)
 	if !ok || gaveUp.Attempts != 4 || !errors.Is(err, backoff.ErrExhausted) {
 		t.Errorf("got %v, want exhaustion after 4 attempts", err)
-	}
-}
-
-func TestNoAttemptAfterTheCallersEnd(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	_, err := ask(ctx, policy, "127.0.0.1:1")
-	gaveUp, ok := errors.AsType[*backoff.Error](err)
-	if !ok || gaveUp.Attempts != 0 || !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v, want a cancelled call without an attempt", err)
 	}
 }

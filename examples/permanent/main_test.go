@@ -45,11 +45,3 @@ func TestNestedPoliciesDoNotMultiply(t *testing.T) {
 		t.Errorf("%d attempts and %v, want 4 attempts and both errors", attempts, err)
 	}
 }
-
-func TestTheMarkDoesNotHideTheError(t *testing.T) {
-	plain := errors.New("no such account")
-	err := policy.Do(t.Context(), func(context.Context) error { return backoff.Permanent(plain) })
-	if !errors.Is(err, plain) || err.Error() != plain.Error() {
-		t.Errorf("got %v, want %v", err, plain)
-	}
-}

@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/examples/internal/faulty"
 )
 
@@ -51,28 +50,6 @@ func TestNoWaitBeyondTheDeadline(t *testing.T) {
 	}
 	if ctx.Err() != nil || server.Requests() != 1 {
 		t.Errorf("gave up late, after %d requests: %v", server.Requests(), err)
-	}
-}
-
-func TestARetryAfterTooLongEndsTheCall(t *testing.T) {
-	t.Parallel()
-	server := start(t, faulty.Busy(503, "3600"))
-	err := fetch(t.Context(), io.Discard, http.DefaultClient, server.URL)
-	gaveUp, ok := errors.AsType[*backoff.Error](err)
-	if !ok || gaveUp.Reason != backoff.ReasonRetryAfter || gaveUp.RetryAfter() != time.Hour {
-		t.Errorf("got %v, want a Retry-After of 1h", err)
-	}
-}
-
-func TestInterruptEndsTheWait(t *testing.T) {
-	t.Parallel()
-	server := start(t, faulty.Busy(503, "60"))
-	ctx, cancel := context.WithCancel(t.Context())
-	time.AfterFunc(200*time.Millisecond, cancel)
-	began := time.Now()
-	err := fetch(ctx, io.Discard, http.DefaultClient, server.URL)
-	if !errors.Is(err, context.Canceled) || time.Since(began) > 10*time.Second {
-		t.Errorf("ended after %s with %v", time.Since(began), err)
 	}
 }
 
