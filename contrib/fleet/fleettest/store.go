@@ -8,6 +8,7 @@ package fleettest
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"strconv"
 	"sync"
 	"testing"
@@ -223,12 +224,10 @@ func openBecomesHalfOpen(t testing.TB, s fleet.Store) {
 
 func manyTripsAreOneOpening(t testing.TB, s fleet.Store) {
 	p := newProbe(t, s)
-	errs := concurrently(50, func(i int) error {
+	concurrently(p, 50, func(i int) (fleet.Circuit, error) {
 		by := strconv.Itoa(i)
-		_, err := s.Trip(p.Context(), p.key, fleet.Trip{By: by, Voter: by, Open: long, Openings: 1, Quorum: 3})
-		return err
+		return s.Trip(p.Context(), p.key, fleet.Trip{By: by, Voter: by, Open: long, Openings: 1, Quorum: 3})
 	})
-	p.want(errs == nil, "unexpected error: %v", errs)
 	c := p.load()
 	p.want(c.Tripped && c.Generation == 1, "want one opening, got %+v", c)
 }
@@ -236,20 +235,15 @@ func manyTripsAreOneOpening(t testing.TB, s fleet.Store) {
 func oneLease(t testing.TB, s fleet.Store) {
 	p := newProbe(t, s)
 	p.halfOpened()
-	var mu sync.Mutex
 	holder, holders := "", 0
-	err := concurrently(50, func(i int) error {
-		by := strconv.Itoa(i)
-		c, err := s.Lease(p.Context(), p.key, by, long)
-		mu.Lock()
-		defer mu.Unlock()
+	for i, c := range concurrently(p, 50, func(i int) (fleet.Circuit, error) {
+		return s.Lease(p.Context(), p.key, strconv.Itoa(i), long)
+	}) {
 		if c.Mine {
-			holder = by
+			holder = strconv.Itoa(i)
 			holders++
 		}
-		return err
-	})
-	p.want(err == nil, "unexpected error: %v", err)
+	}
 	p.want(holders == 1, "%d hold the lease, want 1", holders)
 	c := p.lease("another", long)
 	p.want(!c.Mine && near(c.Leased, long), "want to hear that it is held for nearly %v, got %+v", long, c)
@@ -329,16 +323,12 @@ func nobodyElseCloses(t testing.TB, s fleet.Store) {
 func tokensAreBounded(t testing.TB, s fleet.Store) {
 	p := newProbe(t, s)
 	p.want(p.take("x", 0, 100, long) == 0 && p.take("y", -5, 100, long) == 0, "granted what was not asked for")
-	var mu sync.Mutex
 	total := 0
-	err := concurrently(50, func(i int) error {
-		n, err := s.Take(p.Context(), p.key, fleet.Claim{Block: strconv.Itoa(i), Tokens: 7, Allowance: 100, Window: long})
-		mu.Lock()
-		defer mu.Unlock()
+	for _, n := range concurrently(p, 50, func(i int) (int, error) {
+		return s.Take(p.Context(), p.key, fleet.Claim{Block: strconv.Itoa(i), Tokens: 7, Allowance: 100, Window: long})
+	}) {
 		total += n
-		return err
-	})
-	p.want(err == nil, "unexpected error: %v", err)
+	}
 	p.want(total == 100, "granted %d of an allowance of 100, asked for 350", total)
 	p.want(p.take("more", 1, 101, long) == 1, "a larger allowance has room")
 	p.want(p.take("less", 1, 50, long) == 0, "a smaller one has not")
@@ -423,19 +413,15 @@ func callsEndWithTheirContext(t testing.TB, s fleet.Store) {
 	}
 }
 
-// concurrently calls f n times at once, and returns one of the errors.
-func concurrently(n int, f func(i int) error) (err error) {
+// concurrently calls f n times at once, and returns its results.
+func concurrently[T any](p probe, n int, f func(i int) (T, error)) []T {
+	p.Helper()
+	results, errs := make([]T, n), make([]error, n)
 	var group sync.WaitGroup
-	var mu sync.Mutex
 	for i := range n {
-		group.Go(func() {
-			if e := f(i); e != nil {
-				mu.Lock()
-				defer mu.Unlock()
-				err = e
-			}
-		})
+		group.Go(func() { results[i], errs[i] = f(i) })
 	}
 	group.Wait()
-	return err
+	p.want(errors.Join(errs...) == nil, "unexpected error: %v", errors.Join(errs...))
+	return results
 }
