@@ -30,11 +30,15 @@ func TestAStrangersDeadlineOpensACircuitOnlyIfItLeftTimeEnough(t *testing.T) {
 	for left, want := range map[time.Duration]backoff.BreakerState{time.Second: backoff.BreakerOpen, time.Second - 1: backoff.BreakerClosed} {
 		for name, serve := range map[string]func(context.Context, *backoff.Breaker) error{
 			"unary": func(ctx context.Context, b *backoff.Breaker) error {
-				_, err := backoffgrpc.UnaryServer(ctx, nil, nil, func(ctx context.Context, _ any) (any, error) { return nil, b.Do(ctx, hang) })
+				_, err := backoffgrpc.UnaryServer(ctx, nil, nil, func(ctx context.Context, _ any) (any, error) {
+					return nil, b.Do(ctx, hang)
+				})
 				return err
 			},
 			"stream": func(ctx context.Context, b *backoff.Breaker) error {
-				return backoffgrpc.StreamServer(nil, stream{ctx: ctx}, nil, func(_ any, s grpc.ServerStream) error { return b.Do(s.Context(), hang) })
+				return backoffgrpc.StreamServer(nil, stream{ctx: ctx}, nil, func(_ any, s grpc.ServerStream) error {
+					return b.Do(s.Context(), hang)
+				})
 			},
 		} {
 			synctest.Test(t, func(t *testing.T) {

@@ -160,9 +160,10 @@ func TestARefusalIsCountedOnceWhereThePolicyWaitsForTheBreaker(t *testing.T) {
 			return backoff.OfClass(breaker.Do(ctx, op), backoff.ClassRetryable)
 		}))
 		sums, counts := collect(t, reader)
-		require.Equal(t, 1.0, sums[series{"backoff.refusals {refusal}", "backoff.operation=db,backoff.reason=open"}])
-		require.NotContains(t, sums, series{"backoff.refusals {refusal}", "backoff.operation=fetch,backoff.reason=open"})
-		require.Equal(t, 1.0, counts[series{"backoff.call.attempts {attempt}", "backoff.operation=fetch,backoff.outcome=retried"}])
+		const refusals, attempts = "backoff.refusals {refusal}", "backoff.call.attempts {attempt}"
+		require.Equal(t, 1.0, sums[series{refusals, "backoff.operation=db,backoff.reason=open"}])
+		require.NotContains(t, sums, series{refusals, "backoff.operation=fetch,backoff.reason=open"})
+		require.Equal(t, 1.0, counts[series{attempts, "backoff.operation=fetch,backoff.outcome=retried"}])
 	})
 }
 

@@ -50,7 +50,8 @@ func spend(b *fleet.Budget, n int) (made int) {
 
 // left takes what is left of an allowance.
 func left(t testing.TB, s fleet.Store, allowance int) int {
-	n, err := s.Take(t.Context(), "db", fleet.Claim{Block: "rest", Tokens: 100, Allowance: allowance, Window: 10 * time.Second})
+	claim := fleet.Claim{Block: "rest", Tokens: 100, Allowance: allowance, Window: 10 * time.Second}
+	n, err := s.Take(t.Context(), "db", claim)
 	require.NoError(t, err)
 	return n
 }
@@ -315,7 +316,8 @@ func TestTheDefaultsOfABudget(t *testing.T) {
 		asked := new(claims)
 		spend(&fleet.Budget{Client: &fleet.Client{Store: asked}, Name: "db"}, 1)
 		synctest.Wait()
-		require.Equal(t, fleet.Claim{Block: asked.last.Block, Tokens: 10, Allowance: 100, Window: 10 * time.Second}, asked.last)
+		want := fleet.Claim{Block: asked.last.Block, Tokens: 10, Allowance: 100, Window: 10 * time.Second}
+		require.Equal(t, want, asked.last)
 		cut := &faultyStore{Store: new(fleet.Memory)}
 		cut.Cut()
 		require.Equal(t, 10, spend(&fleet.Budget{Client: &fleet.Client{Store: cut}, Name: "db"}, 100), "on credit: a block")

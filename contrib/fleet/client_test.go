@@ -49,7 +49,8 @@ func steady(t testing.TB, b *backoff.Breaker, d time.Duration, err error) (admit
 func trip(t testing.TB, s fleet.Store, d time.Duration) {
 	seen := known(t, s).Generation + 100
 	for _, by := range []string{"x", "y"} {
-		_, err := s.Trip(t.Context(), "db", fleet.Trip{By: by, Voter: by, Seen: seen, Open: d, Openings: 1, Quorum: 2})
+		vote := fleet.Trip{By: by, Voter: by, Seen: seen, Open: d, Openings: 1, Quorum: 2}
+		_, err := s.Trip(t.Context(), "db", vote)
 		require.NoError(t, err)
 	}
 }

@@ -38,6 +38,6 @@ func TestStandingStillEndsTheDownload(t *testing.T) {
 	var file bytes.Buffer
 	err = download(t.Context(), &file, server.URL)
 	if file.Len() != resetAfter || !errors.Is(err, backoff.ErrExhausted) || server.Requests() != 3 {
-		t.Errorf("%d bytes, %v, %d requests; want %d bytes, exhaustion and 3", file.Len(), err, server.Requests(), resetAfter)
+		t.Errorf("%d bytes of %d, %v, %d requests, want 3", file.Len(), resetAfter, err, server.Requests())
 	}
 }

@@ -74,7 +74,9 @@ func run(ctx context.Context, out io.Writer, listener net.Listener, cycle time.D
 
 // newService returns a policy and a budget inside a breaker, which the metrics
 // watch. The breaker first opens for a twentieth of a cycle.
-func newService(observer backoff.Observer, metrics *backoffmetrics.Metrics, to *endpoint.Endpoint, cycle time.Duration) backoff.Doer {
+func newService(
+	observer backoff.Observer, metrics *backoffmetrics.Metrics, to *endpoint.Endpoint, cycle time.Duration,
+) backoff.Doer {
 	budget := new(backoff.RetryBudget)
 	breaker := &backoff.Breaker{
 		Name: "orders", Observer: observer, Classify: backoffhttp.Classify,

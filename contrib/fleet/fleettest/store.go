@@ -325,7 +325,8 @@ func tokensAreBounded(t testing.TB, s fleet.Store) {
 	p.want(p.take("x", 0, 100, long) == 0 && p.take("y", -5, 100, long) == 0, "granted what was not asked for")
 	total := 0
 	for _, n := range concurrently(p, 50, func(i int) (int, error) {
-		return s.Take(p.Context(), p.key, fleet.Claim{Block: strconv.Itoa(i), Tokens: 7, Allowance: 100, Window: long})
+		claim := fleet.Claim{Block: strconv.Itoa(i), Tokens: 7, Allowance: 100, Window: long}
+		return s.Take(p.Context(), p.key, claim)
 	}) {
 		total += n
 	}
