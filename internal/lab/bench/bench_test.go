@@ -3,17 +3,9 @@ package bench
 import (
 	"context"
 	"errors"
-	"os"
 	"testing"
 	"time"
 )
-
-func TestMain(m *testing.M) {
-	if name := os.Getenv(waitEnv); name != "" {
-		os.Exit(waitProcess(name))
-	}
-	os.Exit(m.Run())
-}
 
 var errDown = errors.New("down")
 

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/afex/hystrix-go/hystrix"
 	eapache "github.com/eapache/go-resiliency/breaker"
 	"github.com/failsafe-go/failsafe-go"
 	"github.com/failsafe-go/failsafe-go/circuitbreaker"
@@ -79,12 +78,34 @@ func eapacheBreaker() *eapache.Breaker { return eapache.New(20, 2, time.Hour) }
 // Goroutines share a breaker, and each prepares calls of its own operation.
 type prepared func(operation) (call func() error)
 
-// breakers are those of other libraries. failsafe-permit asks for a permit and reports the result.
-// hystrix runs each call in a new goroutine.
-var breakers = []struct {
+// A guard of another library is around operations.
+type guard struct {
 	name string
 	make func(context.Context) prepared
-}{
+}
+
+// compareGuards measures successes through guards.
+func compareGuards(b *testing.B, guards []guard) {
+	for _, g := range guards {
+		b.Run(g.name, func(b *testing.B) {
+			call := g.make(start(b))(succeed)
+			for b.Loop() {
+				must(b, call())
+			}
+			expect(b, calls, 1)
+		})
+	}
+}
+
+// compareSharedGuards measures successes on all processors at once.
+func compareSharedGuards(b *testing.B, guards []guard) {
+	for _, g := range guards {
+		b.Run(g.name, func(b *testing.B) { together(b, g.make(b.Context())) })
+	}
+}
+
+// breakers are those of other libraries. failsafe-permit asks for a permit and reports the result.
+var breakers = []guard{
 	{"gobreaker", func(ctx context.Context) prepared { return throughGobreaker(ctx, gobreakerWindow()) }},
 	{"failsafe", func(ctx context.Context) prepared {
 		executor := failsafe.With(failsafeBreaker())
@@ -111,14 +132,6 @@ var breakers = []struct {
 		return func(op operation) func() error {
 			one := func() error { return op(ctx) }
 			return func() error { return breaker.Run(one) }
-		}
-	}},
-	{"hystrix", func(ctx context.Context) prepared {
-		// It returns before it has given its ticket back: with few tickets, it refuses calls.
-		hystrix.ConfigureCommand("bench", hystrix.CommandConfig{MaxConcurrentRequests: 100_000, SleepWindow: 3_600_000})
-		hystrix.Flush()
-		return func(op operation) func() error {
-			return func() error { return hystrix.DoC(ctx, "bench", op, nil) }
 		}
 	}},
 }
@@ -164,15 +177,7 @@ func BenchmarkBreakerClosed(b *testing.B) {
 		expect(b, calls, 1)
 	})
 	b.Run("backoff", backoffBreaker)
-	for _, p := range breakers {
-		b.Run(p.name, func(b *testing.B) {
-			call := p.make(start(b))(succeed)
-			for b.Loop() {
-				must(b, call())
-			}
-			expect(b, calls, 1)
-		})
-	}
+	compareGuards(b, breakers)
 }
 
 // BenchmarkBreakerClosedParallel is the same on all processors at once. Every goroutine counts the
@@ -200,9 +205,7 @@ func BenchmarkBreakerClosedParallel(b *testing.B) {
 			return func() error { return breaker.Do(b.Context(), op) }
 		})
 	})
-	for _, p := range breakers {
-		b.Run(p.name, func(b *testing.B) { together(b, p.make(b.Context())) })
-	}
+	compareSharedGuards(b, breakers)
 }
 
 // BenchmarkBreakerOpen is a refusal.
@@ -226,9 +229,6 @@ func BenchmarkBreakerOpen(b *testing.B) {
 		expect(b, calls, 0)
 	})
 	for _, p := range breakers {
-		if p.name == "hystrix" {
-			continue // it counts failures on other goroutines, and opens some time later
-		}
 		b.Run(p.name, func(b *testing.B) {
 			breaker := p.make(start(b))
 			for call := breaker(down); calls < 20; {

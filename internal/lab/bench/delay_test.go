@@ -2,8 +2,6 @@ package bench
 
 import (
 	"context"
-	"math/rand/v2"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -11,8 +9,6 @@ import (
 	awsretry "github.com/aws/aws-sdk-go-v2/aws/retry"
 	cenkalti "github.com/cenkalti/backoff/v7"
 	"github.com/googleapis/gax-go/v2"
-	jpillora "github.com/jpillora/backoff"
-	lestrrat "github.com/lestrrat-go/backoff/v2"
 	sethvargo "github.com/sethvargo/go-retry"
 
 	"github.com/gobackoff/backoff"
@@ -21,38 +17,34 @@ import (
 // BenchmarkDelay computes the eight waits before retries 1 to 8: 100 ms,
 // doubled up to 30 s, under full jitter. An iteration is all eight, lest the
 // calls around a draw hide what it costs. cenkalti, gax, sethvargo and k8s keep
-// a state, and begin it anew each time, and so does lestrrat, with a generator
-// for each goroutine; their jitters, and jpillora's, are others than ours. aws
-// begins with 1 s, and draws nothing once it is at 30 s. eapache and failsafe
-// export nothing of the kind.
-func BenchmarkDelay(b *testing.B) { benchmarkDelay(b, serial) }
-
-// BenchmarkDelayParallel is BenchmarkDelay on all processors at once. All
-// goroutines share one policy; what has a state is one per goroutine.
-func BenchmarkDelayParallel(b *testing.B) { benchmarkDelay(b, parallel) }
-
-func benchmarkDelay(b *testing.B, run func(*testing.B, func() delay, time.Duration)) {
+// a state, and begin it anew each time. aws begins with 1 s, and draws nothing
+// once it is at 30 s. eapache and failsafe export nothing of the kind.
+func BenchmarkDelay(b *testing.B) {
 	const full = 12750 * time.Millisecond // half of 25.5 s
-	ours := func(p backoff.Policy) func() delay { return func() delay { return p.Delay } }
 	for _, c := range []struct {
-		name    string
-		prepare func() delay
-		mean    time.Duration // of the sum of all eight
+		name string
+		next delay
+		mean time.Duration // of the sum of all eight
 	}{
-		{"minimal", func() delay { return standard.delay }, full},
-		{"backoff", ours(backoff.Policy{}), full},
-		{"backoff-explicit", ours(backoff.Policy{Schedule: backoff.Exponential{Initial: initial, Max: limit}, Jitter: backoff.FullJitter, MaxDelay: limit}), full},
-		{"backoff-pow", ours(backoff.Policy{Schedule: backoff.Exponential{Multiplier: 1.9}}), 9380 * time.Millisecond},
-		{"cenkalti", cenkaltiDelay, 2 * full},
-		{"avast", avastDelay, full},
-		{"sethvargo", sethvargoDelay, full},
-		{"gax", gaxDelay, full},
-		{"k8s", k8sDelay, 3 * full},
-		{"aws", awsDelay, 105500 * time.Millisecond},
-		{"lestrrat", lestrratDelay, 2 * full},
-		{"jpillora", jpilloraDelay, 13150 * time.Millisecond},
+		{"minimal", standard.delay, full},
+		{"backoff", backoff.Policy{}.Delay, full},
+		{"backoff-explicit", backoff.Policy{Schedule: backoff.Exponential{Initial: initial, Max: limit}, Jitter: backoff.FullJitter, MaxDelay: limit}.Delay, full},
+		{"backoff-pow", backoff.Policy{Schedule: backoff.Exponential{Multiplier: 1.9}}.Delay, 9380 * time.Millisecond},
+		{"cenkalti", cenkaltiDelay(), 2 * full},
+		{"avast", avastDelay(), full},
+		{"sethvargo", sethvargoDelay(), full},
+		{"gax", gaxDelay(), full},
+		{"k8s", k8sDelay(), 3 * full},
+		{"aws", awsDelay(), 105500 * time.Millisecond},
 	} {
-		b.Run(c.name, func(b *testing.B) { run(b, c.prepare, c.mean) })
+		b.Run(c.name, func(b *testing.B) {
+			b.ReportAllocs()
+			var sum time.Duration
+			for b.Loop() {
+				sum += round(c.next)
+			}
+			plausible(b, sum, c.mean)
+		})
 	}
 }
 
@@ -114,23 +106,6 @@ func awsDelay() delay {
 	}
 }
 
-func lestrratDelay() delay {
-	options := []lestrrat.ExponentialOption{lestrrat.WithMinInterval(initial), lestrrat.WithMaxInterval(limit),
-		lestrrat.WithMultiplier(2), lestrrat.WithJitterFactor(0.5), lestrrat.WithRNG(rand.New(rand.NewPCG(1, 2)))}
-	interval := lestrrat.NewExponentialInterval(options...)
-	return func(retry int) time.Duration {
-		if retry == 1 {
-			interval = lestrrat.NewExponentialInterval(options...)
-		}
-		return interval.Next()
-	}
-}
-
-func jpilloraDelay() delay {
-	j := &jpillora.Backoff{Min: initial, Max: limit, Jitter: true}
-	return func(retry int) time.Duration { return j.ForAttempt(float64(retry - 1)) }
-}
-
 const waits = 8
 
 // round adds the eight waits.
@@ -139,30 +114,6 @@ func round(next delay) (sum time.Duration) {
 		sum += next(retry)
 	}
 	return sum
-}
-
-func serial(b *testing.B, prepare func() delay, mean time.Duration) {
-	b.ReportAllocs()
-	next := prepare()
-	var sum time.Duration
-	for b.Loop() {
-		sum += round(next)
-	}
-	plausible(b, sum, mean)
-}
-
-func parallel(b *testing.B, prepare func() delay, mean time.Duration) {
-	b.ReportAllocs()
-	var sum atomic.Int64
-	b.RunParallel(func(pb *testing.PB) {
-		next := prepare()
-		var own time.Duration
-		for pb.Next() {
-			own += round(next)
-		}
-		sum.Add(int64(own))
-	})
-	plausible(b, time.Duration(sum.Load()), mean)
 }
 
 // plausible fails the benchmark unless the waits of a round are as long as they

@@ -49,10 +49,7 @@ func (s *all) doGuarded(ctx context.Context, op operation) error {
 }
 
 // stacks are those of other libraries. What has no budget gets the bucket of the AWS SDK.
-var stacks = []struct {
-	name string
-	make func(context.Context) prepared
-}{
+var stacks = []guard{
 	{"eapache+aws", func(ctx context.Context) prepared {
 		breaker, quota := eapacheBreaker(), ratelimit.NewTokenBucket(tokens)
 		return func(op operation) func() error {
@@ -123,15 +120,7 @@ func BenchmarkStack(b *testing.B) {
 		expect(b, calls, 1)
 	})
 	b.Run("backoff", backoffStack)
-	for _, p := range stacks {
-		b.Run(p.name, func(b *testing.B) {
-			call := p.make(start(b))(succeed)
-			for b.Loop() {
-				must(b, call())
-			}
-			expect(b, calls, 1)
-		})
-	}
+	compareGuards(b, stacks)
 }
 
 // BenchmarkStackParallel is the same on all processors at once.
@@ -148,7 +137,5 @@ func BenchmarkStackParallel(b *testing.B) {
 			return func() error { return s.Do(b.Context(), op) }
 		})
 	})
-	for _, p := range stacks {
-		b.Run(p.name, func(b *testing.B) { together(b, p.make(b.Context())) })
-	}
+	compareSharedGuards(b, stacks)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"regexp"
 	"runtime"
@@ -13,24 +12,17 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/afex/hystrix-go/hystrix"
-	"github.com/cep21/circuit/v4"
-	closers "github.com/cep21/circuit/v4/closers/hystrix"
-	"github.com/eapache/go-resiliency/breaker"
 	"github.com/failsafe-go/failsafe-go"
 	"github.com/failsafe-go/failsafe-go/circuitbreaker"
 	"github.com/failsafe-go/failsafe-go/retrypolicy"
 	"github.com/sony/gobreaker/v2"
 
 	"github.com/gobackoff/backoff"
-	"github.com/gobackoff/backoff/contrib/fleet"
-	"github.com/gobackoff/backoff/limit"
 )
 
 var breakers = table{
 	name:      "breakers",
-	libraries: []string{ours, "gobreaker", "failsafe-go", "cep21", "eapache", "hystrix-go"},
-	partly:    []string{"hystrix-go"},
+	libraries: []string{ours, "gobreaker", "failsafe-go"},
 	rows: []row{
 		{"one-failure", "the first call fails: the circuit is",
 			said(each(circuits, afterOneFailure), map[string]string{"failsafe-go": "documented"}), "TestOneFailureDoesNotOpenACircuit"},
@@ -46,8 +38,7 @@ var breakers = table{
 		{"hanging-service", "100 calls in 10 s run into their callers' deadlines: the circuit is",
 			each(circuits, afterCallersEnd(shortly)), "TestBreakerSetsTheCallersEndApart"},
 		{"panicking-calls", "100 calls in 10 s panic: the circuit has",
-			with(each(circuits, afterPanics), said(map[string]observation{"hystrix-go": child("hystrix-panic", hystrixPanic)}, map[string]string{"hystrix-go": "documented"})),
-			"TestBreakerCountsPanicsAndPassesThemOn"},
+			each(circuits, afterPanics), "TestBreakerCountsPanicsAndPassesThemOn"},
 		{"probe-panics", "the first probe of a half-open circuit panics; an hour later calls are",
 			each(circuits, afterAProbe(func() { panic("in the probe") })), "TestBreakerIsNotWedgedByAProbe"},
 		{"probe-exits", "it ends its goroutine (runtime.Goexit)",
@@ -70,22 +61,10 @@ var breakers = table{
 			map[string]observation{ours: virtual(oursOpenInALoop),
 				"failsafe-go": or(virtual(failsafeOpenInALoop(false)), virtual(failsafeOpenInALoop(true)), "AbortOnErrors")},
 			"TestAnOpenBreakerInsideEndsTheCallWithBothErrors"},
-		{"fifty-at-once", "50 healthy calls at the same time, with the library's defaults: admitted",
-			said(with(each(circuits, admittedOfFifty), map[string]observation{"hystrix-go": hystrixFifty}),
-				map[string]string{"cep21": "a limit on purpose", "hystrix-go": "documented: a limit on purpose"}), "TestABreakerHoldsNothingWhileCallsRun"},
-		{"own-refusals", "20 rounds of 60 healthy calls at the same time, at most 10 allowed at once: the circuit has",
-			map[string]observation{ours: virtual(oursOwnRefusals), "cep21": virtual(cep21OwnRefusals), "hystrix-go": hystrixOwnRefusals},
-			"TestABreakerIsNotFedByWhatWasRefusedHere"},
-		{"keys", "a registry is asked for 3000 keys, once each (hystrix-go: 100): keys it keeps",
-			map[string]observation{ours: oursKeys, "cep21": cep21Keys, "hystrix-go": hystrixKeys}, "TestBreakersDoNotGrowByAStrangersKeys"},
-		{"shared-at-once", "a breaker shares its state through a store: how many of 20 healthy calls in one process run at the same time",
-			map[string]observation{ours: virtual(oursSharedAtOnce), "gobreaker": sharedAtOnce}, "TestABreakerHoldsNothingWhileCallsRun"},
 	},
 }
 
-// A breaker of a library, with its defaults, but for eapache's and cep21's,
-// which have none that open: 3 errors and 1 success with 1 s, as in the
-// former's README, and the rules of Hystrix, which the latter brings along.
+// A breaker of a library, with its defaults.
 type aCircuit struct {
 	do    func(ctx context.Context, op operation) error
 	state func() string
@@ -98,22 +77,6 @@ var circuits = map[string]func() aCircuit{
 	},
 	"gobreaker":   func() aCircuit { return gobreakers(gobreaker.Settings{}) },
 	"failsafe-go": func() aCircuit { return failsafes(circuitbreaker.NewWithDefaults[any]()) },
-	"cep21": func() aCircuit {
-		c := newCep21()
-		return aCircuit{c.Run, func() string {
-			if c.IsOpen() {
-				return "open"
-			}
-			return "closed"
-		}}
-	},
-	"eapache": func() aCircuit {
-		b := breaker.New(3, 1, time.Second)
-		names := map[breaker.State]string{breaker.Closed: "closed", breaker.Open: "open", breaker.HalfOpen: "half-open"}
-		return aCircuit{func(ctx context.Context, op operation) error {
-			return b.Run(func() error { return op(ctx) })
-		}, func() string { return names[b.GetState()] }}
-	},
 }
 
 func gobreakers(settings gobreaker.Settings) aCircuit {
@@ -129,12 +92,6 @@ func failsafes(b circuitbreaker.CircuitBreaker[any]) aCircuit {
 	return aCircuit{func(ctx context.Context, op operation) error {
 		return executor.Run(func() error { return op(ctx) })
 	}, func() string { return b.State().String() }}
-}
-
-func newCep21() *circuit.Circuit {
-	factory := closers.Factory{}
-	manager := circuit.Manager{DefaultCircuitProperties: []circuit.CommandPropertiesConstructor{factory.Configure}}
-	return manager.MustCreateCircuit("service")
 }
 
 func (c aCircuit) fail() { _ = c.do(context.Background(), failing(new(int))) }
@@ -341,10 +298,6 @@ func probesAtOnce(t *testing.T, make func() aCircuit) string {
 	return fmt.Sprint(admitted(halfOpened(t, make), 200))
 }
 
-func admittedOfFifty(_ *testing.T, make func() aCircuit) string {
-	return fmt.Sprint(admitted(make(), 50))
-}
-
 // admitted tells how many of so many calls are under way at the same time.
 func admitted(c aCircuit, calls int) int {
 	release := newGate()
@@ -432,172 +385,3 @@ type gate chan struct{}
 func newGate() gate  { return make(gate) }
 func (g gate) wait() { <-g }
 func (g gate) open() { close(g) }
-
-// hystrix-go's circuits are kept by name for good, and run on goroutines of
-// their own in real time.
-
-func hystrixPanic() string {
-	_ = hystrix.Do("panics", func() error { panic("in the call") }, nil)
-	return "did not end the process"
-}
-
-func hystrixFifty(*testing.T) string {
-	count, _ := hystrixAtOnce("fifty", 50)
-	return fmt.Sprint(count)
-}
-
-// hystrixAtOnce makes calls that go on until all of them have begun or were
-// refused, and tells how many began, and whether any found the circuit open.
-func hystrixAtOnce(name string, calls int) (began int, open bool) {
-	release, settled, results := newGate(), make(chan bool, calls), make(chan error, calls)
-	for range calls {
-		go func() {
-			err := hystrix.Do(name, func() error {
-				settled <- true
-				release.wait()
-				return nil
-			}, nil)
-			if err != nil {
-				settled <- false
-			}
-			results <- err
-		}()
-	}
-	for range calls {
-		if <-settled {
-			began++
-		}
-	}
-	release.open()
-	for range calls {
-		open = errors.Is(<-results, hystrix.ErrCircuitOpen) || open
-	}
-	return began, open
-}
-
-func oursOwnRefusals(*testing.T) string {
-	b := new(backoff.Breaker)
-	full := backoff.Stack(b, backoff.Policy{Budget: &limit.Concurrency{Max: 10}})
-	return inRounds(func() bool {
-		admitted(aCircuit{do: full.Do}, 60)
-		return b.State() == backoff.BreakerOpen
-	})
-}
-
-func cep21OwnRefusals(*testing.T) string {
-	c := newCep21()
-	return inRounds(func() bool {
-		admitted(aCircuit{do: c.Run}, 60)
-		return c.IsOpen()
-	})
-}
-
-func hystrixOwnRefusals(*testing.T) string {
-	return inRounds(func() bool {
-		_, open := hystrixAtOnce("own-refusals", 60)
-		time.Sleep(5 * time.Millisecond) // what it counts, it counts on other goroutines
-		return open
-	})
-}
-
-func inRounds(open func() bool) string {
-	for range 20 {
-		if open() {
-			return "opened"
-		}
-	}
-	return "stayed closed"
-}
-
-const strangers = 3000
-
-func oursKeys(*testing.T) string {
-	var b backoff.Breakers
-	for i := range strangers {
-		b.For(fmt.Sprint(i))
-	}
-	kept := 0
-	for range b.All() {
-		kept++
-	}
-	if kept <= 1024 {
-		return "at most 1024"
-	}
-	return fmt.Sprint(kept)
-}
-
-func cep21Keys(*testing.T) string {
-	var m circuit.Manager
-	for i := range strangers {
-		m.MustCreateCircuit(fmt.Sprint(i))
-	}
-	return fmt.Sprint(len(m.AllCircuits()))
-}
-
-func hystrixKeys(*testing.T) string {
-	before := runtime.NumGoroutine()
-	for i := range 100 {
-		_, _, _ = hystrix.GetCircuit(fmt.Sprint("stranger ", i))
-	}
-	kept := 0
-	for i := range 100 {
-		if _, created, _ := hystrix.GetCircuit(fmt.Sprint("stranger ", i)); !created {
-			kept++
-		}
-	}
-	goroutines := float64(runtime.NumGoroutine() - before) // those of other rows may be about to end
-	return fmt.Sprintf("%d of 100, with %.0f goroutines", kept, math.Round(goroutines/10)*10)
-}
-
-// A memoryStore is a store for one process, with the lock that the interface
-// asks for.
-type memoryStore struct {
-	lock sync.Mutex
-	mu   sync.Mutex
-	data map[string][]byte
-}
-
-func (s *memoryStore) Lock(string) error   { s.lock.Lock(); return nil }
-func (s *memoryStore) Unlock(string) error { s.lock.Unlock(); return nil }
-
-func (s *memoryStore) GetData(name string) ([]byte, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.data[name], nil
-}
-
-func (s *memoryStore) SetData(name string, data []byte) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.data[name] = data
-	return nil
-}
-
-func oursSharedAtOnce(*testing.T) string {
-	b := &backoff.Breaker{Name: "shared", Shared: &fleet.Client{Store: &fleet.Memory{}}}
-	return fmt.Sprint(admitted(aCircuit{do: b.Do}, 20))
-}
-
-func sharedAtOnce(t *testing.T) string {
-	b, err := gobreaker.NewDistributedCircuitBreaker[any](&memoryStore{data: map[string][]byte{}}, gobreaker.Settings{Name: "shared"})
-	if err != nil {
-		return err.Error()
-	}
-	var mu sync.Mutex
-	running, most := 0, 0
-	count := func(by int) {
-		mu.Lock()
-		defer mu.Unlock()
-		running += by
-		most = max(most, running)
-	}
-	together(20, 0, func(int) {
-		_, _ = b.Execute(func() (any, error) {
-			count(1)
-			time.Sleep(2 * time.Millisecond)
-			count(-1)
-			return nil, nil
-		})
-	})
-	return fmt.Sprint(most)
-}

@@ -11,19 +11,16 @@ import (
 	"time"
 
 	avast "github.com/avast/retry-go/v5"
-	awsretry "github.com/aws/aws-sdk-go-v2/aws/retry"
 	"github.com/failsafe-go/failsafe-go"
 	"github.com/failsafe-go/failsafe-go/budget"
 	"github.com/failsafe-go/failsafe-go/retrypolicy"
 
 	"github.com/gobackoff/backoff"
-	"github.com/gobackoff/backoff/presets"
 )
 
 var budgets = table{
 	name:      "budgets",
-	libraries: []string{ours, "avast", "failsafe-go", "aws-sdk-go-v2"},
-	partly:    []string{"aws-sdk-go-v2"},
+	libraries: []string{ours, "avast", "failsafe-go"},
 	rows: []row{
 		{"storm", "1000 calls, one every ms, all fail within 1 ms, 4 attempts are allowed, delays of 1 s: attempts per call",
 			said(each(budgeted, attemptsInAStorm), map[string]string{"failsafe-go": "documented: it limits the retries under way at the same time"}), "TestRetryBudgetBoundsTheLoadOfAnOutage"},
@@ -39,8 +36,6 @@ var budgets = table{
 			each(budgeted, attemptsLongAfterAStorm), "TestRareCallersMayRetry"},
 		{"panic", "after 1000 successes 5 retries panic; then 10 calls fail once each, and would succeed at a retry: how many do",
 			each(budgeted, successesAfterPanics), "TestRetryBudgetIsRightAfterPanicGoexitAndCancellation"},
-		{"adaptive-refill", "AWS's adaptive mode (here in presets), when its quota is used up and 1000 attempts succeed: retries that it then grants",
-			map[string]observation{ours: virtual(oursAdaptive), "aws-sdk-go-v2": virtual(awsAdaptive)}, "TestAWSAdaptiveRefillsItsQuota"},
 	},
 }
 
@@ -246,46 +241,4 @@ func successesAfterPanics(t *testing.T, l budgetedLoop) string {
 		}
 	}
 	return fmt.Sprintf("%d of 10", succeeded)
-}
-
-func oursAdaptive(*testing.T) string {
-	b := presets.NewAWSAdaptive()
-	retries := func() (granted int) {
-		for granted < 1000 {
-			if _, _, ok := b.Reserve(backoff.Attempt{Number: 2}); !ok {
-				break
-			}
-			granted++
-		}
-		return granted
-	}
-	retries()
-	for range 1000 {
-		ticket, _, _ := b.Reserve(backoff.Attempt{Number: 1})
-		b.Done(ticket, backoff.Result{})
-	}
-	return fmt.Sprint(retries())
-}
-
-func awsAdaptive(t *testing.T) string {
-	r := awsretry.NewAdaptiveMode()
-	retries := func() (granted int) {
-		for granted < 1000 {
-			if _, err := r.GetRetryToken(t.Context(), errDown); err != nil {
-				break
-			}
-			granted++
-		}
-		return granted
-	}
-	retries()
-	for range 1000 {
-		release, err := r.GetAttemptToken(t.Context())
-		if err != nil {
-			t.Error(err)
-			return ""
-		}
-		release(nil)
-	}
-	return fmt.Sprint(retries())
 }

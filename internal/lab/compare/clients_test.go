@@ -1,7 +1,6 @@
 package compare
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -43,12 +42,6 @@ var clients = table{
 				"go-retryablehttp": or(virtual(lastOf(httpClients["go-retryablehttp"])), virtual(lastOf(passingThrough)), "PassthroughErrorHandler"),
 				"failsafe-go":      or(virtual(lastOf(httpClients["failsafe-go"])), virtual(lastOf(returningLast)), "ReturnLastFailure"),
 			}), "TestRetryablehttp46TheLastResponseIsReturned"},
-		{"upload", "a PUT of 8 MB with GetBody that succeeds: memory used for its body",
-			with(each(httpClients, memoryOfAnUpload), map[string]observation{
-				"go-retryablehttp": or(virtual(uploadOf(httpClients["go-retryablehttp"])), virtual(uploadOf(readingAgain)), "a ReaderFunc"),
-			}), "TestABodyIsRewoundByGetBody"},
-		{"stderr", "a retry, with the library's defaults: lines on standard error",
-			said(stderrLines, map[string]string{"go-retryablehttp": "documented: Logger"}), "TestRetryablehttp31And211NothingIsLogged"},
 	},
 }
 
@@ -96,19 +89,6 @@ func passingThrough(base http.RoundTripper) func(*http.Request) (*http.Response,
 
 func returningLast(base http.RoundTripper) func(*http.Request) (*http.Response, error) {
 	return (&http.Client{Transport: failsafehttp.NewRoundTripper(base, failsafeHTTPBuilder().ReturnLastFailure().Build())}).Do
-}
-
-func readingAgain(base http.RoundTripper) func(*http.Request) (*http.Response, error) {
-	c := newRetryable(base)
-	c.Logger = nil
-	return func(req *http.Request) (*http.Response, error) {
-		body := retryablehttp.ReaderFunc(func() (io.Reader, error) { return req.GetBody() })
-		again, err := retryablehttp.NewRequestWithContext(req.Context(), req.Method, req.URL.String(), body)
-		if err != nil {
-			return nil, err
-		}
-		return c.Do(again)
-	}
 }
 
 // A service answers in turn, the last answer again and again, and notes what
@@ -282,72 +262,4 @@ func lastResponse(t *testing.T, client httpClient) string {
 	defer resp.Body.Close()
 	text, _ := io.ReadAll(resp.Body)
 	return fmt.Sprintf("the response, %d, %q", resp.StatusCode, text)
-}
-
-func uploadOf(client httpClient) observation {
-	return func(t *testing.T) string { return memoryOfAnUpload(t, client) }
-}
-
-func memoryOfAnUpload(t *testing.T, client httpClient) string {
-	const size = 8 << 20
-	req := request(t.Context(), "PUT", nil)
-	req.ContentLength = size
-	req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(io.LimitReader(zeros{}, size)), nil }
-	req.Body, _ = req.GetBody()
-	do := client(&service{answers: []answer{{status: 200}}})
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	resp, err := do(req)
-	runtime.ReadMemStats(&after)
-	if err != nil {
-		return err.Error()
-	}
-	resp.Body.Close()
-	if after.TotalAlloc-before.TotalAlloc > size {
-		return "all of it"
-	}
-	return "none"
-}
-
-// zeros is a file of any length.
-type zeros struct{}
-
-func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
-
-// In processes of their own, as a logger takes hold of standard error when its
-// package is initialised.
-var stderrLines = map[string]observation{
-	ours: linesOf("stderr of "+ours, func(base http.RoundTripper) (*http.Response, error) {
-		tr := &backoffhttp.Transport{Base: base, Policy: backoff.Policy{Schedule: backoff.Constant(0)}}
-		return (&http.Client{Transport: tr}).Get("http://service.test/")
-	}),
-	"go-retryablehttp": linesOf("stderr of go-retryablehttp", func(base http.RoundTripper) (*http.Response, error) {
-		c := newRetryable(base)
-		c.RetryWaitMin, c.RetryWaitMax = 0, 0
-		return c.Get("http://service.test/")
-	}),
-	"failsafe-go": linesOf("stderr of failsafe-go", func(base http.RoundTripper) (*http.Response, error) {
-		p := failsafehttp.NewRetryPolicyBuilder().Build()
-		return (&http.Client{Transport: failsafehttp.NewRoundTripper(base, p)}).Get("http://service.test/")
-	}),
-}
-
-func linesOf(name string, get func(http.RoundTripper) (*http.Response, error)) observation {
-	children[name] = func() string {
-		resp, err := get(&service{answers: []answer{{status: 503}, {status: 200}}})
-		if err != nil {
-			return err.Error()
-		}
-		resp.Body.Close()
-		return ""
-	}
-	return func(*testing.T) string {
-		var stdout, stderr bytes.Buffer
-		cmd := childProcess(name)
-		cmd.Stdout, cmd.Stderr = &stdout, &stderr
-		if err := cmd.Run(); err != nil || stdout.Len() > 0 {
-			return fmt.Sprint(err, stdout.String())
-		}
-		return fmt.Sprint(bytes.Count(stderr.Bytes(), []byte("\n")))
-	}
 }

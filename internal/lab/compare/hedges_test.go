@@ -3,7 +3,6 @@ package compare
 import (
 	"context"
 	"fmt"
-	"runtime"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -27,8 +26,6 @@ var hedges = table{
 		{"hedge-panics", "a hedge panics while the first attempt is slow",
 			map[string]observation{ours: child("hedge of "+ours, panicInAHedge(oursHedger)),
 				"failsafe-go": child("hedge of failsafe-go", panicInAHedge(failsafeHedger))}, "TestHedgeCarriesPanicsToTheCaller"},
-		{"fast-calls", "a call that is over before a hedge is due: goroutines started for it",
-			each(hedgers, goroutinesOfAFastCall), "TestHedgeOfAFastCallStartsNoGoroutine"},
 	},
 }
 
@@ -105,13 +102,4 @@ func panicInAHedge(hedge hedger) func() string {
 		}
 		return seen
 	}
-}
-
-func goroutinesOfAFastCall(t *testing.T, hedge hedger) string {
-	before, during := runtime.NumGoroutine(), 0
-	_, _ = hedge(t.Context(), func(context.Context) (int, error) {
-		during = runtime.NumGoroutine()
-		return 1, nil
-	}, nil)
-	return fmt.Sprint(during - before)
 }

@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cep21/circuit/v4"
-	"github.com/cep21/circuit/v4/closers/hystrix"
 	"github.com/failsafe-go/failsafe-go"
 	"github.com/failsafe-go/failsafe-go/circuitbreaker"
 	"github.com/sony/gobreaker/v2"
@@ -45,20 +43,7 @@ var listeners = map[string]listening{
 		executor := failsafe.With(b)
 		return func() { _ = executor.Run(func() error { return errDown }) }
 	},
-	"cep21": func(listener func(ask func())) func() {
-		told := &cep21Listener{}
-		factory := hystrix.Factory{}
-		manager := circuit.Manager{DefaultCircuitProperties: []circuit.CommandPropertiesConstructor{factory.Configure}}
-		c := manager.MustCreateCircuit("service", circuit.Config{Metrics: circuit.MetricsCollectors{Circuit: []circuit.Metrics{told}}})
-		told.listener = func() { listener(func() { c.IsOpen() }) }
-		return func() { _ = c.Run(context.Background(), failing(new(int))) }
-	},
 }
-
-type cep21Listener struct{ listener func() }
-
-func (l *cep21Listener) Closed(context.Context, time.Time) { l.listener() }
-func (l *cep21Listener) Opened(context.Context, time.Time) { l.listener() }
 
 // In real time, as a call that waits for a lock cannot be told from one that
 // runs in virtual time.

@@ -7,7 +7,6 @@ import (
 
 	avast "github.com/avast/retry-go/v5"
 	cenkalti "github.com/cenkalti/backoff/v7"
-	eapache "github.com/eapache/go-resiliency/retrier"
 	"github.com/failsafe-go/failsafe-go"
 	"github.com/failsafe-go/failsafe-go/retrypolicy"
 	sethvargo "github.com/sethvargo/go-retry"
@@ -29,7 +28,6 @@ var loops = map[string]loop{
 	"avast":       avastLoop,
 	"sethvargo":   sethvargoLoop,
 	"failsafe-go": failsafeLoop,
-	"eapache":     eapacheLoop,
 }
 
 func oursLoop(ctx context.Context, attempts int, delay time.Duration, op operation) error {
@@ -61,10 +59,6 @@ func sethvargoLoop(ctx context.Context, attempts int, delay time.Duration, op op
 func failsafeLoop(ctx context.Context, attempts int, delay time.Duration, op operation) error {
 	p := retrypolicy.NewBuilder[any]().WithMaxAttempts(attempts).WithDelay(delay).Build()
 	return failsafe.With(p).WithContext(ctx).Run(func() error { return op(ctx) })
-}
-
-func eapacheLoop(ctx context.Context, attempts int, delay time.Duration, op operation) error {
-	return eapache.New(eapache.ConstantBackoff(attempts-1, delay), nil).RunCtx(ctx, op)
 }
 
 // valueless gives an operation the value that cenkalti's asks for.

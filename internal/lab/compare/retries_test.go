@@ -10,7 +10,6 @@ import (
 
 	avast "github.com/avast/retry-go/v5"
 	cenkalti "github.com/cenkalti/backoff/v7"
-	eapache "github.com/eapache/go-resiliency/retrier"
 	"github.com/failsafe-go/failsafe-go"
 	"github.com/failsafe-go/failsafe-go/retrypolicy"
 	sethvargo "github.com/sethvargo/go-retry"
@@ -20,7 +19,7 @@ import (
 
 var retries = table{
 	name:      "retries",
-	libraries: []string{ours, "cenkalti", "avast", "sethvargo", "failsafe-go", "eapache"},
+	libraries: []string{ours, "cenkalti", "avast", "sethvargo", "failsafe-go"},
 	rows: []row{
 		{"deadline", "10 s are left and the next wait is 60 s: how long the call still takes",
 			said(each(loops, timeOfAHopelessWait), map[string]string{"cenkalti": "documented"}), "TestASleepThatCannotEndInAnAttemptIsNotBegun"},
@@ -40,8 +39,6 @@ var retries = table{
 			each(marks, callsOfNestedMark), "TestAPermanentErrorIsFinalToEveryLoopAroundIt"},
 		{"permanent-joined", "a marked error is joined with the error of a rollback: what the result matches",
 			each(marks, matchesOfAJoinedMark), "TestAPermanentErrorComesBackAsItIs"},
-		{"permanent-wrapped", "a marked error is wrapped as \"save: down\": the text of the result",
-			each(marks, textOfAWrappedMark), "TestAPermanentErrorComesBackAsItIs"},
 		{"mark-and-predicate", "a predicate accepts every error, one error is marked as permanent, 5 attempts are allowed: attempts",
 			said(map[string]observation{ours: virtual(oursPredicate), "avast": virtual(avastPredicate)}, map[string]string{"avast": "documented"}),
 			"TestAMarkStandsBesideAPredicate"},
@@ -49,24 +46,12 @@ var retries = table{
 			said(each(loops, attemptsAfterALongOne), map[string]string{"cenkalti": "documented"}), "TestALongAttemptIsRetried"},
 		{"max-exceeded", "delays that double up to a maximum of 10 s, and the jitter that the library has by default: the longest of 2000 waits",
 			said(each(spreads, longestWait), map[string]string{"cenkalti": "documented"}), "TestNoWaitIsLongerThanTheMaximum"},
-		{"max-jittered", "the same with a jitter of 50 % up and down",
-			jittered, "TestMaxDelayBoundsTheWaitAfterJitter"},
 		{"spread-at-max", "the same maximum: share of the waits that are exactly 10 s, by default and with a jitter",
 			sharesAtMaximum, "TestTheSpreadIsKeptAtTheMaximum"},
-		{"overflow", "a delay that doubles from 1 h, without a maximum: the 60th wait",
-			overflows, "TestUnboundedSchedulesSaturate"},
-		{"zero-value", "the zero value of the policy, made without a constructor, and an operation that fails: what happens within a minute",
-			said(zeroValues, map[string]string{"cenkalti": "documented: NewExponentialBackOff has the defaults", "avast": "documented: New makes it", "eapache": "documented: New makes it"}), "TestTheZeroPolicyMakesFourAttemptsUnderFullJitter"},
-		{"bad-settings", "an invalid setting: when it is noticed",
-			said(badSettings, map[string]string{"sethvargo": "documented", "eapache": "documented: ignored"}), "TestAnInvalidPolicyIsRefusedBeforeTheFirstAttempt"},
 		{"max-elapsed", "a limit of 10 s for the whole call, attempts of 1 ms that fail, waits of 1 s: when the last attempt begins",
 			said(maxElapsed, map[string]string{"cenkalti": "documented"}), "TestShortenLastWaitEndsTheLastWaitWithMaxElapsed"},
 		{"error-size", "the text of the error after 1000 attempts, in bytes",
 			with(each(loops, bytesOfTheError), map[string]observation{"avast": or(virtual(bytesIn(avastLoop)), virtual(bytesIn(avastLastLoop)), "LastErrorOnly")}), "TestAnErrorDoesNotGrowWithTheAttempts"},
-		{"told", "3 attempts fail: how often the hook for retries is called",
-			tellings, "TestTheObserverHearsOfEveryRetryAndOfTheEnd"},
-		{"one-after-another", "one policy value serves three calls in a row, 4 attempts are allowed: attempts",
-			said(callsOfOneValue, map[string]string{"sethvargo": "its examples make one for each call"}), "TestAThousandGoroutinesShareOnePolicy"},
 		{"two-at-once", "one policy value serves two calls, the second 4.5 s after the first, with waits of 1, 2, 4, 8 s: the waits of the first call",
 			said(waitsOfSharedValue, map[string]string{"cenkalti": "documented: one BackOff for each call", "sethvargo": "its examples make one for each call"}), "TestTwoCallsUnderOnePolicyKeepTheirOwnWaits"},
 		{"server-retry-after", "the operation reports that a server asked for 24 h: how long the call waits",
@@ -161,13 +146,6 @@ func matchesOfAJoinedMark(t *testing.T, m marker) string {
 	return matched(err, named{"failure", errDown}, named{"rollback", rollback})
 }
 
-func textOfAWrappedMark(t *testing.T, m marker) string {
-	err := m.run(t.Context(), 3, time.Second, func(context.Context) error {
-		return fmt.Errorf("save: %w", m.mark(errDown))
-	})
-	return fmt.Sprintf("%q", err.Error())
-}
-
 func oursPredicate(t *testing.T) string {
 	calls := 0
 	p := backoff.Policy{MaxAttempts: 5, Classify: backoff.RetryIf(func(error) bool { return true })}
@@ -204,37 +182,6 @@ func bytesIn(run loop) observation {
 func bytesOfTheError(t *testing.T, run loop) string {
 	err := run(t.Context(), 1000, time.Millisecond, failing(new(int)))
 	return fmt.Sprint(len(err.Error()))
-}
-
-// tellings count the calls of a hook for retries.
-var tellings = map[string]observation{
-	ours: virtual(func(t *testing.T) string {
-		told := 0
-		p := backoff.Policy{MaxAttempts: 3, Observer: func(_ context.Context, e backoff.Event) {
-			if e.Kind == backoff.EventRetry {
-				told++
-			}
-		}}
-		p.Do(t.Context(), failing(new(int)))
-		return fmt.Sprint(told)
-	}),
-	"cenkalti": virtual(func(t *testing.T) string {
-		told := 0
-		cenkalti.Retry(t.Context(), valueless(t.Context(), failing(new(int))), cenkalti.WithMaxTries(3),
-			cenkalti.WithNotify(func(error, time.Duration) { told++ }))
-		return fmt.Sprint(told)
-	}),
-	"avast": virtual(func(t *testing.T) string {
-		told := 0
-		avast.New(avast.Attempts(3), avast.OnRetry(func(uint, error) { told++ })).Do(func() error { return errDown })
-		return fmt.Sprint(told)
-	}),
-	"failsafe-go": virtual(func(t *testing.T) string {
-		told := 0
-		p := retrypolicy.NewBuilder[any]().WithMaxAttempts(3).OnRetry(func(failsafe.ExecutionEvent[any]) { told++ }).Build()
-		failsafe.With(p).Run(func() error { return errDown })
-		return fmt.Sprint(told)
-	}),
 }
 
 // The attempts take time: in virtual time, a library that tries again without a
@@ -277,45 +224,6 @@ func lastAttempt(run func(operation)) string {
 	return last.Sub(began).String()
 }
 
-var callsOfOneValue = map[string]observation{
-	ours: virtual(func(t *testing.T) string {
-		p := backoff.Policy{}
-		return threeTimes(func(op operation) { p.Do(t.Context(), op) })
-	}),
-	"cenkalti": virtual(func(t *testing.T) string {
-		b := cenkalti.NewExponentialBackOff()
-		return threeTimes(func(op operation) {
-			cenkalti.Retry(t.Context(), valueless(t.Context(), op), cenkalti.WithBackOff(b), cenkalti.WithMaxTries(4))
-		})
-	}),
-	"avast": virtual(func(t *testing.T) string {
-		r := avast.New(avast.Attempts(4))
-		return threeTimes(func(op operation) { r.Do(func() error { return op(t.Context()) }) })
-	}),
-	"sethvargo": virtual(func(t *testing.T) string {
-		b := sethvargo.WithMaxRetries(3, sethvargo.NewConstant(time.Second))
-		return threeTimes(func(op operation) { sethvargo.Do(t.Context(), b, marked(op)) })
-	}),
-	"failsafe-go": virtual(func(t *testing.T) string {
-		executor := failsafe.With(retrypolicy.NewBuilder[any]().WithMaxAttempts(4).Build())
-		return threeTimes(func(op operation) { executor.Run(func() error { return op(t.Context()) }) })
-	}),
-	"eapache": virtual(func(t *testing.T) string {
-		r := eapache.New(eapache.ConstantBackoff(3, time.Second), nil)
-		return threeTimes(func(op operation) { r.RunCtx(t.Context(), op) })
-	}),
-}
-
-func threeTimes(run func(operation)) string {
-	var all []string
-	for range 3 {
-		calls := 0
-		run(failing(&calls))
-		all = append(all, fmt.Sprint(calls))
-	}
-	return strings.Join(all, ", ")
-}
-
 var waitsOfSharedValue = map[string]observation{
 	ours: virtual(func(t *testing.T) string {
 		p := backoff.Policy{MaxAttempts: 5, Schedule: backoff.Exponential{Initial: time.Second}, Jitter: backoff.NoJitter}
@@ -338,10 +246,6 @@ var waitsOfSharedValue = map[string]observation{
 	"failsafe-go": virtual(func(t *testing.T) string {
 		executor := failsafe.With(retrypolicy.NewBuilder[any]().WithMaxAttempts(5).WithBackoff(time.Second, time.Minute).Build())
 		return waitsOfTheFirst(func(op operation) { executor.Run(func() error { return op(t.Context()) }) })
-	}),
-	"eapache": virtual(func(t *testing.T) string {
-		r := eapache.New(eapache.ExponentialBackoff(4, time.Second), nil)
-		return waitsOfTheFirst(func(op operation) { r.RunCtx(t.Context(), op) })
 	}),
 }
 

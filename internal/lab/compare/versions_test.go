@@ -16,12 +16,8 @@ var peers = []struct{ column, path, released, licence string }{
 	{"avast", "github.com/avast/retry-go/v5", "2026-11-04", "MIT"},
 	{"sethvargo", "github.com/sethvargo/go-retry", "2026-10-05", "Apache-2.0"},
 	{"failsafe-go", "github.com/failsafe-go/failsafe-go", "2026-09-30", "MIT"},
-	{"eapache", "github.com/eapache/go-resiliency", "2024-07-19", "MIT"},
 	{"gobreaker", "github.com/sony/gobreaker/v2", "2026-01-01", "MIT"},
-	{"cep21", "github.com/cep21/circuit/v4", "2026-02-28", "Apache-2.0"},
-	{"hystrix-go", "github.com/afex/hystrix-go", "2018-05-02", "MIT"},
 	{"go-retryablehttp", "github.com/hashicorp/go-retryablehttp", "2025-06-18", "MPL-2.0"},
-	{"aws-sdk-go-v2", "github.com/aws/aws-sdk-go-v2", "2026-11-04", "Apache-2.0"},
 }
 
 // The versions in the document are those that the tests run against.

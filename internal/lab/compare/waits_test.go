@@ -1,16 +1,13 @@
 package compare
 
 import (
-	"context"
 	"fmt"
-	"math"
 	"slices"
 	"testing"
 	"time"
 
 	avast "github.com/avast/retry-go/v5"
 	cenkalti "github.com/cenkalti/backoff/v7"
-	eapache "github.com/eapache/go-resiliency/retrier"
 	"github.com/failsafe-go/failsafe-go"
 	"github.com/failsafe-go/failsafe-go/retrypolicy"
 	sethvargo "github.com/sethvargo/go-retry"
@@ -35,30 +32,13 @@ var spreads = map[string]waiter{
 	"avast":       avastMaxWaits(),
 	"sethvargo":   sethvargoWaits(capped()),
 	"failsafe-go": failsafeWaits(0),
-	"eapache":     eapacheWaits(0),
 }
-
-// avast's jitter is one that is added, and no share of the delay.
-var jittered = said(map[string]observation{
-	ours: or(longestOf(oursWaits(backoff.Policy{Jitter: backoff.UniformJitter(0.5, 1.5)})),
-		longestOf(oursWaits(backoff.Policy{Jitter: backoff.UniformJitter(0.5, 1.5), MaxDelay: longest})), "MaxDelay"),
-	"cenkalti": longestOf(cenkaltiWaits),
-	"sethvargo": or(longestOf(sethvargoWaits(sethvargo.WithJitterPercent(50, capped()))),
-		longestOf(sethvargoWaits(sethvargo.WithCappedDuration(longest, sethvargo.WithJitterPercent(50, capped())))), "WithCappedDuration around it"),
-	"failsafe-go": longestOf(failsafeWaits(0.5)),
-	"eapache":     longestOf(eapacheWaits(0.5)),
-}, map[string]string{"cenkalti": "documented", "sethvargo": "documented"})
 
 var sharesAtMaximum = with(each(spreads, shareAtMaximum), map[string]observation{
 	"avast":       or(shareOf(spreads["avast"]), shareOf(avastMaxWaits(avast.DelayType(avast.FullJitterBackoffDelay))), "FullJitterBackoffDelay"),
 	"sethvargo":   or(shareOf(spreads["sethvargo"]), shareOf(sethvargoWaits(sethvargo.WithFullJitter(capped()))), "WithFullJitter"),
 	"failsafe-go": or(shareOf(spreads["failsafe-go"]), shareOf(failsafeWaits(0.5)), "WithJitterFactor"),
-	"eapache":     or(shareOf(spreads["eapache"]), shareOf(eapacheWaits(0.5)), "SetJitter"),
 })
-
-func longestOf(waits waiter) observation {
-	return virtual(func(t *testing.T) string { return longestWait(t, waits) })
-}
 
 func shareOf(waits waiter) observation {
 	return virtual(func(t *testing.T) string { return shareAtMaximum(t, waits) })
@@ -124,21 +104,6 @@ func failsafeWaits(jitter float64) waiter {
 	}
 }
 
-func eapacheWaits(jitter float64) waiter {
-	return func(t *testing.T) []time.Duration {
-		r := eapache.New(eapache.LimitedExponentialBackoff(20+draws, 100*time.Millisecond, longest), nil)
-		r.SetJitter(jitter)
-		var waits []time.Duration
-		last := time.Now()
-		r.RunCtx(t.Context(), func(context.Context) error {
-			waits = append(waits, time.Since(last))
-			last = time.Now()
-			return errDown
-		})
-		return waits[21:]
-	}
-}
-
 func drawn(next func() time.Duration) []time.Duration {
 	all := make([]time.Duration, draws)
 	for i := range all {
@@ -163,128 +128,6 @@ func (r *recordingTimer) After(d time.Duration) <-chan time.Time {
 	done := make(chan time.Time, 1)
 	done <- time.Now()
 	return done
-}
-
-var overflows = map[string]observation{
-	ours: func(*testing.T) string {
-		return years(backoff.Exponential{Initial: time.Hour, Max: -1}.Delay(60))
-	},
-	"cenkalti": func(*testing.T) string {
-		b := &cenkalti.ExponentialBackOff{InitialInterval: time.Hour, Multiplier: 2, MaxInterval: math.MaxInt64}
-		for range 59 {
-			b.NextBackOff()
-		}
-		return years(b.NextBackOff())
-	},
-	"avast": func(t *testing.T) string {
-		return years(avastWaits(t, 59, avast.Attempts(61), avast.Delay(time.Hour))[0])
-	},
-	"sethvargo": func(*testing.T) string {
-		b := sethvargo.NewExponential(time.Hour)
-		for range 59 {
-			b.Next()
-		}
-		d, _ := b.Next()
-		return years(d)
-	},
-	// failsafe-go's WithBackoff has no form without a maximum.
-	"failsafe-go": func(*testing.T) string {
-		var _ func(delay, maximum time.Duration) retrypolicy.Builder[any] = retrypolicy.NewBuilder[any]().WithBackoff
-		return "a maximum must be set"
-	},
-	"eapache": func(*testing.T) string { return years(eapache.ExponentialBackoff(60, time.Hour)[59]) },
-}
-
-// years tells a wait that no one will live to see by its years.
-func years(d time.Duration) string {
-	if d > 24*time.Hour {
-		return fmt.Sprintf("%.0f years", d.Hours()/24/365.25)
-	}
-	return d.String()
-}
-
-var zeroValues = map[string]observation{
-	ours: virtual(func(t *testing.T) string {
-		return withinAMinute(t, func(ctx context.Context, op operation) { backoff.Policy{}.Do(ctx, op) })
-	}),
-	"cenkalti": virtual(func(t *testing.T) string {
-		return withinAMinute(t, func(ctx context.Context, op operation) {
-			cenkalti.Retry(ctx, valueless(ctx, op), cenkalti.WithBackOff(&cenkalti.ExponentialBackOff{}))
-		})
-	}),
-	"avast": virtual(func(t *testing.T) string {
-		return withinAMinute(t, func(ctx context.Context, op operation) {
-			new(avast.Retrier).Do(func() error { return op(ctx) })
-		})
-	}),
-	"eapache": virtual(func(t *testing.T) string {
-		return withinAMinute(t, func(ctx context.Context, op operation) { new(eapache.Retrier).RunCtx(ctx, op) })
-	}),
-}
-
-// withinAMinute tells what a loop does in a minute, or until it has made 1000
-// attempts in a row without a wait.
-func withinAMinute(t *testing.T, run func(context.Context, operation)) (seen string) {
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	began, calls := time.Now(), 0
-	defer func() {
-		if e := recover(); e != nil {
-			seen = "panics"
-		}
-	}()
-	run(ctx, func(context.Context) error {
-		if calls++; calls == 1000 {
-			cancel()
-		}
-		return errDown
-	})
-	if calls >= 1000 {
-		return "retries without a wait"
-	}
-	if time.Since(began) == 0 && calls == 1 {
-		return "1 attempt"
-	}
-	return fmt.Sprintf("%d attempts", calls)
-}
-
-// badSettings try a factor of jitter or a bound that cannot be.
-var badSettings = map[string]observation{
-	ours: virtual(func(t *testing.T) string {
-		calls := 0
-		p := backoff.Policy{Jitter: backoff.UniformJitter(-1, 3)}
-		if err := p.Do(t.Context(), failing(&calls)); err == nil || calls > 0 {
-			return fmt.Sprintf("%v after %d attempts", err, calls)
-		}
-		return "UniformJitter(-1, 3) is an error before the first attempt"
-	}),
-	"cenkalti": virtual(func(*testing.T) string {
-		b := cenkalti.NewExponentialBackOff()
-		b.RandomizationFactor = 3
-		var shortest time.Duration
-		for range 200 {
-			shortest = min(shortest, b.NextBackOff())
-		}
-		if shortest < 0 {
-			return "never: a RandomizationFactor of 3 draws negative delays"
-		}
-		return "a factor of 3 draws no negative delay"
-	}),
-	"avast": virtual(func(*testing.T) string {
-		calls := 0
-		seen := panicking(func() { avast.New(avast.MaxJitter(-1)).Do(func() error { calls++; return errDown }) })
-		return fmt.Sprintf("MaxJitter(-1) %s, %d attempt", seen, calls)
-	}),
-	"sethvargo": virtual(func(*testing.T) string {
-		return "NewConstant(0) " + panicking(func() { sethvargo.NewConstant(0) }) + " when built"
-	}),
-	"failsafe-go": virtual(func(*testing.T) string {
-		return "WithJitterFactor(3) " + panicking(func() { retrypolicy.NewBuilder[any]().WithJitterFactor(3).Build() }) + " when built"
-	}),
-	"eapache": virtual(func(*testing.T) string {
-		r := eapache.New(eapache.ConstantBackoff(1, time.Second), nil)
-		return "SetJitter(3) " + panicking(func() { r.SetJitter(3) })
-	}),
 }
 
 func panicking(run func()) (seen string) {

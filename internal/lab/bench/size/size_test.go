@@ -38,27 +38,6 @@ func TestNoHeavyPackages(t *testing.T) {
 	}
 }
 
-// BenchmarkSize reports what the programs weigh: beside net/http, and alone.
-func BenchmarkSize(b *testing.B) {
-	b.Run("http", func(b *testing.B) {
-		b.Run("minimal", func(b *testing.B) { weigh(b, "http") })
-		b.Run("backoff", func(b *testing.B) { weigh(b, "httpdo") })
-	})
-	b.Run("bare", func(b *testing.B) {
-		b.Run("minimal", func(b *testing.B) { weigh(b, "bare") })
-		b.Run("backoff", func(b *testing.B) { weigh(b, "baredo") })
-	})
-}
-
-func weigh(b *testing.B, program string) {
-	var bytes int64
-	for b.Loop() {
-		bytes = build(b, program)
-	}
-	b.ReportMetric(0, "ns/op") // of building
-	b.ReportMetric(float64(bytes>>10), "KiB")
-}
-
 func check(t *testing.T, what string, bytes, limit int64) {
 	t.Helper()
 	t.Logf("%s: %d KiB", what, bytes>>10)
@@ -68,7 +47,7 @@ func check(t *testing.T, what string, bytes, limit int64) {
 }
 
 // build returns the size of a program.
-func build(t testing.TB, program string) int64 {
+func build(t *testing.T, program string) int64 {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), program)
 	out, err := command("build", "-buildvcs=false", "-trimpath", "-ldflags=-s -w", "-o", file, "./testdata/"+program).CombinedOutput()
