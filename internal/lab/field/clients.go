@@ -27,8 +27,7 @@ type client struct {
 	module  string // of a peer
 	// calls makes one process of the client, over a transport of its own.
 	calls func(http.RoundTripper, setup) call
-	// model returns the same for the simulator, which applies the timeouts. nil means that the client
-	// meets troubles only.
+	// model returns the same for the simulator, which applies the timeouts.
 	model func(setup) sim.Client
 }
 
@@ -51,18 +50,9 @@ var clients = []client{
 		name: "backoffhttp", caption: "backoffhttp.Client", about: "this library, as it comes: budget and breaker",
 		calls: func(base http.RoundTripper, s setup) call {
 			policy := backoff.Policy{MaxAttempts: s.MaxAttempts, AttemptTimeout: s.Timeout}
-			c := &http.Client{Transport: &backoffhttp.Transport{Base: base, Policy: policy}}
-			return func(ctx context.Context) error { return get(ctx, c) }
+			return gets(&http.Client{Transport: &backoffhttp.Transport{Base: base, Policy: policy}})
 		},
-		model: func(s setup) sim.Client { return library(s, func() *backoff.Breaker { return new(backoff.Breaker) }) },
-	},
-	{
-		name: "patient", caption: "ours, patient", about: "this library, with Transport.Patient: calls wait for the service",
-		calls: func(base http.RoundTripper, s setup) call {
-			policy := backoff.Policy{MaxAttempts: s.MaxAttempts, AttemptTimeout: s.Timeout}
-			c := &http.Client{Transport: &backoffhttp.Transport{Base: base, Policy: policy, Patient: true}}
-			return func(ctx context.Context) error { return get(ctx, c) }
-		},
+		model: guarded,
 	},
 	{
 		name: "policy", caption: "Policy + RetryBudget", about: "this library, without a breaker",
@@ -85,7 +75,7 @@ var clients = []client{
 				return service.Do(ctx, func(ctx context.Context) error { return get(ctx, c) })
 			}
 		},
-		model: func(s setup) sim.Client { return library(s, func() *backoff.Breaker { return new(backoff.Breaker) }) },
+		model: guarded,
 	},
 	{
 		name: "failsafe", caption: "failsafe-go", about: "with its budget: of all that is under way a fifth may be retries, and three at least; waits of 100 ms, doubling, ±50 %",
@@ -93,8 +83,7 @@ var clients = []client{
 		calls: func(base http.RoundTripper, s setup) call {
 			retries := failsafehttp.NewRetryPolicyBuilder().WithMaxRetries(s.MaxAttempts-1).
 				WithBackoff(firstWait, maxWait).WithJitterFactor(0.5).WithBudget(budget.New()).Build()
-			c := &http.Client{Transport: failsafehttp.NewRoundTripper(base, retries, timeout.New[*http.Response](s.Timeout))}
-			return func(ctx context.Context) error { return get(ctx, c) }
+			return gets(&http.Client{Transport: failsafehttp.NewRoundTripper(base, retries, timeout.New[*http.Response](s.Timeout))})
 		},
 		model: func(s setup) sim.Client {
 			policy := backoff.Policy{Schedule: backoff.Exponential{Initial: firstWait, Max: maxWait}, Jitter: backoff.UniformJitter(0.5, 1.5)}
@@ -161,11 +150,15 @@ var clients = []client{
 	{
 		name: "none", caption: "no retries", about: "one attempt",
 		calls: func(base http.RoundTripper, s setup) call {
-			c := &http.Client{Transport: base, Timeout: s.Timeout}
-			return func(ctx context.Context) error { return get(ctx, c) }
+			return gets(&http.Client{Transport: base, Timeout: s.Timeout})
 		},
 		model: func(s setup) sim.Client { s.MaxAttempts = 1; return model(s, backoff.Policy{}, nil) },
 	},
+}
+
+// gets makes each call by a client that retries by itself, or not at all.
+func gets(client *http.Client) call {
+	return func(ctx context.Context) error { return get(ctx, client) }
 }
 
 // byHand is what programs do that use no library.
@@ -182,6 +175,11 @@ func byHand(ctx context.Context, attempts int, c *http.Client) error {
 		case <-time.After(rand.N(limit)):
 		}
 	}
+}
+
+// guarded returns this library with a breaker for the simulator.
+func guarded(s setup) sim.Client {
+	return library(s, func() *backoff.Breaker { return new(backoff.Breaker) })
 }
 
 // library returns this library for the simulator.

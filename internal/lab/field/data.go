@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// A run is what was measured of one client at one load, or in one trouble.
+// A run is what was measured of one client at one load.
 type run struct {
 	Client               string
 	Setup                setup
@@ -25,16 +25,10 @@ type run struct {
 	Service              serviceCounts
 }
 
-// key orders runs, and tells them apart.
-func (r *run) key() (trouble, load, row int) {
-	return slices.Index(troubles, r.Setup.Trouble), r.Setup.Load, slices.IndexFunc(clients, func(c client) bool { return c.name == r.Client })
-}
-
 // compare orders runs as the page shows them.
 func compare(a, b *run) int {
-	troubleA, loadA, clientA := a.key()
-	troubleB, loadB, clientB := b.key()
-	return cmp.Or(cmp.Compare(troubleA, troubleB), cmp.Compare(loadA, loadB), cmp.Compare(clientA, clientB))
+	row := func(r *run) int { return slices.IndexFunc(clients, func(c client) bool { return c.name == r.Client }) }
+	return cmp.Or(cmp.Compare(a.Setup.Load, b.Setup.Load), cmp.Compare(row(a), row(b)))
 }
 
 // add puts a run in the place of an older one of the same client and setup.

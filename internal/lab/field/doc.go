@@ -13,5 +13,4 @@
 //	make field FIELD_CLIENTS=cenkalti,none   # some clients anew, the others as kept
 //	make field FIELD_LOADS=80
 //	make field-page                          # the page alone, from what is kept
-//	go run -C internal/lab ./field -trial    # 16 runs of 20 s; keeps nothing
 package main

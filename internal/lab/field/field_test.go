@@ -48,28 +48,3 @@ func TestARunCountsEveryCallAndEveryAttempt(t *testing.T) {
 		})
 	}
 }
-
-// brief returns the setup of a trouble, of a few seconds.
-func brief(of trouble) setup {
-	s := troubled(of)
-	s.Slots, s.Ports, s.Processes = 4, 4, 2
-	s.From, s.For, s.Horizon = time.Second, 2*time.Second, 5*time.Second
-	return s
-}
-
-func TestOneAttemptInFiveFailsByChance(t *testing.T) {
-	r, err := measure(brief(byChance), "none")
-	require.NoError(t, err)
-	calls, good := sum(r.Fleet.Calls[1:3]), sum(r.Fleet.Good[1:3])
-	require.InDelta(t, 0.8, good/calls, 0.15)
-	require.InDelta(t, sum(r.Fleet.Lost), float64(r.Service.Refused.Load()), 3)
-}
-
-func TestConnectionsAreRefusedInARestart(t *testing.T) {
-	r, err := measure(brief(restart), "none")
-	require.NoError(t, err)
-	require.Zero(t, sum(r.Fleet.Good[2:3]), "the second in the middle")
-	require.Greater(t, sum(r.Fleet.Good[4:5]), 0.7*sum(r.Fleet.Calls[4:5]), "it is back, on the same addresses")
-	require.Less(t, r.attemptsIn(), sum(r.Fleet.Calls[1:3])+3)
-	require.InDelta(t, 2, r.lostTime(), 0.5)
-}

@@ -33,9 +33,7 @@ const (
 func command(args []string) error {
 	set := flag.NewFlagSet("field", flag.ContinueOnError)
 	names := set.String("clients", "", "run only these clients: `names`, with commas between them")
-	loads := set.String("loads", "80,90", "run dips at these loads, in `percent` of the capacity; \"\" for none")
-	kinds := set.String("troubles", "chance,restart", "run these troubles; \"\" for none")
-	short := set.Bool("trial", false, "run for 20 s, print the figures, and keep nothing")
+	loads := set.String("loads", "80,90", "run dips at these loads, in `percent` of the capacity")
 	only := set.Bool("page", false, "run nothing: write the page from what is kept")
 	if err := set.Parse(args); err != nil {
 		return err
@@ -45,11 +43,11 @@ func command(args []string) error {
 		return err
 	}
 	if !*only {
-		plan, err := planned(*names, *loads, *kinds, *short)
+		plan, err := planned(*names, *loads)
 		if err != nil {
 			return err
 		}
-		if runs, err = measureAll(plan, runs, *short); err != nil || *short {
+		if runs, err = measureAll(plan, runs); err != nil {
 			return err
 		}
 	}
@@ -64,26 +62,24 @@ func command(args []string) error {
 const tooLate = 500_000 // microseconds
 
 // measureAll makes the runs of a plan. It keeps each, unless the machine had
-// too little time for it, or they are trials.
-func measureAll(plan, runs []*run, trials bool) ([]*run, error) {
+// too little time for it.
+func measureAll(plan, runs []*run) ([]*run, error) {
 	var again []string
 	for i, p := range plan {
-		name := fmt.Sprintf("%s at %d %% %s", p.Client, p.Setup.Load, p.Setup.Trouble)
+		name := fmt.Sprintf("%s at %d %%", p.Client, p.Setup.Load)
 		fmt.Printf("%d of %d: %s, %v\n", i+1, len(plan), name, p.Setup.Horizon)
 		r, err := measure(p.Setup, p.Client)
 		if err != nil {
 			return nil, err
 		}
 		fmt.Println(r)
-		switch {
-		case trials:
-		case r.Fleet.LatestCall.Load() > tooLate:
+		if r.Fleet.LatestCall.Load() > tooLate {
 			again = append(again, name)
-		default:
-			runs = add(runs, r)
-			if err := keep(kept, runs); err != nil {
-				return nil, err
-			}
+			continue
+		}
+		runs = add(runs, r)
+		if err := keep(kept, runs); err != nil {
+			return nil, err
 		}
 	}
 	if len(again) > 0 {
@@ -93,47 +89,23 @@ func measureAll(plan, runs []*run, trials bool) ([]*run, error) {
 }
 
 // planned returns the runs that are wanted, without results.
-func planned(names, loads, kinds string, short bool) (plan []*run, err error) {
-	chosen := split(names)
+func planned(names, loads string) (plan []*run, err error) {
+	chosen := strings.Split(names, ",")
 	for _, name := range chosen {
-		if clientNamed(name) == nil {
+		if names != "" && clientNamed(name) == nil {
 			return nil, fmt.Errorf("there is no client %q", name)
 		}
 	}
-	setups, err := setupsFor(split(loads), split(kinds), short)
-	for _, s := range setups {
-		for _, c := range clients {
-			if (names == "" || slices.Contains(chosen, c.name)) && (c.model != nil || s.Trouble != noTrouble) {
-				plan = append(plan, &run{Client: c.name, Setup: s})
-			}
-		}
-	}
-	return plan, err
-}
-
-// split returns the words between the commas of a list.
-func split(list string) []string {
-	return slices.DeleteFunc(strings.Split(list, ","), func(s string) bool { return s == "" })
-}
-
-// setupsFor returns the setups of dips at some loads, and of some troubles.
-func setupsFor(loads, kinds []string, short bool) (all []setup, err error) {
-	for _, word := range loads {
+	for word := range strings.SplitSeq(loads, ",") {
 		percent, err := strconv.Atoi(word)
 		if err != nil || percent < 1 || percent > 100 {
 			return nil, fmt.Errorf("the load %q is not a percentage", word)
 		}
-		if short {
-			all = append(all, trial(percent))
-		} else {
-			all = append(all, usual(percent))
+		for _, c := range clients {
+			if names == "" || slices.Contains(chosen, c.name) {
+				plan = append(plan, &run{Client: c.name, Setup: usual(percent)})
+			}
 		}
 	}
-	for _, kind := range kinds {
-		if !slices.Contains(troubles, trouble(kind)) {
-			return nil, fmt.Errorf("there is no trouble %q", kind)
-		}
-		all = append(all, troubled(trouble(kind)))
-	}
-	return all, nil
+	return plan, nil
 }

@@ -21,45 +21,32 @@ var pageText string
 
 // A page is what the words are about.
 type page struct {
-	Cells    []cell
-	troubled []*run
-	mod      string // the text of a go.mod
+	Cells []cell
+	mod   string // the text of a go.mod
 }
 
 // write simulates what was measured, and writes the page and its picture to a
 // directory. The versions of the peers are those in the text of a go.mod.
 func write(dir string, runs []*run, mod string) error {
-	if len(runs) == 0 || runs[0].Setup.Trouble != noTrouble {
+	if len(runs) == 0 {
 		return errors.New("nothing is kept: run make field")
 	}
 	p := page{mod: mod}
 	for _, r := range runs {
-		if r.Setup.Trouble != noTrouble {
-			p.troubled = append(p.troubled, r)
-			continue
-		}
 		simulation, err := r.simulate()
 		if err != nil {
 			return err
 		}
 		p.Cells = append(p.Cells, cell{r, simulation})
 	}
-	text, err := p.markdown()
+	text, err := docpage.Fill(pageText, p, template.FuncMap{"span": span})
 	if err != nil {
 		return err
 	}
-	pictures := map[string]string{"field.svg": draw(p.Cells), "field-restart.svg": drawRestart(p.troubled)}
-	for name, text := range pictures {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o666); err != nil {
-			return err
-		}
+	if err := os.WriteFile(filepath.Join(dir, "field.svg"), []byte(draw(p.Cells)), 0o666); err != nil {
+		return err
 	}
 	return os.WriteFile(filepath.Join(dir, "field.md"), []byte(text), 0o666)
-}
-
-// markdown returns the text of the page.
-func (p page) markdown() (string, error) {
-	return docpage.Fill(pageText, p, template.FuncMap{"span": span})
 }
 
 // Setup is what is the same for all loads.
@@ -75,11 +62,6 @@ func (p page) Bound() float64          { return 100 / float64(p.Setup().Load) }
 func (p page) RecoveredShare() float64 { return 100 * recoveredShare }
 func (p page) RecoveredFor() int       { return recoveredFor }
 func (p page) Simulations() int        { return simulations }
-
-// What the words say of the troubles.
-func (p page) ChanceSeconds() int  { return seconds(troubled(byChance).For) }
-func (p page) RestartSeconds() int { return seconds(troubled(restart).For) }
-func (p page) TroubledLoad() int   { return troubled(restart).Load }
 
 // span writes a time as in 20 ms or 1 s.
 func span(d time.Duration) string {
@@ -103,24 +85,16 @@ func (p page) Lengths() string {
 // Minutes is how long all runs take.
 func (p page) Minutes() int {
 	all := 30 * time.Second // for the simulations
-	for _, r := range p.runs() {
+	for _, r := range p.Cells {
 		all += r.Setup.Horizon + 2*time.Second
 	}
 	return int(all.Round(time.Minute).Minutes())
 }
 
-// runs returns all runs.
-func (p page) runs() (all []*run) {
-	for _, c := range p.Cells {
-		all = append(all, c.run)
-	}
-	return append(all, p.troubled...)
-}
-
 // Runs are the machines and the dates, each once.
 func (p page) Runs() string {
 	var all []string
-	for _, r := range p.runs() {
+	for _, r := range p.Cells {
 		if s := r.Machine + ", " + r.Date; !slices.Contains(all, s) {
 			all = append(all, s)
 		}
@@ -133,9 +107,7 @@ func (p page) Clients() string {
 	var b strings.Builder
 	b.WriteString("| Client | Version | What it does |\n|---|---|---|\n")
 	for _, c := range clients {
-		if slices.ContainsFunc(p.runs(), func(r *run) bool { return r.Client == c.name }) {
-			fmt.Fprintf(&b, "| %s | %s | %s |\n", c.caption, docpage.Version(p.mod, c.module), c.about)
-		}
+		fmt.Fprintf(&b, "| %s | %s | %s |\n", c.caption, docpage.Version(p.mod, c.module), c.about)
 	}
 	return b.String()
 }
@@ -154,7 +126,7 @@ func (p page) Results() string {
 
 // Most is the most of what each run says of itself.
 func (p page) Most() (most struct{ CPU, Late, Answer, Attempts float64 }) {
-	for _, r := range p.runs() {
+	for _, r := range p.Cells {
 		most.CPU = max(most.CPU, r.FleetCPU+r.ServiceCPU)
 		most.Late = max(most.Late, float64(r.Fleet.LatestCall.Load())/1000)
 		most.Answer = max(most.Answer, float64(r.Service.LatestAnswer.Load())/1000)

@@ -47,85 +47,61 @@ text{fill:#9DA7B3}.title,.load,.name{fill:#E6EDF3}
 // A picture is panels, and what is around them.
 type picture struct{ docpage.SVG }
 
-// A panel shows what a run measured.
-type panel struct {
-	*run
-	group      string // what the heading above it and its neighbours says; "" for none
-	about      string // says it in short
-	simulation *sim.Result
-}
-
 // draw returns the picture of all cells, which are sorted.
 func draw(cells []cell) string {
-	var all []panel
-	for _, c := range cells {
-		group := fmt.Sprintf("load %d %% of capacity", c.Setup.Load)
-		all = append(all, panel{run: c.run, group: group, about: "recovery " + recoveries(c), simulation: &c.simulation})
-	}
-	return plot("Goodput around a dip, % of the calls offered", fmt.Sprintf("simulated: mean and 5 to 95 %% of %d runs. In seconds.", simulations), all)
-}
-
-// plot returns the picture of some panels, in groups, with a title and what the legend says.
-func plot(title, legend string, all []panel) string {
 	var panels picture
 	y, inGroup := top, 0
-	for i, c := range all {
-		if i == 0 || c.group != all[i-1].group {
-			if c.group != "" {
-				panels.Text(left, y, "load", c.group)
-			}
+	for i, c := range cells {
+		if i == 0 || c.Setup.Load != cells[i-1].Setup.Load {
+			panels.Text(left, y, "load", fmt.Sprintf("load %d %% of capacity", c.Setup.Load))
 			y, inGroup = y+34, 0
 		}
 		panels.panel(left+inGroup%inRow*(panelWidth+columnGap), y, c, inGroup%inRow == 0)
 		inGroup++
-		if last := i == len(all)-1 || c.group != all[i+1].group; last || inGroup%inRow == 0 {
+		if last := i == len(cells)-1 || c.Setup.Load != cells[i+1].Setup.Load; last || inGroup%inRow == 0 {
 			y += panelHeight + rowGap
 		}
 	}
 	var p picture
-	p.legend(legend, len(all) > 0 && all[0].simulation != nil)
+	p.legend()
 	p.WriteString(panels.String())
-	return p.Document(width, y-rowGap/2, title, describe(all), style)
+	return p.Document(width, y-rowGap/2, "Goodput around a dip, % of the calls offered", describe(cells), style)
 }
 
 // legend says what the lines are.
-func (p *picture) legend(text string, simulated bool) {
+func (p *picture) legend() {
 	p.Line(`<polyline class="real" points="8,36 40,36"/>`)
-	if !simulated {
-		p.Text(46, 40, "", text)
-		return
-	}
 	p.Line(`<rect class="band" x="210" y="32" width="32" height="8"/><polyline class="model" points="210,36 242,36"/>`)
 	p.Text(46, 40, "", "measured on real sockets")
-	p.Text(248, 40, "", text)
+	p.Text(248, 40, "", fmt.Sprintf("simulated: mean and 5 to 95 %% of %d runs. In seconds.", simulations))
 }
 
 // describe says what the picture shows, for those who cannot see it.
-func describe(panels []panel) string {
+func describe(cells []cell) string {
 	var all []string
-	for _, c := range panels {
-		all = append(all, fmt.Sprintf("%s, load %d %%: %s.", clientNamed(c.Client).caption, c.Setup.Load, c.about))
+	for _, c := range cells {
+		all = append(all, fmt.Sprintf("%s, load %d %%: %s.", clientNamed(c.Client).caption, c.Setup.Load, c.recoveries()))
 	}
 	return strings.Join(all, " ")
 }
 
 // recoveries says how long the recovery takes, measured and simulated.
-func recoveries(c cell) string {
+func (c cell) recoveries() string {
 	f, m := c.figures(), simulated(c.simulation)
 	m.never = 0 // that is in the table
 	if f.recovery < 0 && m.recovery < 0 {
-		return f.recovers(c.Setup) + ", nor simulated"
+		return "recovery " + f.recovers(c.Setup) + ", nor simulated"
 	}
-	return f.recovers(c.Setup) + "; simulated " + m.recovers(c.Setup)
+	return "recovery " + f.recovers(c.Setup) + "; simulated " + m.recovers(c.Setup)
 }
 
 // panel draws a panel. Its upper left corner is given, and whether its y axis has
 // numbers.
-func (p *picture) panel(x, y int, c panel, numbers bool) {
+func (p *picture) panel(x, y int, c cell, numbers bool) {
 	s := c.Setup
 	second := float64(panelWidth) / s.Horizon.Seconds()
 	p.Text(x, y-16, "name", clientNamed(c.Client).caption)
-	p.Text(x, y-4, "small", c.about)
+	p.Text(x, y-4, "small", c.recoveries())
 	p.Line(`<rect class="dip" x="%.1f" y="%d" width="%.1f" height="%d"/>`, float64(x)+second*s.From.Seconds(), y, second*s.For.Seconds(), panelHeight)
 	for _, percent := range []int{0, 50, 100} {
 		at := float64(y) + depth(float64(percent))
@@ -147,24 +123,16 @@ func (p *picture) panel(x, y int, c panel, numbers bool) {
 }
 
 // curves draws the successes of each second. at says where a number is in the panel.
-func (p *picture) curves(c panel, at func(second int, n float64) string) {
+func (p *picture) curves(c cell, at func(second int, n float64) string) {
 	var real, mean, low, high []string
-	for i := range c.Fleet.Good {
+	for i, point := range c.simulation.Series {
 		real = append(real, at(i, float64(c.Fleet.Good[i].Load())))
-		if c.simulation != nil {
-			good := c.simulation.Series[i].Good
-			mean, high = append(mean, at(i, good.Mean)), append(high, at(i, good.P95))
-			low = append(low, at(i, good.P5))
-		}
+		mean, low, high = append(mean, at(i, point.Good.Mean)), append(low, at(i, point.Good.P5)), append(high, at(i, point.Good.P95))
 	}
-	if c.simulation != nil {
-		slices.Reverse(low)
-		p.Line(`<polygon class="band" points="%s %s"/>`, strings.Join(high, " "), strings.Join(low, " "))
-	}
+	slices.Reverse(low)
+	p.Line(`<polygon class="band" points="%s %s"/>`, strings.Join(high, " "), strings.Join(low, " "))
 	p.Line(`<polyline class="real" points="%s"/>`, strings.Join(real, " "))
-	if c.simulation != nil {
-		p.Line(`<polyline class="model" points="%s"/>`, strings.Join(mean, " "))
-	}
+	p.Line(`<polyline class="model" points="%s"/>`, strings.Join(mean, " "))
 }
 
 // depth returns how far below the upper edge of a panel a goodput is drawn.

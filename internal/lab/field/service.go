@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"io"
 	"log"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"sync/atomic"
@@ -89,11 +88,6 @@ func (v *service) slot() {
 // ServeHTTP implements [http.Handler].
 func (v *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	v.Arrived.Add(1)
-	if v.Trouble == byChance && v.in(time.Since(v.begin)) && rand.Float64() < failing {
-		v.Refused.Add(1)
-		w.WriteHeader(http.StatusServiceUnavailable)
-		return
-	}
 	j := &job{came: time.Now(), done: make(chan struct{})}
 	select {
 	case v.queue <- j:
@@ -131,49 +125,12 @@ func serve(o order, in *json.Decoder, out *json.Encoder) error {
 		return err
 	}
 	v := newService(o.Setup, begin)
-	failed := make(chan error, 1)
-	go func() { failed <- v.listen(listeners, addresses) }()
-	if err := in.Decode(new(any)); err != io.EOF {
-		return err
-	}
-	select {
-	case err := <-failed:
-		if err != nil {
-			return err
-		}
-	default:
-	}
-	return out.Encode(&v.serviceCounts)
-}
-
-// listen answers on all listeners. In a restart it closes them with all their
-// connections, and listens on the same addresses when that is over.
-func (v *service) listen(listeners []net.Listener, addresses []string) error {
-	server := v.start(listeners)
-	if v.Trouble != restart {
-		return nil
-	}
-	time.Sleep(time.Until(v.begin.Add(v.From)))
-	if err := server.Close(); err != nil {
-		return err
-	}
-	time.Sleep(time.Until(v.begin.Add(v.From + v.For)))
-	for i, address := range addresses {
-		l, err := net.Listen("tcp", address)
-		if err != nil {
-			return err
-		}
-		listeners[i] = l
-	}
-	v.start(listeners)
-	return nil
-}
-
-// start begins to answer.
-func (v *service) start(listeners []net.Listener) *http.Server {
 	server := &http.Server{Handler: v, ErrorLog: log.New(io.Discard, "", 0)}
 	for _, l := range listeners {
 		go func() { _ = server.Serve(l) }()
 	}
-	return server
+	if err := in.Decode(new(any)); err != io.EOF {
+		return err
+	}
+	return out.Encode(&v.serviceCounts)
 }

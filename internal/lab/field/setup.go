@@ -18,8 +18,7 @@ type setup struct {
 	Service     time.Duration // how long a slot works on an attempt
 	Queue       int           // how many attempts may wait for a slot
 	Ports       int           // of the service
-	Trouble     trouble       // what happens besides a dip
-	From, For   time.Duration // of the dip, or of the trouble
+	From, For   time.Duration // of the dip
 	Left        float64       // of the capacity, in the dip
 	Horizon     time.Duration // the length of the run
 }
@@ -38,41 +37,8 @@ func usual(load int) setup {
 	return s
 }
 
-// A trouble is one that most services have. It asks less of a client than a dip.
-type trouble string
-
-const (
-	noTrouble trouble = ""        // a dip
-	byChance  trouble = "chance"  // one attempt in five gets a 503
-	restart   trouble = "restart" // connections are refused
-)
-
-// troubles are all of them, in the order of the page.
-var troubles = []trouble{byChance, restart}
-
-// failing is the share of attempts that fail by chance.
-const failing = 0.2
-
-// troubled returns the setup of the page for a trouble. The service has room.
-func troubled(t trouble) setup {
-	s := usual(40)
-	s.Trouble, s.Left = t, 1
-	s.From, s.For, s.Horizon = 5*time.Second, 25*time.Second, 30*time.Second
-	if t == restart {
-		s.From, s.For = 10*time.Second, 3*time.Second
-	}
-	return s
-}
-
-// in reports whether a time is in the dip or the trouble.
+// in reports whether a time is in the dip.
 func (s setup) in(at time.Duration) bool { return at >= s.From && at < s.From+s.For }
-
-// trial returns a setup that takes 20 s and has the ratios of the page's.
-func trial(load int) setup {
-	s := usual(load)
-	s.From, s.For, s.Horizon = 4*time.Second, 4*time.Second, 20*time.Second
-	return s
-}
 
 // scenario returns the same as a scenario of the simulator.
 func (s setup) scenario() sim.Scenario {
