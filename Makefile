@@ -260,7 +260,7 @@ guards: ## Let all clients live in the worlds of internal/lab/guards, in half an
 	@$(GO) test -C internal/lab -count=1 -timeout=3h -run='$(WORLDS)' ./guards -clients '$(GUARDS_CLIENTS)' -update; \
 	status=$$?; $(MAKE) guards-page && exit $$status
 
-guards-page: ## Write docs/guards.md and docs/guards.svg from the figures that are kept
+guards-page: ## Write docs/guards.md from the figures that are kept
 	$(GO) test -C internal/lab -count=1 -run=TestThePage ./guards -update
 
 .PHONY: examples

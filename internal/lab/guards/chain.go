@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"time"
 
 	"github.com/gobackoff/backoff/backoffhttp"
@@ -14,12 +15,12 @@ type room struct{ http.Handler }
 
 // RoundTrip implements [http.RoundTripper].
 func (r room) RoundTrip(req *http.Request) (*http.Response, error) {
-	w := &recorder{header: http.Header{}}
+	w := httptest.NewRecorder()
 	r.ServeHTTP(w, req)
 	if err := req.Context().Err(); err != nil {
 		return nil, err
 	}
-	return response(req, answer{status: w.status(), header: w.header}), nil
+	return response(req, answer{status: w.Code, header: w.Header()}), nil
 }
 
 // between returns a service that asks another one, as the documents of this

@@ -26,7 +26,6 @@ type client struct {
 	caption string // for the page
 	about   string // its settings
 	module  string // of a peer
-	aside   bool   // not on the page
 	// start makes one process of the client. timeout limits an attempt, and 0 means no limit.
 	start func(base http.RoundTripper, timeout time.Duration) send
 }
@@ -41,7 +40,6 @@ const (
 	unguarded = "unguarded"
 	none      = "none"
 	hashicorp = "retryablehttp"
-	sharing   = "sharing"
 )
 
 var clients = []client{
@@ -81,10 +79,6 @@ var clients = []client{
 	{
 		name: unguarded, caption: "ours, unguarded", about: "this library, with Transport.Unguarded: retries alone",
 		start: library(func(t *backoffhttp.Transport) { t.Unguarded = true }),
-	},
-	{
-		name: sharing, caption: "ours, ShareRetryAfter", about: "this library, with Transport.ShareRetryAfter", aside: true,
-		start: library(func(t *backoffhttp.Transport) { t.ShareRetryAfter = true }),
 	},
 	{
 		name: "awsquota", caption: "ours, AWS quota", about: "this library, with presets.AWSQuota in place of the guards",

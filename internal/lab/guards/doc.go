@@ -15,6 +15,6 @@
 // -run, only the worlds that take no time run, as in .ci/run; make nightly runs
 // all.
 //
-//	make guards         # all worlds, all clients; writes docs/guards.md and docs/guards.svg
-//	make guards-page    # writes them again, from the figures that are kept
+//	make guards         # all worlds, all clients; writes docs/guards.md
+//	make guards-page    # writes it again, from the figures that are kept
 package guards

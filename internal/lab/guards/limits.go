@@ -2,7 +2,6 @@ package guards
 
 import (
 	"fmt"
-	"math"
 	"net/http"
 	"slices"
 	"sync"
@@ -15,7 +14,7 @@ func limits() []world {
 	worlds := []world{{
 		group: "limits", name: "falls to a tenth", quick: true, bars: []bar{atMost(ours, refusals, 15), atMost(ours, recovery, 5)},
 		run: fallingLimit,
-	}, {group: "limits", name: "punishes an excess", aside: sharing, run: punishing}}
+	}}
 	for i, most := range []float64{15, 15, 20} { // 15 were wanted
 		programs := 1 << i
 		worlds = append(worlds, world{
@@ -24,30 +23,6 @@ func limits() []world {
 		})
 	}
 	return worlds
-}
-
-// punishing is a world whose server allows ten requests a second, and answers
-// nobody for 5 s when there are more. 600 calls come in half a minute.
-func punishing(c client, seed uint64) figures {
-	l := newLimiter(10, 10)
-	var until time.Time
-	s := newService(seed, func(*service, *http.Request) answer {
-		now := time.Now()
-		if now.After(until) {
-			if l.take() {
-				return ok(usual)
-			}
-			until = now.Add(5 * time.Second)
-		} else {
-			l.refused++
-		}
-		a := tooMany()
-		a.header = http.Header{"Retry-After": {fmt.Sprint(math.Ceil(until.Sub(now).Seconds()))}}
-		return a
-	})
-	all := load{rate: 20, length: soon, deadline: 10 * time.Minute, seed: seed}.run(fleet(c, s, 1, 0))
-	f := counted(all, s.arrived, 100).with(took, all.end().Seconds()).with(ideal, 60)
-	return f.with(refusals, 100*float64(l.refused)/float64(s.arrived))
 }
 
 // sharedLimit is a world in which programs of 50 workers share a limit.

@@ -21,13 +21,10 @@ type page struct {
 	mod   string // the text of a go.mod
 }
 
-// write writes the page and its picture to a directory.
+// write writes the page to a directory.
 func (p page) write(dir string) error {
 	text, err := docpage.Fill(words, p, nil)
 	if err != nil {
-		return err
-	}
-	if err := os.WriteFile(filepath.Join(dir, "guards.svg"), []byte(p.picture()), 0o666); err != nil {
 		return err
 	}
 	return os.WriteFile(filepath.Join(dir, "guards.md"), []byte(text), 0o666)
@@ -42,7 +39,7 @@ func (t *table) row(cells ...string) { t.WriteString("| " + strings.Join(cells, 
 // head adds the first row, which begins with some cells and goes on with the
 // clients.
 func (t *table) head(cells ...string) {
-	for _, c := range shownClients() {
+	for _, c := range clients {
 		cells = append(cells, c.caption)
 	}
 	t.row(cells...)
@@ -60,7 +57,7 @@ func (p page) Highlights() string {
 			possible = r[ours].print(ideal)
 		}
 		cells := []string{h.words, possible}
-		for _, c := range shownClients() {
+		for _, c := range clients {
 			text := h.shown(r[c.name])
 			if h.near(r[c.name], best) {
 				text = "**" + text + "**"
@@ -116,7 +113,7 @@ func (p page) details(group, figure string) string {
 		case took:
 			cells = append(cells, r[ours].print(ideal))
 		}
-		for _, c := range shownClients() {
+		for _, c := range clients {
 			cells = append(cells, r[c.name].print(figure))
 		}
 		t.row(cells...)
@@ -129,7 +126,7 @@ func (p page) Clients() string {
 	var t table
 	t.row("Client", "Version", "What it is")
 	t.WriteString("|---|---|---|\n")
-	for _, c := range shownClients() {
+	for _, c := range clients {
 		t.row(c.caption, docpage.Version(p.mod, c.module), c.about)
 	}
 	return t.String()

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"sync"
 	"syscall"
@@ -112,24 +113,7 @@ func refused() answer {
 
 // written is an answer that a handler writes.
 func written(req *http.Request, handle http.HandlerFunc) answer {
-	w := &recorder{header: http.Header{}}
+	w := httptest.NewRecorder()
 	handle(w, req)
-	return answer{after: usual, status: w.status(), header: w.header}
-}
-
-// A recorder keeps what a handler writes, but the body.
-type recorder struct {
-	header http.Header
-	code   int
-}
-
-func (r *recorder) Header() http.Header         { return r.header }
-func (r *recorder) Write(p []byte) (int, error) { return len(p), nil }
-func (r *recorder) WriteHeader(code int)        { r.code = code }
-
-func (r *recorder) status() int {
-	if r.code == 0 {
-		return http.StatusOK
-	}
-	return r.code
+	return answer{after: usual, status: w.Code, header: w.Header()}
 }

@@ -19,7 +19,7 @@ func (p page) gaps(group string) (all []gap) {
 	for _, w := range worldsOf(group) {
 		r := p.board[w.key()]
 		widest := gap{world: w, points: 1}
-		for _, c := range shownClients() {
+		for _, c := range clients {
 			if d := r[c.name][success] - r[ours][success]; d > widest.points && c.name != patient {
 				widest.other, widest.points = c, d
 			}
@@ -88,7 +88,7 @@ func (p page) Slower() string {
 		widest := 0.5 // seconds
 		for _, w := range worldsOf(s.group) {
 			r := p.board[w.key()]
-			for _, c := range shownClients() {
+			for _, c := range clients {
 				d := r[ours][slow] - r[c.name][slow]
 				if c.name == patient || r[c.name][success] < r[ours][success]-1 || d <= widest || r[c.name][slow] < 0 {
 					continue
@@ -103,13 +103,6 @@ func (p page) Slower() string {
 		return "Nowhere by more than half a second.\n"
 	}
 	return b.String()
-}
-
-// Sharing says what Transport.ShareRetryAfter makes of a server that punishes.
-func (p page) Sharing() string {
-	r := p.board["limits/punishes an excess"]
-	return fmt.Sprintf("600 calls to a server that answers nobody for 5 s after an excess take %s with ShareRetryAfter, and %s without; %s would do.",
-		r[sharing].print(took), r[ours].print(took), r[ours].print(ideal))
 }
 
 // Shares says how programs share a limit.

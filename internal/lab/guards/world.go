@@ -13,9 +13,8 @@ type world struct {
 	group, name string
 	// quick worlds take so little time that they run with every change.
 	quick bool
-	few   bool   // only the clients of its bars live in it, unless others are named
-	seeds int    // how many times it is run, with another seed each; 0 means 1
-	aside string // a client that is not on the page, and lives in it all the same
+	few   bool // only the clients of its bars live in it, unless others are named
+	seeds int  // how many times it is run, with another seed each; 0 means 1
 	bars  []bar
 	// run lets a client live in the world, and says what it made of it.
 	run func(c client, seed uint64) figures
