@@ -15,20 +15,10 @@ func avast5Exponential(ctx context.Context, save operation) error {
 	return err
 }
 
-func avast5Value(ctx context.Context, fetch func(context.Context) (string, error)) (string, error) {
-	page, err := retry.NewWithData[string](retry.Context(ctx)).Do(func() (string, error) { return fetch(ctx) })
-	return page, err
-}
-
 func avast5Hooks(ctx context.Context, save operation) error {
 	err := retry.New(retry.Context(ctx), retry.Attempts(3), retry.RetryIf(isBusy),
 		retry.OnRetry(func(n uint, err error) { log.Printf("attempt %d: %v", n+1, err) }),
 	).Do(func() error { return save(ctx) })
-	return err
-}
-
-func avast5Forever(ctx context.Context, save operation) error {
-	err := retry.New(retry.Context(ctx), retry.UntilSucceeded()).Do(func() error { return save(ctx) })
 	return err
 }
 

@@ -8,12 +8,14 @@ import (
 	"io"
 	"log"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	avast "github.com/avast/retry-go/v5"
+	cenkalti5 "github.com/cenkalti/backoff/v5"
 	"github.com/hashicorp/go-retryablehttp"
 	"github.com/sony/gobreaker/v2"
 	"github.com/stretchr/testify/require"
@@ -70,16 +72,69 @@ func seconds(all ...float64) []time.Duration {
 	return times
 }
 
-func TestCenkaltisConstantIsTheSame(t *testing.T) {
-	for _, c := range cenkaltiConstant.and(cenkalti4Constant, cenkalti7Constant, hereConstant) {
-		r := recorded(t, c, errDown)
-		require.Equal(t, seconds(0, 1, 2, 3, 4), r.at)
-		require.ErrorIs(t, r.err, errDown)
+// logged counts the lines that are logged meanwhile.
+func logged(t *testing.T, do func()) int {
+	var text bytes.Buffer
+	writer := log.Writer()
+	log.SetOutput(&text)
+	defer log.SetOutput(writer)
+	do()
+	require.NotContains(t, text.String(), "%!")
+	return strings.Count(text.String(), "\n")
+}
+
+// A course is what calls of other libraries and of this one do alike.
+type course struct {
+	calls    []call
+	results  []error // of the attempts in turn, the last one again and again
+	attempts int
+	// The waits, in seconds. One may be shorter and longer by a share of itself, and longer by some more.
+	delays       []float64
+	jitter, more float64
+}
+
+var (
+	avastPerError = []call{avast5PerError, hereAvastPerError}
+	byError       = []call{avast5DelayByError, failsafeDelayByError, hereDelayByError}
+	sethvargos3   = []call{sethvargoExponential, hereSethvargoExponential, hereSethvargoPredicate}
+	failsafes2    = []call{failsafeRetry, hereFailsafeRetry}
+	loopsHere     = []call{hereRange, hereOwnLoop, herePlug}
+)
+
+func TestCallsCorrespond(t *testing.T) {
+	for _, c := range []course{
+		{calls: append(loopsHere, cenkalti7Ticker, cenkalti7OwnLoop), results: []error{errDown, errDown, nil}, attempts: 3},
+		{calls: loopsHere, results: []error{errDown}, attempts: 4},
+		{calls: []call{avast5Exponential, hereAvastExponential}, results: []error{errDown}, attempts: 5, delays: []float64{0.2, 0.4, 0.8, 1.6}, more: 0.1},
+		{calls: []call{avast5Hooks, hereAvastHooks}, results: []error{errDown}, attempts: 1}, // the predicate says no
+		{calls: avastPerError, results: []error{errBusy, errDown, errBusy}, attempts: 3},
+		{calls: avastPerError, results: []error{errDown}, attempts: 10},
+		{calls: avastPerError[:1], results: []error{errDown, errBusy}, attempts: 3}, // avast counts the failures with this error,
+		{calls: avastPerError[1:], results: []error{errDown, errBusy}, attempts: 2}, // and here the limit counts all attempts
+		{calls: byError, results: []error{errDown, errBusy, errBusy, errDown, nil}, attempts: 5, delays: []float64{0.05, 1, 1, 0.05}},
+		{calls: byError, results: []error{errDown}, attempts: 10},
+		{calls: []call{avast5Throttle, hereAvastThrottle}, results: []error{errDown}, attempts: 10},
+		{calls: sethvargos3[:2], results: []error{errBusy}, attempts: 5, delays: []float64{0.2, 0.4, 0.8, 1}, jitter: 0.1},
+		{calls: sethvargos3, results: []error{errBusy}, attempts: 5},
+		{calls: sethvargos3, results: []error{errBusy, errGone}, attempts: 2},
+		{calls: failsafes2, results: []error{errDown}, attempts: 5, delays: []float64{0.1, 0.2, 0.4, 0.8}, jitter: 0.25},
+		{calls: failsafes2, results: []error{errGone}, attempts: 1},
+	} {
+		for i, call := range slices.Repeat(c.calls, 20) {
+			r := recorded(t, call, c.results...)
+			require.Len(t, r.at, c.attempts, "call %d: %+v", i%len(c.calls), c)
+			require.ErrorIs(t, r.err, c.results[len(c.results)-1])
+			for n, delay := range c.delays {
+				wait := r.waits()[n].Seconds()
+				require.GreaterOrEqual(t, wait+1e-6, delay*(1-c.jitter), "%+v", c)
+				require.LessOrEqual(t, wait-1e-6, delay*(1+c.jitter)+c.more, "%+v", c)
+			}
+		}
 	}
 }
 
 func TestCenkaltisExponentialIsTheSame(t *testing.T) {
-	for _, c := range cenkaltiExponential.and(cenkalti4Exponential, cenkalti7Exponential, hereExponential) {
+	for _, c := range []call{cenkalti4Exponential, cenkalti7Exponential, hereExponential} {
 		for range 20 {
 			r := recorded(t, c, errDown)
 			require.Less(t, r.at[len(r.at)-1], 2*time.Minute)
@@ -92,54 +147,15 @@ func TestCenkaltisExponentialIsTheSame(t *testing.T) {
 	}
 }
 
-func TestCenkaltisDefaultHasNoLimitButTime(t *testing.T) {
-	for _, c := range cenkaltiPermanent.and(cenkalti4Permanent, cenkalti7Permanent) {
-		r := recorded(t, c, errDown)
-		require.Greater(t, len(r.at), 10)
-		require.Less(t, r.at[len(r.at)-1], 15*time.Minute)
-	}
-	require.Len(t, recorded(t, herePermanent, errDown).at, 4)
-}
-
 func TestPermanentErrorsComeBackBare(t *testing.T) {
-	bare := map[string]bool{"4": true, "5": true, "6": false, "7": false, "here": true}
-	for name, c := range map[string]call{"4": cenkalti4Permanent, "5": cenkaltiPermanent.in5, "6": cenkaltiPermanent.in6, "7": cenkalti7Permanent, "here": herePermanent} {
-		r := recorded(t, c, errGone)
-		require.Len(t, r.at, 1, name)
-		require.ErrorIs(t, r.err, errGone)
-		require.Equal(t, bare[name], r.err.Error() == errGone.Error(), "%s: %v", name, r.err)
-		require.Equal(t, name == "4" || name == "5", r.err == errGone, name)
-	}
-}
-
-func TestTheHookOfCenkaltiIsCalledAsOften(t *testing.T) {
-	for _, c := range cenkaltiNotify.and(cenkalti4Notify, cenkalti7Notify, hereNotify) {
-		require.Equal(t, 2, logged(t, func() { require.Len(t, recorded(t, c, errDown).at, 3) }))
-	}
-}
-
-// logged counts the lines that are logged meanwhile.
-func logged(t *testing.T, do func()) int {
-	var text bytes.Buffer
-	writer := log.Writer()
-	log.SetOutput(&text)
-	defer log.SetOutput(writer)
-	do()
-	require.NotContains(t, text.String(), "%!")
-	return strings.Count(text.String(), "\n")
-}
-
-func TestARetryAfterOfCenkaltisIsExactAndHereItIsSpreadUpward(t *testing.T) {
-	for _, c := range cenkaltiRetryAfter.and(cenkalti7RetryAfter) {
-		require.Equal(t, seconds(30), recorded(t, c, errDown).waits())
-	}
-	wait := recorded(t, hereRetryAfter, errDown).waits()[0]
-	require.GreaterOrEqual(t, wait, 30*time.Second)
-	require.LessOrEqual(t, wait, 33*time.Second)
-
-	require.NotErrorIs(t, recorded(t, cenkaltiRetryAfter.in5, errDown).err, errDown, "v5 and v6 know no cause")
-	require.ErrorIs(t, recorded(t, cenkalti7RetryAfter, errDown).err, errDown)
-	require.ErrorIs(t, recorded(t, hereRetryAfter, errDown).err, errDown)
+	_, inV5 := cenkalti5.Retry(t.Context(), func() (int, error) { return 0, cenkalti5.Permanent(errGone) })
+	require.Equal(t, errGone, inV5)
+	inV7 := recorded(t, cenkalti7Permanent, errGone).err
+	require.ErrorIs(t, inV7, errGone)
+	require.NotEqual(t, errGone.Error(), inV7.Error())
+	here := recorded(t, herePermanent, errGone).err
+	require.ErrorIs(t, here, errGone)
+	require.EqualError(t, here, errGone.Error())
 }
 
 func TestTheReasonsCorrespond(t *testing.T) {
@@ -154,129 +170,16 @@ func TestTheReasonsCorrespond(t *testing.T) {
 			return c(ctx, func(ctx context.Context) error { cancel(); return op(ctx) })
 		}, errDown).err
 	}
-	require.Equal(t, "cancelled", cenkalti7Reason(cancelled(cenkalti7Constant)))
-	require.Equal(t, "cancelled", hereReason(cancelled(hereConstant)))
-}
-
-func TestLoopsOfTheCallersOwn(t *testing.T) {
-	for _, c := range []call{cenkalti7Ticker, cenkalti7OwnLoop, hereRange, hereOwnLoop, herePlug} {
-		r := recorded(t, c, errDown, errDown, nil)
-		require.NoError(t, r.err)
-		require.Len(t, r.at, 3)
-	}
-	for _, c := range []call{hereRange, hereOwnLoop, herePlug} {
-		r := recorded(t, c, errDown)
-		require.ErrorIs(t, r.err, errDown)
-		require.Len(t, r.at, 4)
-	}
+	require.Equal(t, "cancelled", cenkalti7Reason(cancelled(cenkalti7Exponential)))
+	require.Equal(t, "cancelled", hereReason(cancelled(hereExponential)))
 }
 
 // sleep is what a program calls between attempts, and what its tests replace.
 var sleep = time.Sleep
 
-func TestATestMayReplaceTheWait(t *testing.T) {
-	defer func() { sleep = time.Sleep }()
-	for _, c := range []call{cenkalti7OwnLoop, hereOwnLoop} {
-		var waits []time.Duration
-		sleep = func(wait time.Duration) { waits = append(waits, wait) }
-		r := recorded(t, c, errDown, errDown, nil)
-		require.NoError(t, r.err)
-		require.Len(t, waits, 2)
-		require.Equal(t, seconds(0, 0), r.waits(), "nothing has slept")
-	}
-}
-
-// The ticks of cenkalti's Ticker go on during an attempt.
-func TestATickerCountsTheWaitWhileTheAttemptRuns(t *testing.T) {
-	gaps := func(c call) (all []time.Duration) {
-		var ended time.Time
-		_ = recorded(t, func(ctx context.Context, op operation) error {
-			return c(ctx, func(ctx context.Context) error {
-				if !ended.IsZero() {
-					all = append(all, time.Since(ended))
-				}
-				err := op(ctx)
-				time.Sleep(10 * time.Second)
-				ended = time.Now()
-				return err
-			})
-		}, errDown, errDown, nil)
-		return all
-	}
-	require.Equal(t, seconds(0, 0), gaps(cenkalti7Ticker))
-	for _, gap := range gaps(hereRange) {
-		require.Positive(t, gap)
-	}
-}
-
-func TestValuesComeBack(t *testing.T) {
-	for i, c := range []func(context.Context, func(context.Context) (string, error)) (string, error){
-		cenkalti4Value, cenkalti7Value, avast4Value, avast5Value, failsafeHedge, hereValue, hereHedge,
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			page, err := c(t.Context(), func(context.Context) (string, error) { return "page", nil })
-			require.NoError(t, err, i)
-			require.Equal(t, "page", page)
-			time.Sleep(time.Minute)
-		})
-	}
-}
-
-func TestAvastsExponentialIsTheSame(t *testing.T) {
-	for _, c := range []call{avast4Exponential, avast5Exponential, hereAvastExponential} {
-		for range 50 {
-			r := recorded(t, c, errDown)
-			require.Len(t, r.at, 5)
-			require.ErrorIs(t, r.err, errDown)
-			for i, wait := range r.waits() {
-				delay := 200 * time.Millisecond << i
-				require.GreaterOrEqual(t, wait, delay)
-				require.LessOrEqual(t, wait, delay+100*time.Millisecond)
-			}
-		}
-	}
-}
-
 func TestTheHookOfAvastIsAlsoCalledAtTheEnd(t *testing.T) {
-	for _, c := range []call{avast4Hooks, avast5Hooks} {
-		require.Equal(t, 3, logged(t, func() { require.Len(t, recorded(t, c, errBusy).at, 3) }))
-	}
-	require.Equal(t, 2, logged(t, func() { require.Len(t, recorded(t, hereAvastHooks, errBusy).at, 3) }))
-	for _, c := range []call{avast4Hooks, avast5Hooks, hereAvastHooks} {
-		require.Len(t, recorded(t, c, errDown).at, 1, "the predicate says no")
-	}
-}
-
-func TestZeroAttemptsAreNoLimitInAvast(t *testing.T) {
-	results := make([]error, 31)
-	for i := range 30 {
-		results[i] = errDown
-	}
-	zero := func(ctx context.Context, op operation) error {
-		return avast.New(avast.Context(ctx), avast.Attempts(0)).Do(func() error { return op(ctx) })
-	}
-	for _, c := range []call{zero, avast5Forever, hereAvastForever} {
-		require.Len(t, recorded(t, c, results...).at, 31)
-	}
-}
-
-func TestALimitForOneError(t *testing.T) {
-	for _, c := range []call{avast5PerError, hereAvastPerError} {
-		r := recorded(t, c, errBusy, errDown, errBusy)
-		require.Len(t, r.at, 3)
-		require.ErrorIs(t, r.err, errBusy)
-		require.Len(t, recorded(t, c, errDown).at, 10)
-	}
-	require.Len(t, recorded(t, avast5PerError, errDown, errBusy).at, 3, "avast counts the failures with this error")
-	require.Len(t, recorded(t, hereAvastPerError, errDown, errBusy).at, 2, "here the limit counts all attempts")
-}
-
-func TestADelayByErrorIsTheSame(t *testing.T) {
-	for _, c := range []call{avast5DelayByError, failsafeDelayByError, hereDelayByError} {
-		r := recorded(t, c, errDown, errBusy, errBusy, errDown, nil)
-		require.NoError(t, r.err)
-		require.Equal(t, seconds(0.05, 1, 1, 0.05), r.waits())
-		require.Len(t, recorded(t, c, errDown).at, 10)
+	for times, c := range map[int]call{3: avast5Hooks, 2: hereAvastHooks} {
+		require.Equal(t, times, logged(t, func() { require.Len(t, recorded(t, c, errBusy).at, 3) }))
 	}
 }
 
@@ -288,8 +191,6 @@ func TestTheBudgetsAtTheStart(t *testing.T) {
 		retries++
 	}
 	require.Equal(t, 20, retries)
-	require.Len(t, recorded(t, avast5Throttle, errDown).at, 10)
-	require.Len(t, recorded(t, hereAvastThrottle, errDown).at, 10)
 	policy := backoff.Policy{MaxAttempts: 10, Budget: &backoff.RetryBudget{}}
 	require.Len(t, recorded(t, policy.Do, errDown).at, 10)
 	r := recorded(t, policy.Do, errDown)
@@ -298,47 +199,11 @@ func TestTheBudgetsAtTheStart(t *testing.T) {
 	require.ErrorIs(t, r.err, errDown)
 }
 
-func TestSethvargosMarkIsTheOppositeOne(t *testing.T) {
-	for _, c := range []call{sethvargoExponential, hereSethvargoExponential, hereSethvargoPredicate} {
-		require.Len(t, recorded(t, c, errBusy).at, 5)
-		r := recorded(t, c, errBusy, errGone)
-		require.Len(t, r.at, 2)
-		require.EqualError(t, r.err, "gone")
-	}
-	for _, c := range []call{sethvargoExponential, hereSethvargoExponential} {
-		for i, wait := range recorded(t, c, errBusy).waits() {
-			delay := float64(200*time.Millisecond) * float64(int(1)<<i)
-			require.GreaterOrEqual(t, float64(wait)+1, min(0.9*delay, float64(time.Second)))
-			require.LessOrEqual(t, wait, time.Second)
-		}
-	}
-}
-
-func TestTheErrorOfSethvargoIsBare(t *testing.T) {
-	require.EqualError(t, recorded(t, sethvargoExponential, errBusy).err, "busy")
-	err := recorded(t, hereSethvargoExponential, errBusy).err
-	require.ErrorIs(t, err, errBusy)
-	require.ErrorIs(t, err, backoff.ErrExhausted)
-}
-
 // sethvargo's cuts the last wait to the time that is left, and makes one more
 // attempt.
 func TestFibonacci(t *testing.T) {
 	require.Equal(t, seconds(0, 1, 3, 6, 11, 19, 32, 53, 60), recorded(t, sethvargoFibonacci, errDown).at)
 	require.Equal(t, seconds(0, 1, 3, 6, 11, 19, 32, 53), recorded(t, hereFibonacci, errDown).at)
-}
-
-func TestFailsafesRetryIsTheSame(t *testing.T) {
-	for _, c := range []call{failsafeRetry, hereFailsafeRetry} {
-		r := recorded(t, c, errDown)
-		require.ErrorIs(t, r.err, errDown)
-		require.Len(t, r.at, 5)
-		for i, wait := range r.waits() {
-			delay := 100 * time.Millisecond << i
-			require.InDelta(t, delay.Seconds(), wait.Seconds(), 0.2501*delay.Seconds())
-		}
-		require.Len(t, recorded(t, c, errGone).at, 1)
-	}
 }
 
 // Both end an attempt that hangs, and make another one.
@@ -510,221 +375,88 @@ func request(t *testing.T, method string) *http.Request {
 	return req
 }
 
-var (
-	oldClients = map[string]func() *http.Client{"failsafe-go": failsafeClient, "go-retryablehttp": retryableClient}
-	newClients = map[string]func() *http.Client{"for failsafe-go": hereClient, "for go-retryablehttp": hereRetryableClient}
-)
+// An exchange is what clients make of a request.
+type exchange struct {
+	clients []func() *http.Client
+	method  string
+	change  func(*http.Request) *http.Request // may be nil
+	answers []int
+	after   string // Retry-After
 
-// all calls a function for every client in a bubble of its own.
-func all(t *testing.T, clients map[string]func() *http.Client, try func(*testing.T, func() *http.Client)) {
-	for name, client := range clients {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { try(t, client) })
-		})
-	}
+	sent        int
+	status      int           // 0 is an error,
+	err         error         // which matches this
+	least, most time.Duration // most counts if it is more
+	gaveUp      bool          // the response says so
 }
 
-func TestAGETIsSentAgainByAll(t *testing.T) {
-	for _, clients := range []map[string]func() *http.Client{oldClients, newClients} {
-		all(t, clients, func(t *testing.T, client func() *http.Client) {
-			s := &service{answers: []int{503, 503, 200}}
-			resp, err := s.over(t, client, request(t, "GET"))
-			require.NoError(t, err)
-			require.Equal(t, 200, resp.StatusCode)
-			require.Equal(t, 3, s.sent)
-		})
-	}
-}
+func TestHTTPClientsCorrespond(t *testing.T) {
+	type clients = []func() *http.Client
+	old, here := clients{failsafeClient, retryableClient}, clients{hereClient, hereRetryableClient}
+	// The last ones have CheckRetry, Backoff, ErrorHandler, a Timeout and a CheckRedirect of their own, as Vault's
+	// has: as it is, with a policy, and moved.
+	whole := clients{retryableWhole, retryableKept, hereRetryableWhole}
+	for _, x := range []exchange{
+		{clients: slices.Concat(old, here), method: "GET", answers: []int{503, 503, 200}, sent: 3, status: 200, most: time.Minute},
+		{clients: old, method: "POST", answers: []int{503, 503, 200}, sent: 3, status: 200, most: time.Minute},
+		{clients: here, method: "POST", answers: []int{503, 503, 200}, sent: 1, status: 503},
+		{clients: here, method: "POST", change: hereRetryablePost, answers: []int{503, 503, 200}, sent: 3, status: 200, most: time.Minute},
+		{clients: clients{hereRetryableSafe}, method: "POST", answers: []int{503, 503, 200}, sent: 3, status: 200, most: time.Minute},
+		{clients: old, method: "GET", answers: []int{503}, sent: 4, most: time.Minute},
+		{clients: here, method: "GET", answers: []int{503}, sent: 4, status: 503, most: time.Minute},
+		{clients: old, method: "GET", answers: []int{503, 200}, after: "86400", sent: 2, status: 200, least: 24 * time.Hour},
+		{clients: here, method: "GET", answers: []int{503, 200}, after: "86400", sent: 1, status: 503},
+		{clients: old, method: "GET", answers: []int{500, 200}, after: "20", sent: 2, status: 200, most: time.Second},
+		{clients: here, method: "GET", answers: []int{500, 200}, after: "20", sent: 2, status: 200, least: 20 * time.Second, most: time.Minute},
 
-func TestAPOSTIsNotSentAgainHere(t *testing.T) {
-	all(t, oldClients, func(t *testing.T, client func() *http.Client) {
-		s := &service{answers: []int{503, 503, 200}}
-		_, err := s.over(t, client, request(t, "POST"))
-		require.NoError(t, err)
-		require.Equal(t, 3, s.sent)
-	})
-	all(t, newClients, func(t *testing.T, client func() *http.Client) {
-		s := &service{answers: []int{503, 503, 200}}
-		resp, err := s.over(t, client, request(t, "POST"))
-		require.NoError(t, err)
-		require.Equal(t, 503, resp.StatusCode)
-		require.Equal(t, 1, s.sent)
-		s.sent = 0
-		resp, err = s.over(t, client, hereRetryablePost(request(t, "POST")))
-		require.NoError(t, err)
-		require.Equal(t, 200, resp.StatusCode)
-	})
-}
+		{clients: clients{retryablePlugged}, method: "GET", answers: []int{503}, sent: 4, err: backoff.ErrExhausted, most: time.Minute},
+		{clients: clients{retryablePlugged}, method: "POST", answers: []int{503}, sent: 1, status: 503},
 
-func TestTheLastResponseIsReturnedHere(t *testing.T) {
-	all(t, oldClients, func(t *testing.T, client func() *http.Client) {
-		s := &service{answers: []int{503}}
-		_, err := s.over(t, client, request(t, "GET"))
-		require.Error(t, err)
-		require.Equal(t, 4, s.sent)
-	})
-	all(t, newClients, func(t *testing.T, client func() *http.Client) {
-		s := &service{answers: []int{503}}
-		resp, err := s.over(t, client, request(t, "GET"))
-		require.NoError(t, err)
-		require.Equal(t, 503, resp.StatusCode)
-		require.Equal(t, 4, s.sent)
-		text, err := io.ReadAll(resp.Body)
-		require.NoError(t, err)
-		require.Equal(t, "why", string(text))
-	})
-}
-
-func TestALongRetryAfterEndsTheCallHere(t *testing.T) {
-	try := func(t *testing.T, client func() *http.Client) time.Duration {
-		s := &service{answers: []int{503, 200}, after: "86400"}
-		began := time.Now()
-		_, err := s.over(t, client, request(t, "GET"))
-		require.NoError(t, err)
-		return time.Since(began)
-	}
-	all(t, oldClients, func(t *testing.T, client func() *http.Client) { require.Equal(t, 24*time.Hour, try(t, client)) })
-	all(t, newClients, func(t *testing.T, client func() *http.Client) { require.Zero(t, try(t, client)) })
-}
-
-func TestARetryAfterCountsWithEveryStatusHere(t *testing.T) {
-	try := func(t *testing.T, client func() *http.Client) time.Duration {
-		s := &service{answers: []int{500, 200}, after: "20"}
-		began := time.Now()
-		resp, err := s.over(t, client, request(t, "GET"))
-		require.NoError(t, err)
-		require.Equal(t, 200, resp.StatusCode)
-		return time.Since(began)
-	}
-	all(t, oldClients, func(t *testing.T, client func() *http.Client) { require.LessOrEqual(t, try(t, client), time.Second) })
-	all(t, newClients, func(t *testing.T, client func() *http.Client) {
-		require.GreaterOrEqual(t, try(t, client), 20*time.Second)
-	})
-}
-
-func TestAChosenStatusIsRetried(t *testing.T) {
-	all(t, map[string]func() *http.Client{"go-retryablehttp": retryableCheck, ours: hereRetryableCheck}, func(t *testing.T, client func() *http.Client) {
-		s := &service{answers: []int{404, 404, 200}}
-		resp, err := s.over(t, client, request(t, "GET"))
-		require.NoError(t, err)
-		require.Equal(t, 200, resp.StatusCode)
-	})
-}
-
-func TestAPluggedClientObeysThePolicy(t *testing.T) {
-	all(t, map[string]func() *http.Client{"go-retryablehttp": retryablePlugged}, func(t *testing.T, client func() *http.Client) {
-		s := &service{answers: []int{503}}
-		_, err := s.over(t, client, request(t, "GET"))
-		require.ErrorIs(t, err, backoff.ErrExhausted)
-		require.Equal(t, 4, s.sent)
-		s.sent = 0
-		resp, err := s.over(t, client, request(t, "POST"))
-		require.NoError(t, err)
-		require.Equal(t, 503, resp.StatusCode)
-		require.Equal(t, 1, s.sent)
-	})
-}
-
-// A client with CheckRetry, Backoff, ErrorHandler, a Timeout and a CheckRedirect
-// of its own, as Vault's has, moved whole, and kept with a policy.
-func TestAWholeClientBehavesAlike(t *testing.T) {
-	clients := map[string]func() *http.Client{
-		"go-retryablehttp": retryableWhole, "go-retryablehttp with plug": retryableKept, ours: hereRetryableWhole,
-	}
-	for _, row := range []struct {
-		method  string
-		answers []int
-		sent    int
-		took    time.Duration
-		status  int // 0 is a timeout
-	}{
-		{"GET", []int{200}, 1, 0, 200},
-		{"GET", []int{412, 412, 200}, 3, 3 * time.Second, 200},
-		{"GET", []int{412}, 3, 3 * time.Second, 412},
-		{"GET", []int{404}, 1, 0, 404},
-		{"GET", []int{302}, 1, 0, 302},
-		{"GET", []int{501}, 1, 0, 501},
-		{"PUT", []int{503}, 3, 3 * time.Second, 503},
-		{"POST", []int{503, 200}, 2, time.Second, 200},
-		{"POST", []int{400}, 1, 0, 400},
-		{"GET", []int{0, 200}, 2, 11 * time.Second, 200},
-		{"POST", []int{0, 200}, 2, 11 * time.Second, 200},
-		{"GET", []int{0}, 3, 33 * time.Second, 0},
+		{clients: whole, method: "GET", answers: []int{200}, sent: 1, status: 200},
+		{clients: whole, method: "GET", answers: []int{412, 412, 200}, sent: 3, status: 200, least: 3 * time.Second},
+		{clients: whole, method: "GET", answers: []int{412}, sent: 3, status: 412, least: 3 * time.Second},
+		{clients: whole, method: "GET", answers: []int{404}, sent: 1, status: 404},
+		{clients: whole, method: "GET", answers: []int{302}, sent: 1, status: 302},
+		{clients: whole, method: "GET", answers: []int{501}, sent: 1, status: 501},
+		{clients: whole, method: "PUT", answers: []int{503}, sent: 3, status: 503, least: 3 * time.Second},
+		{clients: whole, method: "POST", answers: []int{503, 200}, sent: 2, status: 200, least: time.Second},
+		{clients: whole, method: "POST", answers: []int{400}, sent: 1, status: 400},
+		{clients: whole, method: "GET", answers: []int{0, 200}, sent: 2, status: 200, least: 11 * time.Second},
+		{clients: whole, method: "POST", answers: []int{0, 200}, sent: 2, status: 200, least: 11 * time.Second},
+		{clients: whole, method: "GET", answers: []int{0}, sent: 3, err: context.DeadlineExceeded, least: 33 * time.Second},
+		{clients: whole[:1], method: "GET", answers: []int{503}, after: "60", sent: 3, status: 503, least: 3 * time.Second},
+		{clients: whole[1:], method: "GET", answers: []int{503}, after: "60", sent: 3, status: 503, least: 2 * time.Minute, most: 3 * time.Minute, gaveUp: true},
 	} {
-		all(t, clients, func(t *testing.T, client func() *http.Client) {
-			s := &service{answers: row.answers}
-			began := time.Now()
-			resp, err := s.over(t, client, request(t, row.method))
-			require.Equal(t, row.took, time.Since(began), row)
-			require.Equal(t, row.sent, s.sent, row)
-			if row.status == 0 {
-				require.True(t, errors.Is(err, context.DeadlineExceeded), err)
-				return
-			}
-			require.NoError(t, err)
-			require.Equal(t, row.status, resp.StatusCode)
-			text, err := io.ReadAll(resp.Body)
-			require.NoError(t, err)
-			require.Equal(t, "why", string(text))
-		})
+		for _, client := range x.clients {
+			synctest.Test(t, func(t *testing.T) { x.try(t, client) })
+		}
 	}
 }
 
-// What else a client with a policy does.
-func TestAWholeClientObeysRetryAfterAndSaysThatItGaveUp(t *testing.T) {
-	try := func(t *testing.T, client func() *http.Client) (time.Duration, *http.Response) {
-		s := &service{answers: []int{503}, after: "60"}
-		began := time.Now()
-		resp, err := s.over(t, client, request(t, "GET"))
-		require.NoError(t, err)
-		require.Equal(t, 3, s.sent)
-		return time.Since(began), resp
+func (x exchange) try(t *testing.T, client func() *http.Client) {
+	s, began, req := &service{answers: x.answers, after: x.after}, time.Now(), request(t, x.method)
+	if x.change != nil {
+		req = x.change(req)
 	}
-	all(t, map[string]func() *http.Client{"go-retryablehttp": retryableWhole}, func(t *testing.T, client func() *http.Client) {
-		took, _ := try(t, client)
-		require.Equal(t, 3*time.Second, took)
-	})
-	all(t, map[string]func() *http.Client{"with plug": retryableKept, ours: hereRetryableWhole}, func(t *testing.T, client func() *http.Client) {
-		took, resp := try(t, client)
-		require.GreaterOrEqual(t, took, 2*time.Minute)
+	resp, err := s.over(t, client, req)
+	took := time.Since(began)
+	require.Equal(t, x.sent, s.sent, "%+v", x)
+	require.GreaterOrEqual(t, took, x.least, "%+v", x)
+	require.LessOrEqual(t, took, max(x.least, x.most), "%+v", x)
+	if x.status == 0 {
+		require.Error(t, err, "%+v", x)
+		require.True(t, x.err == nil || errors.Is(err, x.err), err)
+		return
+	}
+	require.NoError(t, err, "%+v", x)
+	require.Equal(t, x.status, resp.StatusCode, "%+v", x)
+	if x.gaveUp {
 		gave, ok := errors.AsType[*backoff.Error](backoffhttp.Check(resp))
 		require.True(t, ok)
-		require.Equal(t, 3, gave.Attempts)
-	})
-}
-
-func TestAPOSTThatIsSafeIsSentAgain(t *testing.T) {
-	all(t, map[string]func() *http.Client{ours: hereRetryableSafe}, func(t *testing.T, client func() *http.Client) {
-		s := &service{answers: []int{503, 503, 200}}
-		resp, err := s.over(t, client, request(t, "POST"))
-		require.NoError(t, err)
-		require.Equal(t, 200, resp.StatusCode)
-	})
-}
-
-// A Timeout of net/http around a Transport is the whole call's.
-func TestATimeoutLimitsTheCallOrTheAttempt(t *testing.T) {
-	for _, c := range []struct {
-		client  func() *http.Client
-		answers bool
-	}{
-		{func() *http.Client {
-			c := failsafeClient()
-			c.Timeout = 10 * time.Second
-			return c
-		}, false},
-		{func() *http.Client {
-			c := hereRetryableClient()
-			c.Timeout = 10 * time.Second
-			return c
-		}, false},
-		{retryableWhole, true},
-		{hereRetryableWhole, true},
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			s := &service{answers: []int{0, 200}}
-			_, err := s.over(t, c.client, request(t, "PUT"))
-			require.Equal(t, c.answers, err == nil, err)
-		})
+		require.Equal(t, x.sent, gave.Attempts)
+		return
 	}
+	text, err := io.ReadAll(resp.Body)
+	require.NoError(t, err)
+	require.Equal(t, "why", string(text))
 }

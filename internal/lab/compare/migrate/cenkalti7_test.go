@@ -3,7 +3,6 @@ package migrate
 import (
 	"context"
 	"errors"
-	"log"
 	"time"
 
 	"github.com/cenkalti/backoff/v7"
@@ -15,26 +14,6 @@ func cenkalti7Exponential(ctx context.Context, save operation) error {
 	return err
 }
 
-func cenkalti7Constant(ctx context.Context, save operation) error {
-	_, err := backoff.Retry(ctx, func() (struct{}, error) { return struct{}{}, save(ctx) },
-		backoff.WithBackOff(backoff.NewConstantBackOff(time.Second)), backoff.WithMaxTries(5))
-	return err
-}
-
-func cenkalti7Value(ctx context.Context, fetch func(context.Context) (string, error)) (string, error) {
-	page, err := backoff.Retry(ctx, func() (string, error) { return fetch(ctx) })
-	return page, err
-}
-
-func cenkalti7Notify(ctx context.Context, save operation) error {
-	_, err := backoff.Retry(ctx, func() (struct{}, error) { return struct{}{}, save(ctx) },
-		backoff.WithMaxTries(3),
-		backoff.WithNotify(func(err error, wait time.Duration) {
-			log.Printf("%v, again in %v", err, wait)
-		}))
-	return err
-}
-
 func cenkalti7Permanent(ctx context.Context, save operation) error {
 	_, err := backoff.Retry(ctx, func() (struct{}, error) {
 		err := save(ctx)
@@ -43,16 +22,6 @@ func cenkalti7Permanent(ctx context.Context, save operation) error {
 		}
 		return struct{}{}, err
 	})
-	return err
-}
-
-func cenkalti7RetryAfter(ctx context.Context, save operation) error {
-	_, err := backoff.Retry(ctx, func() (struct{}, error) {
-		if err := save(ctx); err != nil {
-			return struct{}{}, backoff.RetryAfter(30*time.Second, err)
-		}
-		return struct{}{}, nil
-	}, backoff.WithMaxTries(2))
 	return err
 }
 

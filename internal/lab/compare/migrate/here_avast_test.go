@@ -34,12 +34,6 @@ func hereAvastHooks(ctx context.Context, save operation) error {
 	return err
 }
 
-func hereAvastForever(ctx context.Context, save operation) error {
-	policy := backoff.Policy{MaxAttempts: -1}
-	err := policy.Do(ctx, save)
-	return err
-}
-
 func hereAvastPerError(ctx context.Context, save operation) error {
 	policy := backoff.Policy{
 		MaxAttempts: 10,

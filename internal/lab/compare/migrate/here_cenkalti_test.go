@@ -3,7 +3,6 @@ package migrate
 import (
 	"context"
 	"errors"
-	"log"
 	"time"
 
 	cenkalti "github.com/cenkalti/backoff/v4"
@@ -23,31 +22,6 @@ func hereExponential(ctx context.Context, save operation) error {
 	return err
 }
 
-func hereConstant(ctx context.Context, save operation) error {
-	policy := backoff.Policy{
-		MaxAttempts: 5,
-		Schedule:    backoff.Constant(time.Second),
-		Jitter:      backoff.NoJitter,
-	}
-	err := policy.Do(ctx, save)
-	return err
-}
-
-func hereValue(ctx context.Context, fetch func(context.Context) (string, error)) (string, error) {
-	page, err := backoff.DoValue(ctx, backoff.Policy{}, fetch)
-	return page, err
-}
-
-func hereNotify(ctx context.Context, save operation) error {
-	policy := backoff.Policy{MaxAttempts: 3, Observer: func(_ context.Context, e backoff.Event) {
-		if e.Kind == backoff.EventRetry {
-			log.Printf("%v, again in %v", e.Err, e.Wait)
-		}
-	}}
-	err := policy.Do(ctx, save)
-	return err
-}
-
 func herePermanent(ctx context.Context, save operation) error {
 	policy := backoff.Policy{}
 	return policy.Do(ctx, func(ctx context.Context) error {
@@ -57,14 +31,6 @@ func herePermanent(ctx context.Context, save operation) error {
 		}
 		return err
 	})
-}
-
-func hereRetryAfter(ctx context.Context, save operation) error {
-	policy := backoff.Policy{MaxAttempts: 2}
-	err := policy.Do(ctx, func(ctx context.Context) error {
-		return backoff.RetryAfter(save(ctx), 30*time.Second)
-	})
-	return err
 }
 
 func hereReason(err error) string {

@@ -17,16 +17,6 @@ func hereRetryableClient() *http.Client {
 	return client
 }
 
-func hereRetryableCheck() *http.Client {
-	client := backoffhttp.Client(backoff.Policy{Classify: func(err error) backoff.Class {
-		if status, ok := errors.AsType[*backoffhttp.StatusError](err); ok && status.Code == http.StatusNotFound {
-			return backoff.ClassRetryable
-		}
-		return backoff.ClassUnknown // as usual
-	}})
-	return client
-}
-
 func hereRetryableSafe() *http.Client {
 	client := backoffhttp.Client(backoff.Policy{Idempotency: backoff.Idempotent})
 	return client

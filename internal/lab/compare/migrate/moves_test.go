@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -127,7 +126,6 @@ func (r *remote) post(ctx context.Context, client *http.Client) (*http.Response,
 
 var (
 	errShutdown = errors.New("shutdown")
-	errBroken   = &net.OpError{Op: "read", Err: syscall.ECONNRESET}
 	noSuchName  = &net.DNSError{Err: "no such host", Name: "_acme-challenge.example.com", IsNotFound: true}
 )
 

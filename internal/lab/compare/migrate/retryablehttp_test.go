@@ -21,17 +21,6 @@ func retryableClient() *http.Client {
 	return client
 }
 
-func retryableCheck() *http.Client {
-	c := retryablehttp.NewClient()
-	c.CheckRetry = func(ctx context.Context, resp *http.Response, err error) (bool, error) {
-		if err == nil && resp.StatusCode == http.StatusNotFound {
-			return true, nil
-		}
-		return retryablehttp.DefaultRetryPolicy(ctx, resp, err)
-	}
-	return c.StandardClient()
-}
-
 func retryablePlugged() *http.Client {
 	retry := plug.RetryableHTTP(backoff.Policy{})
 	c := retryablehttp.NewClient()

@@ -3,7 +3,6 @@ package migrate
 import (
 	"context"
 	"errors"
-	"net"
 	"net/http"
 	"slices"
 	"time"
@@ -13,7 +12,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 	cenkalti4 "github.com/cenkalti/backoff/v4"
 	cenkalti "github.com/cenkalti/backoff/v5"
-	cenkalti7 "github.com/cenkalti/backoff/v7"
 	"github.com/failsafe-go/failsafe-go"
 	"github.com/failsafe-go/failsafe-go/failsafehttp"
 	"github.com/failsafe-go/failsafe-go/retrypolicy"
@@ -105,27 +103,6 @@ func beforeCompared(err error) (string, error) {
 	return done(err)
 }
 
-func beforeAsserted(err error) (string, error) {
-	type T = *net.OpError
-	if e, ok := err.(T); ok {
-		return e.Op, nil
-	}
-	return done(err)
-}
-
-func beforeSwitched(err error) (string, error) {
-	switch e := err.(type) {
-	case *net.OpError:
-		return e.Op, nil
-	}
-	return done(err)
-}
-
-func beforeLastErr(ctx context.Context, r *remote) (string, error) {
-	_, err := cenkalti7.Retry(ctx, func() (any, error) { return nil, r.call(ctx) }, cenkalti7.WithMaxTries(N))
-	return "", cenkalti7.AsRetryError(err).LastErr
-}
-
 func before4(ctx context.Context, r *remote) (string, error) {
 	f := func() error { return r.call(ctx) }
 	var b cenkalti4.BackOff = cenkalti4.NewConstantBackOff(D)
@@ -208,12 +185,6 @@ func sethvargoFull() sethvargo.Backoff {
 	return sethvargo.WithMaxRetries(N, b)
 }
 
-func sethvargoJitter() sethvargo.Backoff {
-	b := sethvargo.NewExponential(D)
-	b = sethvargo.WithJitter(J, b)
-	return sethvargo.WithMaxRetries(N, b)
-}
-
 func sethvargoFibonaccis() sethvargo.Backoff {
 	return sethvargo.WithMaxRetries(N, sethvargo.NewFibonacci(D))
 }
@@ -254,20 +225,6 @@ func failsafeDelayFunc() retrypolicy.Builder[any] {
 	})
 }
 
-func failsafeNamedDelay() retrypolicy.Builder[any] {
-	return failsafeBuilder().WithDelayFunc(func(e failsafe.ExecutionAttempt[any]) time.Duration {
-		return after(e.LastError())
-	})
-}
-
-// after reads from an error how long to wait.
-func after(err error) time.Duration {
-	if err == nil {
-		return 0
-	}
-	return 30 * time.Second
-}
-
 func beforeClientOfTransport(ctx context.Context, r *remote) (string, error) {
 	const D = 5 * time.Second
 	retry := failsafehttp.NewRetryPolicyBuilder().WithDelay(time.Second).Build()
@@ -290,8 +247,6 @@ func retryables(set func(c *retryablehttp.Client, client *http.Client)) form {
 }
 
 func retryMax(c *retryablehttp.Client, _ *http.Client) { c.RetryMax = N }
-
-func linear(c *retryablehttp.Client, _ *http.Client) { c.Backoff = retryablehttp.LinearJitterBackoff }
 
 func shortClient(c *retryablehttp.Client, client *http.Client) {
 	client.Timeout = 2 * time.Second
@@ -386,8 +341,6 @@ func beforeWaiter(set func(*s3.BucketExistsWaiterOptions)) form {
 }
 
 func constantly(o *s3.BucketExistsWaiterOptions) { o.MinDelay, o.MaxDelay = D, D }
-
-func growing(o *s3.BucketExistsWaiterOptions) { o.MinDelay, o.MaxDelay = A, B }
 
 // A bucket is there when the remote is done.
 type bucket struct{ *remote }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"time"
 
@@ -80,10 +79,6 @@ func hereRetryAfterError(err error) error {
 	return backoff.RetryAfter(err, N*time.Second)
 }
 
-func hereNamedDelay(err error) error {
-	return backoff.RetryAfter(err, after(err))
-}
-
 func hereHook(ctx context.Context, r *remote) (string, error) {
 	retries := uint(0)
 	f := func(error, time.Duration) { retries++ }
@@ -118,26 +113,6 @@ func hereCompared(err error) (string, error) {
 		return "busy", nil
 	}
 	return done(err)
-}
-
-func hereAsserted(err error) (string, error) {
-	type T = *net.OpError
-	if e, ok := backoff.Cause(err).(T); ok {
-		return e.Op, nil
-	}
-	return done(err)
-}
-
-func hereSwitched(err error) (string, error) {
-	switch e := backoff.Cause(err).(type) {
-	case *net.OpError:
-		return e.Op, nil
-	}
-	return done(err)
-}
-
-func hereLastErr(err error) (string, error) {
-	return "", backoff.Cause(err)
 }
 
 func hereSleeper(ctx context.Context, r *remote) (string, error) {
@@ -205,16 +180,6 @@ func hereSethvargoMark(ctx context.Context, r *remote) (string, error) {
 		}
 		return err
 	}))
-}
-
-func sethvargosJitter() backoff.Policy {
-	return backoff.Policy{
-		MaxAttempts: N + 1,
-		Schedule:    backoff.Exponential{Initial: D, Max: -1},
-		Jitter: func(delay, _ time.Duration, u float64) time.Duration {
-			return delay - J + time.Duration(u*float64(2*J))
-		},
-	}
 }
 
 func sethvargosFibonacci() backoff.Policy {
@@ -327,15 +292,6 @@ func hereWaiter(policy backoff.Policy) form {
 			return err == nil, err
 		}
 		return done(poll.Until(ctx, policy, f))
-	}
-}
-
-func sinceA() backoff.Policy {
-	return backoff.Policy{
-		Schedule: backoff.Exponential{Initial: A, Max: B},
-		Jitter: func(delay, _ time.Duration, u float64) time.Duration {
-			return A + time.Duration(u*float64(delay-A))
-		},
 	}
 }
 

@@ -84,9 +84,6 @@ var rules = map[string]move{
 	// All libraries.
 	"M30": same(beforeCall, here(with(cenkaltisDefault, everyError)), finalErrors, 6, 0.25, 3.8, "done"),
 	"M28": same(looking(tries, beforeCompared), looking(hereTries, hereCompared), times(1, answer{err: X}), N, 0.25, 1.69, "busy"),
-	"M59": same(looking(tries, beforeAsserted), looking(hereTries, hereAsserted), times(1, answer{err: errBroken}), N, 0.25, 1.69, "read"),
-	"M65": same(beforeLastErr, looking(hereTries, hereLastErr), times(1, answer{err: errBusy}), N, 0.25, 1.69, "last failure"),
-	"M60": same(looking(tries, beforeSwitched), looking(hereTries, hereSwitched), times(1, answer{err: errBroken}), N, 0.25, 1.69, "read"),
 	// cenkalti/backoff.
 	"M1": {script: down, deadline: 5 * time.Minute, before: beforeCall, here: hereCall,
 		was: outcome{attempts: [2]float64{14, 20}, gaps: [2]float64{0.25, 90}, after: [2]float64{0, 90}, sees: "deadline"},
@@ -114,8 +111,6 @@ var rules = map[string]move{
 	"M35": same(avasts(avast.UntilSucceeded(), avast.Delay(D), avast.DelayType(avast.FixedDelay)), here(constant), tenth, 10, 1, 1, "done"),
 	"M14": failing(avasts(avast.Delay(D), avast.DelayType(avast.FixedDelay)),
 		here(backoff.Policy{MaxAttempts: 10, Schedule: backoff.Constant(D), Jitter: backoff.NoJitter}), 10, 1, 1),
-	"M36": failing(avasts(avast.Attempts(N), avast.Delay(D), avast.MaxJitter(J)),
-		here(backoff.Policy{MaxAttempts: N, Schedule: backoff.Exponential{Initial: D, Max: -1}, Jitter: backoff.AddedJitter(J)}), N, 1, 4.5),
 	"M15": failing(avasts(avast.Attempts(N), avast.Delay(D), avast.MaxDelay(B)),
 		here(backoff.Policy{MaxAttempts: N, Schedule: backoff.Exponential{Initial: D, Max: -1}, Jitter: avastsDefault.Jitter, MaxDelay: B}), N, 1, 3),
 	"M16":     same(beforeAvastRetryIf, hereAvastRetryIf, []answer{{err: errBusy}, {err: errBusy}, {err: errDown}}, 3, 0.1, 0.3, "last failure"),
@@ -131,14 +126,12 @@ var rules = map[string]move{
 	"M44 M45": failing(sethvargos(sethvargoTime), shortened, 10, 0.7, 1).answered(slowDown),
 	"M71": failing(sethvargos(sethvargoFull),
 		here(backoff.Policy{MaxAttempts: N + 1, Schedule: backoff.Exponential{Initial: D, Max: -1}, Jitter: backoff.FullJitter}), N+1, 0, 8),
-	"M72": failing(sethvargos(sethvargoJitter), here(sethvargosJitter()), N+1, 0.5, 8.5),
 	"M73": failing(sethvargos(sethvargoFibonaccis), here(sethvargosFibonacci()), N+1, 1, 5),
 	// failsafe-go.
 	"M47 M50 M51": failing(failsafes(failsafeBuilder().WithMaxAttempts(N).WithBackoff(A, B).WithJitterFactor(R)),
 		here(backoff.Policy{MaxAttempts: N, Schedule: backoff.Exponential{Initial: A, Max: B}, Jitter: backoff.UniformJitter(1-R, 1+R)}), N, 0.9, 3.3),
 	"M48 M49": failing(failsafes(failsafeBuilder().WithMaxRetries(N).WithDelay(D)), hereRetries, N+1, 1, 1),
 	"M69":     same(failsafes(failsafeDelayFunc().WithMaxAttempts(10)), here(delayedByClass()), byTurns, 4, 1, 10.5, "done"),
-	"M70":     spread(failsafes(failsafeNamedDelay()), hereMarked(constant, hereNamedDelay)),
 	"M63":     same(beforeClientOfTransport, hereClientOfTransport, []answer{{status: 503}, {took: time.Minute}}, 2, 1, 1, "deadline"),
 	"M52":     failing(failsafes(failsafeBuilder().WithMaxAttempts(-1).WithDelay(D).WithMaxDuration(E)), shortened, 10, 0.7, 1).answered(slowDown),
 	"M53":     same(failsafes(failsafeBuilder().WithDelay(D).AbortOnErrors(X)), here(with(constant, abortOnX)), thenBusy, 2, 1, 1, "last failure"),
@@ -150,9 +143,6 @@ var rules = map[string]move{
 	"M18 M19 M21 M29": same(retryables(retryMax),
 		hereHTTP(backoff.Policy{MaxAttempts: N + 1, Schedule: backoff.Exponential{Initial: A, Max: B}, Jitter: backoff.NoJitter, Idempotency: backoff.Idempotent}),
 		times(1, answer{status: 500}), N+1, 1, 3, "500"),
-	"M20": same(retryables(linear), hereHTTP(backoff.Policy{MaxAttempts: 5, Idempotency: backoff.Idempotent,
-		Schedule: backoff.Linear{Initial: A, Step: A, Max: -1}, Jitter: backoff.UniformJitter(1, float64(B)/float64(A))}),
-		times(1, answer{status: 500}), 5, 1, 12, "500"),
 	"M55": same(retryables(retriesOne), hereHTTP(with(constant, checked)), hurdles, 4, 1, 1, "404"),
 	"M56": same(retryables(retriesOne), hereKeptClient, hurdles, 4, 1, 1, "404"),
 	// Loops and polls.
@@ -173,7 +163,6 @@ var rules = map[string]move{
 		was: outcome{attempts: exactly(11), gaps: exactly(1), after: exactly(0.5), sees: "deadline"},
 		is:  outcome{attempts: exactly(11), gaps: exactly(1), sees: "deadline"}},
 	"M57 M58": same(beforeWaiter(constantly), hereWaiter(backoff.Policy{Schedule: backoff.Constant(D), Jitter: backoff.NoJitter}), found, 4, 1, 1, "done"),
-	"M74":     same(beforeWaiter(growing), hereWaiter(sinceA()), found, 4, 1, 3, "done"),
 }
 
 var ruleRow = regexp.MustCompile("(?m)^\\| (M\\d+) \\| `(.+?)` \\| (?:`(.+?)`|–) \\|")
