@@ -95,7 +95,7 @@ type course struct {
 
 var (
 	avastPerError = []call{avast5PerError, hereAvastPerError}
-	byError       = []call{avast5DelayByError, failsafeDelayByError, hereDelayByError}
+	byError       = []call{avast5DelayByError, hereDelayByError}
 	sethvargos3   = []call{sethvargoExponential, hereSethvargoExponential, hereSethvargoPredicate}
 	failsafes2    = []call{failsafeRetry, hereFailsafeRetry}
 	loopsHere     = []call{hereRange, hereOwnLoop, herePlug}
@@ -197,13 +197,6 @@ func TestTheBudgetsAtTheStart(t *testing.T) {
 	require.Len(t, r.at, 1)
 	require.ErrorIs(t, r.err, backoff.ErrBudget)
 	require.ErrorIs(t, r.err, errDown)
-}
-
-// sethvargo's cuts the last wait to the time that is left, and makes one more
-// attempt.
-func TestFibonacci(t *testing.T) {
-	require.Equal(t, seconds(0, 1, 3, 6, 11, 19, 32, 53, 60), recorded(t, sethvargoFibonacci, errDown).at)
-	require.Equal(t, seconds(0, 1, 3, 6, 11, 19, 32, 53), recorded(t, hereFibonacci, errDown).at)
 }
 
 // Both end an attempt that hangs, and make another one.

@@ -2,7 +2,6 @@ package migrate
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"time"
 
@@ -22,23 +21,6 @@ func failsafeRetry(ctx context.Context, save operation) error {
 		WithBackoff(100*time.Millisecond, 5*time.Second).
 		WithJitterFactor(0.25).
 		AbortOnErrors(errGone).
-		ReturnLastFailure().
-		Build()
-	err := failsafe.With(retry).WithContext(ctx).RunWithExecution(func(e failsafe.Execution[any]) error {
-		return save(e.Context())
-	})
-	return err
-}
-
-func failsafeDelayByError(ctx context.Context, save operation) error {
-	retry := retrypolicy.NewBuilder[any]().
-		WithMaxAttempts(10).
-		WithDelayFunc(func(e failsafe.ExecutionAttempt[any]) time.Duration {
-			if errors.Is(e.LastError(), errBusy) {
-				return time.Second
-			}
-			return 50 * time.Millisecond
-		}).
 		ReturnLastFailure().
 		Build()
 	err := failsafe.With(retry).WithContext(ctx).RunWithExecution(func(e failsafe.Execution[any]) error {

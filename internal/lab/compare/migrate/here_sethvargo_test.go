@@ -34,20 +34,3 @@ func hereSethvargoPredicate(ctx context.Context, save operation) error {
 	err := policy.Do(ctx, save)
 	return err
 }
-
-func hereFibonacci(ctx context.Context, save operation) error {
-	policy := backoff.Policy{
-		MaxAttempts: -1,
-		MaxElapsed:  time.Minute,
-		Schedule: backoff.ScheduleFunc(func(retry int) time.Duration {
-			a, b := time.Second, 2*time.Second
-			for range retry - 1 {
-				a, b = b, min(a+b, time.Hour)
-			}
-			return a
-		}),
-		Jitter: backoff.NoJitter,
-	}
-	err := policy.Do(ctx, save)
-	return err
-}

@@ -8,8 +8,6 @@ import (
 	"time"
 
 	avast "github.com/avast/retry-go/v4"
-	"github.com/aws/aws-sdk-go-v2/service/s3"
-	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 	cenkalti4 "github.com/cenkalti/backoff/v4"
 	cenkalti "github.com/cenkalti/backoff/v5"
 	"github.com/failsafe-go/failsafe-go"
@@ -17,7 +15,6 @@ import (
 	"github.com/failsafe-go/failsafe-go/retrypolicy"
 	"github.com/hashicorp/go-retryablehttp"
 	sethvargo "github.com/sethvargo/go-retry"
-	"k8s.io/apimachinery/pkg/util/wait"
 )
 
 // What the rules replace, if it is more than the options in the table of rules.
@@ -77,17 +74,6 @@ func counted(got, expected uint, err error) (string, error) {
 	return done(err)
 }
 
-func beforeTicker(ctx context.Context, r *remote) (string, error) {
-	ticker := cenkalti.NewTicker(cenkalti.NewConstantBackOff(D))
-	defer ticker.Stop()
-	for range ticker.C {
-		if r.call(ctx) == nil {
-			break
-		}
-	}
-	return "done", nil
-}
-
 // looking makes a call and looks at its error.
 func looking(f form, at func(error) (string, error)) form {
 	return func(ctx context.Context, r *remote) (string, error) {
@@ -109,25 +95,6 @@ func before4(ctx context.Context, r *remote) (string, error) {
 	b = cenkalti4.WithMaxRetries(b, N)
 	b = cenkalti4.WithContext(b, ctx)
 	return done(cenkalti4.Retry(f, b))
-}
-
-func beforeSleeper(ctx context.Context, r *remote) (string, error) {
-	return done(sleeps(ctx, r, time.Sleep))
-}
-
-func sleeps(ctx context.Context, r *remote, sleep func(time.Duration)) error {
-	b := cenkalti.NewExponentialBackOff()
-	for {
-		err := r.call(ctx)
-		if err == nil {
-			return nil
-		}
-		wait := b.NextBackOff()
-		if wait == cenkalti.Stop {
-			return err
-		}
-		sleep(wait)
-	}
 }
 
 // avasts retries with options of avast/retry-go.
@@ -308,54 +275,6 @@ func beforeSleepyPoll(_ context.Context, r *remote) (string, error) {
 			time.Sleep(D)
 		}
 	}())
-}
-
-func beforePoll(ctx context.Context, r *remote) (string, error) {
-	f := r.found
-	return done(wait.PollUntilContextTimeout(ctx, D, E, true, f))
-}
-
-func beforeRetriedPoll(ctx context.Context, r *remote) (string, error) {
-	const S = "pending"
-	look := func() error {
-		found, err := r.found(ctx)
-		if err != nil {
-			return cenkalti.Permanent(err)
-		}
-		if !found {
-			return errors.New(S)
-		}
-		return nil
-	}
-	return cenkalti.Retry(ctx, func() (string, error) { return "done", look() },
-		cenkalti.WithBackOff(cenkalti.NewConstantBackOff(D)), cenkalti.WithMaxElapsedTime(E))
-}
-
-// beforeWaiter waits with a waiter of the AWS SDK.
-func beforeWaiter(set func(*s3.BucketExistsWaiterOptions)) form {
-	return func(ctx context.Context, r *remote) (string, error) {
-		input := &s3.HeadBucketInput{}
-		waiter := s3.NewBucketExistsWaiter(bucket{r}, set)
-		return done(waiter.Wait(ctx, input, E))
-	}
-}
-
-func constantly(o *s3.BucketExistsWaiterOptions) { o.MinDelay, o.MaxDelay = D, D }
-
-// A bucket is there when the remote is done.
-type bucket struct{ *remote }
-
-func (b bucket) HeadBucket(ctx context.Context, _ *s3.HeadBucketInput, _ ...func(*s3.Options)) (*s3.HeadBucketOutput, error) {
-	if found, err := b.found(ctx); found || err != nil {
-		return &s3.HeadBucketOutput{}, err
-	}
-	return nil, &types.NotFound{}
-}
-
-func beforeStop(ctx context.Context, r *remote) (string, error) {
-	stop := make(chan struct{})
-	context.AfterFunc(ctx, func() { close(stop) })
-	return done(untilStopped(stop, r.call))
 }
 
 func beforeStopGiven(ctx context.Context, r *remote) (string, error) {

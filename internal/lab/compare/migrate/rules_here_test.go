@@ -3,12 +3,9 @@ package migrate
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/s3"
-	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 	"github.com/hashicorp/go-retryablehttp"
 
 	"github.com/gobackoff/backoff"
@@ -96,40 +93,11 @@ func hereHook(ctx context.Context, r *remote) (string, error) {
 	return counted(retries, 2, err)
 }
 
-func hereTicker(ctx context.Context, r *remote) (string, error) {
-	run := constant.Start(ctx)
-	for ctx := range run.Attempts() {
-		err := r.call(ctx)
-		if err == nil {
-			break
-		}
-		run.Fail(err)
-	}
-	return done(run.Err())
-}
-
 func hereCompared(err error) (string, error) {
 	if backoff.Cause(err) == X {
 		return "busy", nil
 	}
 	return done(err)
-}
-
-func hereSleeper(ctx context.Context, r *remote) (string, error) {
-	return done(hereSleeps(ctx, r, time.Sleep))
-}
-
-func hereSleeps(ctx context.Context, r *remote, sleep func(time.Duration)) error {
-	policy := cenkaltisDefault
-	run := policy.Start(ctx)
-	for {
-		err := r.call(ctx)
-		wait, again := run.Retry(err)
-		if !again {
-			return run.Err()
-		}
-		sleep(wait)
-	}
 }
 
 func hereAvastRetryIf(ctx context.Context, r *remote) (string, error) {
@@ -257,49 +225,6 @@ func herePoll(policy backoff.Policy) form {
 		f := r.found
 		return done(poll.Until(ctx, policy, f))
 	}
-}
-
-func herePollInTime(ctx context.Context, r *remote) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, E)
-	defer cancel()
-	return herePoll(backoff.Policy{MaxAttempts: 1, Schedule: backoff.Constant(D), Jitter: backoff.NoJitter})(ctx, r)
-}
-
-func hereRetriedPoll(ctx context.Context, r *remote) (string, error) {
-	const S = "pending"
-	policy := with(constant, func(p *backoff.Policy) { p.MaxElapsed = E })
-	return done(poll.Until(ctx, policy, func(ctx context.Context) (bool, error) {
-		found, err := r.found(ctx)
-		if err != nil {
-			return false, backoff.Permanent(err)
-		}
-		if !found {
-			return false, fmt.Errorf("%s: %w", S, poll.ErrNotYet)
-		}
-		return true, nil
-	}))
-}
-
-// hereWaiter makes the call of a waiter of the AWS SDK, and decides as it does.
-func hereWaiter(policy backoff.Policy) form {
-	policy.MaxAttempts, policy.MaxElapsed = 1, E
-	return func(ctx context.Context, r *remote) (string, error) {
-		f := func(ctx context.Context) (bool, error) {
-			_, err := bucket{r}.HeadBucket(ctx, &s3.HeadBucketInput{})
-			if _, missing := errors.AsType[*types.NotFound](err); missing {
-				return false, nil
-			}
-			return err == nil, err
-		}
-		return done(poll.Until(ctx, policy, f))
-	}
-}
-
-func hereStop(outer context.Context, r *remote) (string, error) {
-	P := context.WithoutCancel(outer)
-	ctx, stop := context.WithCancel(P)
-	context.AfterFunc(outer, func() { stop() })
-	return done(constant.Do(ctx, r.call))
 }
 
 func hereStopGiven(outer context.Context, r *remote) (string, error) {

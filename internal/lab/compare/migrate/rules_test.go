@@ -62,7 +62,6 @@ var (
 	hurdles  = []answer{{status: S}, {status: 503}, {status: S}, {status: 404}}
 	slowDown = answer{err: errDown, took: 200 * time.Millisecond}
 	asksWait = []answer{{err: errDown, after: 30 * time.Second}, {}}
-	pending  = times(1, answer{state: "pending"})
 	found    = append(times(3, answer{state: "missing"}), answer{state: "done"})
 )
 
@@ -101,9 +100,7 @@ var rules = map[string]move{
 	"M33":    failing(before4, hereRetries, 3, 1, 1).ended(),
 	"M8":     same(cenkaltiOf(cenkaltiPermanentError), hereMarked(with(cenkaltisDefault, everyError), herePermanentError), down, 1, 0, 0, "last failure"),
 	"M9":     failing(beforeNotify, hereHook, 3, 0.25, 1.13),
-	"M10": {script: append(times(3, answer{err: errDown, took: 2 * time.Second}), answer{}), before: beforeTicker, here: hereTicker,
-		was: outcome{attempts: exactly(4), gaps: exactly(0), sees: "done"}, is: outcome{attempts: exactly(4), gaps: exactly(1), sees: "done"}},
-	"M11": spread(cenkaltiOf(cenkaltiRetryAfterError), hereMarked(cenkaltisDefault, hereRetryAfterError)),
+	"M11":    spread(cenkaltiOf(cenkaltiRetryAfterError), hereMarked(cenkaltisDefault, hereRetryAfterError)),
 	// avast/retry-go.
 	"M12 M13": failing(avasts(avast.Attempts(N), avast.Delay(D)),
 		here(backoff.Policy{MaxAttempts: N, Schedule: backoff.Exponential{Initial: D, Max: -1}, Jitter: backoff.AddedJitter(100 * time.Millisecond)}), N, 1, 4.1),
@@ -152,17 +149,8 @@ var rules = map[string]move{
 	"M64": {script: times(1, answer{took: time.Minute}), before: beforeClientInALoop, here: hereClientInALoop,
 		was: outcome{attempts: exactly(N), gaps: exactly(1), after: exactly(1), sees: "deadline"},
 		is:  outcome{attempts: exactly(N), gaps: exactly(1), sees: "deadline, limit"}},
-	"M67": same(beforeSleeper, hereSleeper, append(times(3, answer{err: errDown}), answer{}), 4, 0.25, 1.69, "done"),
 	"M24": same(beforeSleepyPoll, herePoll(backoff.Policy{MaxAttempts: 1, MaxElapsed: -1, Schedule: backoff.Constant(D), Jitter: backoff.NoJitter}), found, 4, 1, 1, "done"),
-	"M27": failing(beforeStop, hereStop, 3, 1, 1).stopped(),
 	"M66": failing(beforeStopGiven, hereStopGiven, 3, 1, 1).stopped(),
-	"M26": {script: pending, before: beforeRetriedPoll, here: hereRetriedPoll,
-		was: outcome{attempts: exactly(11), gaps: exactly(1), sees: "last failure"},
-		is:  outcome{attempts: exactly(12), gaps: [2]float64{0.5, 1}, sees: "last failure, limit"}},
-	"M25": {script: pending, before: beforePoll, here: herePollInTime,
-		was: outcome{attempts: exactly(11), gaps: exactly(1), after: exactly(0.5), sees: "deadline"},
-		is:  outcome{attempts: exactly(11), gaps: exactly(1), sees: "deadline"}},
-	"M57 M58": same(beforeWaiter(constantly), hereWaiter(backoff.Policy{Schedule: backoff.Constant(D), Jitter: backoff.NoJitter}), found, 4, 1, 1, "done"),
 }
 
 var ruleRow = regexp.MustCompile("(?m)^\\| (M\\d+) \\| `(.+?)` \\| (?:`(.+?)`|–) \\|")

@@ -20,9 +20,3 @@ func sethvargoExponential(ctx context.Context, save operation) error {
 	})
 	return err
 }
-
-func sethvargoFibonacci(ctx context.Context, save operation) error {
-	b := retry.WithMaxDuration(time.Minute, retry.NewFibonacci(time.Second))
-	err := retry.Do(ctx, b, func(ctx context.Context) error { return retry.RetryableError(save(ctx)) })
-	return err
-}
