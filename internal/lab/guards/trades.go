@@ -61,24 +61,6 @@ func (p page) patience(w world) string {
 	return fmt.Sprintf(" (patient: %s)", r[patient].print(success))
 }
 
-// Missed says which bars are missed.
-func (p page) Missed() string {
-	var b strings.Builder
-	for _, worlds := range groups() {
-		for _, w := range worlds {
-			for _, bar := range w.bars {
-				if r := p.board[w.key()]; bar.known(r) && bar.check(r) != nil {
-					fmt.Fprintf(&b, "- %s, %s: %v\n", w.group, w.name, bar.check(r))
-				}
-			}
-		}
-	}
-	if b.Len() == 0 {
-		return "All bars are met.\n"
-	}
-	return "These are missed:\n\n" + b.String()
-}
-
 // Slower says where the calls of the default client wait longer than those of a
 // client that has as many successes.
 func (p page) Slower() string {

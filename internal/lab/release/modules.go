@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path"
@@ -95,59 +94,24 @@ func open(tree, dir string) (*mod, error) {
 	return m, m.survey()
 }
 
-// survey lists the module's packages and commands.
+// survey lists the module's packages and commands, but those that users cannot import.
 func (m *mod) survey() error {
-	return filepath.WalkDir(m.dir, func(name string, d fs.DirEntry, err error) error {
-		if err != nil || !d.IsDir() {
-			return err
-		}
-		if name != m.dir && skipped(name, d.Name()) {
-			return filepath.SkipDir
-		}
-		rel, err := filepath.Rel(m.dir, name)
-		if err != nil {
-			return err
-		}
-		switch kind, err := packageIn(name); {
-		case err != nil:
-			return err
-		case kind == "main":
-			m.commands = append(m.commands, path.Join(m.path, filepath.ToSlash(rel)))
-		case kind != "":
-			m.packages = append(m.packages, path.Join(m.path, filepath.ToSlash(rel)))
-		}
-		return nil
-	})
-}
-
-func skipped(name, base string) bool {
-	if base == "testdata" || base == "internal" || strings.HasPrefix(base, ".") {
-		return true
-	}
-	_, err := os.Stat(filepath.Join(name, "go.mod"))
-	return err == nil
-}
-
-// packageIn returns the name of the package in dir, or "" if dir has no Go
-// files but tests.
-func packageIn(dir string) (string, error) {
-	names, err := filepath.Glob(filepath.Join(dir, "*.go"))
+	list := exec.Command("go", "list", "-find", "-f", "{{if .GoFiles}}{{.Name}} {{.ImportPath}}{{end}}", "./...")
+	list.Dir, list.Stderr = m.dir, os.Stderr
+	out, err := list.Output()
 	if err != nil {
-		return "", err
+		return err
 	}
-	names = slices.DeleteFunc(names, func(name string) bool { return strings.HasSuffix(name, "_test.go") })
-	for _, name := range names {
-		data, err := os.ReadFile(name)
-		if err != nil {
-			return "", err
-		}
-		for line := range strings.Lines(string(data)) {
-			if rest, ok := strings.CutPrefix(line, "package "); ok {
-				return strings.TrimSpace(rest), nil
-			}
+	for line := range strings.Lines(string(out)) {
+		switch name, path, _ := strings.Cut(strings.TrimSpace(line), " "); {
+		case strings.Contains(path+"/", "/internal/"):
+		case name == "main":
+			m.commands = append(m.commands, path)
+		default:
+			m.packages = append(m.packages, path)
 		}
 	}
-	return "", nil
+	return nil
 }
 
 // pack writes the module, as it is at version, into the proxy.
