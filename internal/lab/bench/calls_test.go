@@ -48,43 +48,6 @@ func BenchmarkSuccess(b *testing.B) {
 	comparePeers(b, usual, succeed, 1, must)
 }
 
-// BenchmarkConfigured is BenchmarkSuccess with an operation that captures three variables, under
-// policies with fields that are set.
-func BenchmarkConfigured(b *testing.B) {
-	b.Run("minimal", func(b *testing.B) {
-		ctx := start(b)
-		n, in, out := 0, 1, 0
-		m := minimal{attempts: attempts, initial: time.Second, limit: time.Minute}
-		for b.Loop() {
-			must(b, m.do(ctx, func(context.Context) error { n++; out = n + in; return nil }))
-		}
-		expect(b, n, 1)
-		expect(b, out-1, 1)
-	})
-	for _, c := range []struct {
-		name   string
-		policy backoff.Policy
-	}{
-		{"backoff", backoff.Policy{Schedule: backoff.Exponential{Initial: time.Second, Max: time.Minute}, Jitter: backoff.FullJitter}},
-		{"backoff-zero", backoff.Policy{}},
-		{"backoff-sequence", backoff.Policy{Schedule: backoff.Sequence(time.Second, 2*time.Second, 5*time.Second)}},
-		{"backoff-decorrelated", backoff.Policy{Jitter: backoff.DecorrelatedJitter(time.Second, time.Minute)}},
-		{"backoff-func", backoff.Policy{Schedule: backoff.ScheduleFunc(func(int) time.Duration { return time.Second })}},
-		{"backoff-budget", backoff.Policy{Budget: &backoff.RetryBudget{}}},
-	} {
-		b.Run(c.name, func(b *testing.B) {
-			ctx := start(b)
-			n, in, out := 0, 1, 0
-			p := c.policy
-			for b.Loop() {
-				must(b, p.Do(ctx, func(context.Context) error { n++; out = n + in; return nil }))
-			}
-			expect(b, n, 1)
-			expect(b, out-1, 1)
-		})
-	}
-}
-
 func minimalOfValue(b *testing.B) {
 	ctx := start(b)
 	n := 0

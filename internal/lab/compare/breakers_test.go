@@ -45,16 +45,12 @@ var breakers = table{
 			each(circuits, afterAProbe(runtime.Goexit)), "TestBreakerIsNotWedgedByAProbe"},
 		{"probe-hangs", "it never returns",
 			each(circuits, afterAHangingProbe), "TestBreakerIsNotWedgedByAProbe"},
-		{"probe-forgotten", "it was admitted in two steps, and its result is never reported",
-			forgottenProbes, "TestBreakerIsNotWedgedByAProbe"},
 		{"probe-flood", "200 calls meet a half-open circuit: admitted at the same time",
 			each(circuits, probesAtOnce), "TestBreakerAdmitsNoMoreProbesThanItSays"},
 		{"late-success", "a call that began before the circuit opened succeeds when it is half-open: the circuit is",
 			each(circuits, afterALateSuccess), "TestBreakerIgnoresTheAnswersOfEarlierPhases"},
 		{"listener-asks", "a listener for changes asks the breaker for its state: the call that opens the circuit",
 			askingListeners, "TestBreakerSurvivesItsObserver"},
-		{"listener-panics", "it panics: the call that opens the circuit",
-			panickingListeners, "TestBreakerSurvivesItsObserver"},
 		{"open-error", "the error of a refused call, and whether it matches the failure that opened the circuit",
 			each(circuits, errorOfAnOpenCircuit), "TestBreakerErrorTellsWhatToDo"},
 		{"open-in-a-loop", "a loop of 9 attempts, 1 s apart, around an open circuit: how long it takes",
@@ -241,57 +237,6 @@ func anHourLater(c aCircuit) string {
 		time.Sleep(2 * time.Minute)
 	}
 	return "still refused"
-}
-
-var forgottenProbes = map[string]observation{
-	ours: virtual(func(t *testing.T) string {
-		b := new(backoff.Breaker)
-		b.Trip()
-		time.Sleep(2 * time.Minute)
-		_, err := b.Allow()
-		return afterwards(err, func() error { done, err := b.Allow(); tell(done); return err })
-	}),
-	"gobreaker": virtual(func(t *testing.T) string {
-		b := gobreaker.NewTwoStepCircuitBreaker[any](gobreaker.Settings{})
-		for range 6 {
-			done, _ := b.Allow()
-			done(errDown)
-		}
-		time.Sleep(2 * time.Minute)
-		_, err := b.Allow()
-		return afterwards(err, func() error { done, err := b.Allow(); tell(done); return err })
-	}),
-	"failsafe-go": virtual(func(t *testing.T) string {
-		b := circuitbreaker.NewWithDefaults[any]()
-		b.RecordError(errDown)
-		time.Sleep(2 * time.Minute)
-		try := func() error {
-			if b.TryAcquirePermit() {
-				return nil
-			}
-			return circuitbreaker.ErrOpen
-		}
-		return afterwards(try(), try)
-	}),
-}
-
-func tell(done func(error)) {
-	if done != nil {
-		done(nil)
-	}
-}
-
-// afterwards tries to get another permit an hour after a first one that went
-// without an error.
-func afterwards(err error, again func() error) string {
-	if err != nil {
-		return "no probe was admitted"
-	}
-	time.Sleep(time.Hour)
-	if again() != nil {
-		return "still refused"
-	}
-	return "admitted"
 }
 
 func probesAtOnce(t *testing.T, make func() aCircuit) string {

@@ -6,13 +6,11 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"runtime"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/failsafe-go/failsafe-go"
 	"github.com/failsafe-go/failsafe-go/failsafehttp"
 	"github.com/failsafe-go/failsafe-go/retrypolicy"
 	"github.com/hashicorp/go-retryablehttp"
@@ -27,8 +25,6 @@ var clients = table{
 	rows: []row{
 		{"bodies", "a GET meets 503 three times: bodies of retried responses that are closed",
 			each(httpClients, closedBodies), "TestFailsafeBodiesOfRetriedResponsesAreClosed"},
-		{"goroutines", "20 GETs succeed, each with its own context, in a program with one: goroutines left",
-			goroutinesLeft, "TestFailsafeNoGoroutinePerRequest"},
 		{"retry-after-long", "503 with Retry-After: 86400, where waits of up to 30 s are set: how long the call takes",
 			said(each(httpClients, longRetryAfter), map[string]string{"go-retryablehttp": "documented", "failsafe-go": "documented"}), "TestRetryablehttp247RetryAfterIsBounded"},
 		{"retry-after-dates", "a date 20 s ahead, in each of the three forms of RFC 9110: how many are waited for",
@@ -62,7 +58,7 @@ var httpClients = map[string]httpClient{
 		return c.StandardClient().Do
 	},
 	"failsafe-go": func(base http.RoundTripper) func(*http.Request) (*http.Response, error) {
-		return (&http.Client{Transport: failsafehttp.NewRoundTripper(base, failsafeHTTPPolicy())}).Do
+		return (&http.Client{Transport: failsafehttp.NewRoundTripper(base, failsafeHTTPBuilder().Build())}).Do
 	},
 }
 
@@ -72,8 +68,6 @@ func newRetryable(base http.RoundTripper) *retryablehttp.Client {
 	c.RetryMax = 3
 	return c
 }
-
-func failsafeHTTPPolicy() failsafe.Policy[*http.Response] { return failsafeHTTPBuilder().Build() }
 
 func failsafeHTTPBuilder() retrypolicy.Builder[*http.Response] {
 	return failsafehttp.NewRetryPolicyBuilder().WithMaxRetries(3).WithBackoff(time.Second, 30*time.Second)
@@ -163,44 +157,6 @@ func closedBodies(t *testing.T, client httpClient) string {
 		return fmt.Sprint(err)
 	}
 	return fmt.Sprintf("%d of 3", s.closed) // the last one is not closed yet
-}
-
-// goroutinesLeft counts them while the contexts of the requests have not ended.
-var goroutinesLeft = map[string]observation{
-	ours: func(t *testing.T) string { return goroutinesOf(t, httpClients[ours]) },
-	"go-retryablehttp": func(t *testing.T) string {
-		return goroutinesOf(t, httpClients["go-retryablehttp"])
-	},
-	"failsafe-go": func(t *testing.T) string {
-		program, end := context.WithCancel(context.Background())
-		defer end()
-		return goroutinesOf(t, func(base http.RoundTripper) func(*http.Request) (*http.Response, error) {
-			executor := failsafe.With(failsafeHTTPPolicy()).WithContext(program)
-			return (&http.Client{Transport: failsafehttp.NewRoundTripperWithExecutor(base, executor)}).Do
-		})
-	},
-}
-
-func goroutinesOf(_ *testing.T, client httpClient) string {
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	do := client(&service{answers: []answer{{status: 200}}})
-	before := runtime.NumGoroutine()
-	for range 20 {
-		resp, err := do(request(ctx, "GET", nil))
-		if err != nil {
-			return err.Error()
-		}
-		resp.Body.Close()
-	}
-	left := 0
-	for range 20 { // the last ones may be about to end
-		if left = runtime.NumGoroutine() - before; left <= 0 {
-			return "0"
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
-	return fmt.Sprint(left)
 }
 
 func longRetryAfter(t *testing.T, client httpClient) string {

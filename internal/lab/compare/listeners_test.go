@@ -2,8 +2,6 @@ package compare
 
 import (
 	"context"
-	"errors"
-	"os"
 	"testing"
 	"time"
 
@@ -65,27 +63,6 @@ var askingListeners = func() map[string]observation {
 				return "never returns"
 			}
 		}
-	}
-	return all
-}()
-
-var panickingListeners = func() map[string]observation {
-	all := map[string]observation{}
-	for name, l := range listeners {
-		all[name] = child("listener of "+name, func() string {
-			os.Stderr = nil
-			told := errors.New("not told")
-			fail := l(func(func()) { told = nil; panic("in the listener") })
-			for range 30 {
-				if panicking(fail) == "panics" {
-					return "panics"
-				}
-				if told == nil {
-					return "goes on"
-				}
-			}
-			return told.Error()
-		})
 	}
 	return all
 }()

@@ -54,8 +54,6 @@ var retries = table{
 			with(each(loops, bytesOfTheError), map[string]observation{"avast": or(virtual(bytesIn(avastLoop)), virtual(bytesIn(avastLastLoop)), "LastErrorOnly")}), "TestAnErrorDoesNotGrowWithTheAttempts"},
 		{"two-at-once", "one policy value serves two calls, the second 4.5 s after the first, with waits of 1, 2, 4, 8 s: the waits of the first call",
 			said(waitsOfSharedValue, map[string]string{"cenkalti": "documented: one BackOff for each call", "sethvargo": "its examples make one for each call"}), "TestTwoCallsUnderOnePolicyKeepTheirOwnWaits"},
-		{"server-retry-after", "the operation reports that a server asked for 24 h: how long the call waits",
-			said(retryAfters, map[string]string{ours: "MaxRetryAfter is 5 min", "cenkalti": "without the default limit of 15 min", "avast": "by a DelayType", "failsafe-go": "by a DelayFunc"}), "TestARetryAfterBeyondMaxRetryAfterEndsTheCallInsteadOfHangingIt"},
 	},
 }
 
@@ -269,42 +267,6 @@ func waitsOfTheFirst(run func(operation)) string {
 	})
 	<-done
 	return strings.Join(waits, ", ") + " s"
-}
-
-var retryAfters = map[string]observation{
-	ours: virtual(func(t *testing.T) string {
-		return untilTheSecond(func(op operation) {
-			backoff.Policy{}.Do(t.Context(), func(ctx context.Context) error {
-				return backoff.RetryAfter(op(ctx), 24*time.Hour)
-			})
-		})
-	}),
-	"cenkalti": virtual(func(t *testing.T) string {
-		return untilTheSecond(func(op operation) {
-			cenkalti.Retry(t.Context(), func() (int, error) {
-				return 0, cenkalti.RetryAfter(24*time.Hour, op(t.Context()))
-			}, cenkalti.WithMaxElapsedTime(0), cenkalti.WithMaxTries(2))
-		})
-	}),
-	"avast": virtual(func(t *testing.T) string {
-		asked := func(uint, error, avast.DelayContext) time.Duration { return 24 * time.Hour }
-		return untilTheSecond(func(op operation) {
-			avast.New(avast.Attempts(2), avast.DelayType(asked)).Do(func() error { return op(t.Context()) })
-		})
-	}),
-	"failsafe-go": virtual(func(t *testing.T) string {
-		asked := func(failsafe.ExecutionAttempt[any]) time.Duration { return 24 * time.Hour }
-		return untilTheSecond(func(op operation) {
-			p := retrypolicy.NewBuilder[any]().WithMaxAttempts(2).WithDelayFunc(asked).Build()
-			failsafe.With(p).Run(func() error { return op(t.Context()) })
-		})
-	}),
-}
-
-func untilTheSecond(run func(operation)) string {
-	began := time.Now()
-	run(failing(new(int)))
-	return time.Since(began).String()
 }
 
 type named struct {

@@ -94,12 +94,6 @@ func TestAWSObeysRetryAfterWhichTheSDKDoesNot(t *testing.T) {
 	s.waited(t)
 }
 
-func TestAWSDefinitiveAnswersAreNotRetried(t *testing.T) {
-	s := serve(t, answer(403, `<Error><Code>AccessDenied</Code></Error>`))
-	require.ErrorContains(t, head(t.Context(), s3Client(s.URL, plug.AWS(steps), own())), "AccessDenied")
-	s.waited(t)
-}
-
 func TestAWSBudgetBoundsRetriesInBothModes(t *testing.T) {
 	for _, mode := range []string{"false", "true"} {
 		t.Run(mode, func(t *testing.T) {
@@ -142,12 +136,4 @@ func TestAWSStopsWhereATransportOfOursGaveUp(t *testing.T) {
 	transport := &backoffhttp.Transport{Base: own().Transport, Policy: steps, Unguarded: true}
 	head(t.Context(), s3Client(s.URL, plug.AWS(steps), &http.Client{Transport: transport}))
 	require.Len(t, s.gaps(), 3)
-}
-
-func TestAWSRefusesAnUnlimitedPolicyWithoutADeadline(t *testing.T) {
-	s := serve(t, internal)
-	p := backoff.Policy{MaxAttempts: -1}
-	err := head(t.Context(), s3Client(s.URL, plug.AWS(p), own()))
-	require.ErrorContains(t, err, "the policy has no limit of attempts and the context no deadline")
-	require.Empty(t, s.came)
 }

@@ -53,19 +53,6 @@ func TestGaxRetriesWithThePolicysWaits(t *testing.T) {
 	require.Equal(t, 1, attempts)
 }
 
-func TestGaxObeysRetryAfterWhichItDoesNotByItself(t *testing.T) {
-	began := time.Now()
-	attempts, err := invoke(t, steps, func(n int) error {
-		if n == 1 {
-			return backoff.RetryAfter(errDown, 200*time.Millisecond)
-		}
-		return nil
-	})
-	require.NoError(t, err)
-	require.Equal(t, 2, attempts)
-	require.GreaterOrEqual(t, time.Since(began), 200*time.Millisecond)
-}
-
 func TestGaxStopsWhereAPolicyInsideGaveUp(t *testing.T) {
 	inner, calls := backoff.Policy{Schedule: backoff.Constant(0)}, 0
 	attempts, err := invoke(t, steps, func(int) error {

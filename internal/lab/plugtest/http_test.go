@@ -5,12 +5,10 @@ package plugtest
 import (
 	"context"
 	"net/http"
-	"net/url"
 	"syscall"
 	"testing"
 	"time"
 
-	"github.com/elastic/elastic-transport-go/v8/elastictransport"
 	"github.com/hashicorp/go-retryablehttp"
 	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
@@ -85,21 +83,6 @@ func TestRetryableHTTPPassesDefinitiveAnswersOn(t *testing.T) {
 	s.waited(t)
 }
 
-func TestRetryableHTTPDoesNotSendAPostTwice(t *testing.T) {
-	for _, failure := range []http.HandlerFunc{answer(503, ""), reset} {
-		s := serve(t, failure)
-		err := around(t, func(ctx context.Context) error {
-			resp, err := send(ctx, steps, "POST", s.URL)
-			if err != nil {
-				return err
-			}
-			return backoffhttp.Check(resp)
-		})
-		require.ErrorContains(t, err, "not idempotent (Policy.Idempotency)")
-		s.waited(t)
-	}
-}
-
 func TestRetryableHTTPDoesNotWaitInVain(t *testing.T) {
 	s := serve(t, answer(503, "", "Retry-After", "60"))
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
@@ -108,44 +91,6 @@ func TestRetryableHTTPDoesNotWaitInVain(t *testing.T) {
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	require.ErrorContains(t, err, "503")
 	require.NoError(t, ctx.Err())
-	s.waited(t)
-}
-
-func TestRetryableHTTPRefusesAnUnlimitedPolicyWithoutADeadline(t *testing.T) {
-	s := serve(t, answer(503, ""))
-	_, err := send(t.Context(), backoff.Policy{MaxAttempts: -1}, "GET", s.URL)
-	require.ErrorContains(t, err, "set MaxAttempts, or give the call a deadline")
-	s.waited(t)
-}
-
-func elastic(t *testing.T, address string, p backoff.Policy) (*http.Response, error) {
-	u, err := url.Parse(address)
-	require.NoError(t, err)
-	tp, err := elastictransport.NewClient(
-		elastictransport.WithURLs(u),
-		elastictransport.WithTransport(own().Transport),
-		elastictransport.WithRetryBackoff(p.Delay),
-		elastictransport.WithRetryOnError(func(_ *http.Request, err error) bool { return p.Retryable(err) }),
-		elastictransport.WithMaxRetries(3),
-	)
-	require.NoError(t, err)
-	req, err := http.NewRequestWithContext(t.Context(), "GET", "/", nil)
-	require.NoError(t, err)
-	return tp.Perform(req)
-}
-
-func TestElasticWaitsAsThePolicySays(t *testing.T) {
-	s := serve(t, answer(503, ""), reset, answer(200, ""))
-	resp, err := elastic(t, s.URL, steps)
-	require.NoError(t, err)
-	require.Equal(t, 200, resp.StatusCode)
-	s.waited(t, 20*time.Millisecond, 40*time.Millisecond)
-
-	p := steps
-	p.Classify = backoff.RetryIf(func(error) bool { return false })
-	s = serve(t, reset)
-	_, err = elastic(t, s.URL, p)
-	require.ErrorIs(t, err, syscall.ECONNRESET)
 	s.waited(t)
 }
 

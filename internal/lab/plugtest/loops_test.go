@@ -3,23 +3,14 @@
 package plugtest
 
 import (
-	"bufio"
 	"context"
-	"errors"
-	"fmt"
-	"net"
-	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	cenkalti4 "github.com/cenkalti/backoff/v4"
 	cenkalti5 "github.com/cenkalti/backoff/v5"
 	grpcretry "github.com/grpc-ecosystem/go-grpc-middleware/v2/interceptors/retry"
-	"github.com/nats-io/nats.go"
 	"github.com/stretchr/testify/require"
-	"github.com/twmb/franz-go/pkg/kgo"
-	"github.com/twmb/franz-go/pkg/kmsg"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -108,98 +99,4 @@ func TestGRPCMiddlewareRetriesAsThePolicySays(t *testing.T) {
 	attempts, _, err = call(codes.NotFound)
 	require.Equal(t, codes.NotFound, status.Code(err))
 	require.Equal(t, 1, attempts)
-}
-
-// natsServer speaks just enough of the protocol for a client to connect.
-func natsServer(t *testing.T) (addr string, cut func()) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	var mu sync.Mutex
-	var conns []net.Conn
-	go func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			mu.Lock()
-			conns = append(conns, conn)
-			mu.Unlock()
-			go greet(conn)
-		}
-	}()
-	cut = func() {
-		l.Close()
-		mu.Lock()
-		defer mu.Unlock()
-		for _, conn := range conns {
-			conn.Close()
-		}
-	}
-	t.Cleanup(cut)
-	return l.Addr().String(), cut
-}
-
-func greet(conn net.Conn) {
-	fmt.Fprint(conn, "INFO {\"server_id\":\"s\",\"version\":\"2.10.0\",\"proto\":1,\"max_payload\":1048576}\r\n")
-	lines := bufio.NewScanner(conn)
-	for lines.Scan() {
-		if strings.HasPrefix(lines.Text(), "PING") {
-			fmt.Fprint(conn, "PONG\r\n")
-		}
-	}
-}
-
-// asked records the retries for which a client asks a schedule.
-type asked struct {
-	mu      sync.Mutex
-	numbers []int
-}
-
-func (a *asked) delay(n int) time.Duration {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.numbers = append(a.numbers, n)
-	return steps.Delay(n)
-}
-
-func (a *asked) soFar() []int {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return append([]int(nil), a.numbers...)
-}
-
-func TestNATSCountsFromOne(t *testing.T) {
-	addr, cut := natsServer(t)
-	var a asked
-	closed := make(chan struct{})
-	conn, err := nats.Connect(addr, nats.CustomReconnectDelay(a.delay), nats.MaxReconnects(4),
-		nats.ClosedHandler(func(*nats.Conn) { close(closed) }))
-	require.NoError(t, err)
-	defer conn.Close()
-	began := time.Now()
-	cut()
-	<-closed
-	numbers := a.soFar()
-	require.GreaterOrEqual(t, len(numbers), 3)
-	require.Equal(t, []int{1, 2, 3}, numbers[:3])
-	require.GreaterOrEqual(t, time.Since(began), 140*time.Millisecond)
-}
-
-// There is no broker: the client dials, is refused, and asks how long to wait.
-func TestFranzAsksForEveryRetryFromOne(t *testing.T) {
-	var a asked
-	client, err := kgo.NewClient(kgo.SeedBrokers("127.0.0.1:1"), kgo.RetryBackoffFn(a.delay), kgo.RequestRetries(3))
-	require.NoError(t, err)
-	defer client.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
-	_, err = kmsg.NewPtrMetadataRequest().RequestWith(ctx, client)
-	var refused *net.OpError
-	require.True(t, errors.As(err, &refused), "%v", err)
-	numbers := a.soFar()
-	require.NotEmpty(t, numbers)
-	for i, n := range numbers {
-		require.Equal(t, i+1, n, "of %v", numbers)
-	}
 }

@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/stretchr/testify/require"
 
 	"github.com/gobackoff/backoff"
@@ -182,48 +180,6 @@ func TestACommitWithoutAnAnswer(t *testing.T) {
 			})
 		})
 	}
-}
-
-// Why Tx is there: to Do, a COMMIT without an answer is a lost connection.
-func TestDoAroundATransactionWritesTwice(t *testing.T) {
-	f := setUp(t, pgxNative)
-	attempts := 0
-	write := func(ctx context.Context, tx transaction) error {
-		attempts++
-		_, err := f.insert(ctx, tx, false, attempts, 2, 3, 4) // as if a sequence gave the number
-		if attempts == 1 {
-			f.next(faultproxy.DropAnswer())
-		}
-		return err
-	}
-	rows := func() (n int) {
-		require.NoError(t, f.direct.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM "+f.transfers).Scan(&n))
-		return n
-	}
-	p := f.policy
-	p.Classify = backoffsql.Classify
-	begin := func(ctx context.Context) error {
-		return pgx.BeginFunc(ctx, f.pool, func(tx pgx.Tx) error { return write(ctx, pgxTx{tx}) })
-	}
-	require.NoError(t, p.Do(t.Context(), begin))
-	require.Equal(t, 2, rows(), "one call, which succeeded")
-
-	p.Idempotency = backoff.NonIdempotent // once, but without what is safe to repeat
-	refused := func(context.Context) error { return &pgconn.PgError{Code: "40001"} }
-	require.Error(t, p.Do(t.Context(), refused))
-
-	_, err := f.direct.ExecContext(t.Context(), "DELETE FROM "+f.transfers)
-	require.NoError(t, err)
-	attempts = 0
-	require.ErrorIs(t, f.tx(t.Context(), nil, write), backoffsql.ErrCommitUnknown)
-	require.Equal(t, 1, rows())
-	conflicts := 0
-	require.NoError(t, f.tx(t.Context(), backoff.NonIdempotent, func(ctx context.Context, _ transaction) error {
-		if conflicts++; conflicts == 1 {
-			return refused(ctx)
-		}
-		return nil
-	}))
 }
 
 // When fn ignores the failure of a statement, PostgreSQL accepts the COMMIT and
