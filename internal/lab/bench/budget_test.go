@@ -127,24 +127,6 @@ func BenchmarkBudgetRetry(b *testing.B) {
 	}
 }
 
-// BenchmarkBudgetRetryParallel is BenchmarkBudgetRetry on all processors at once.
-func BenchmarkBudgetRetryParallel(b *testing.B) {
-	for _, c := range budgets {
-		b.Run(c.name, func(b *testing.B) {
-			b.ReportAllocs()
-			s := c.make()
-			b.RunParallel(func(pb *testing.PB) {
-				for pb.Next() {
-					s.succeed()
-					if !s.retry() {
-						b.Error("refused")
-					}
-				}
-			})
-		})
-	}
-}
-
 // grantByHand takes a token of a bucket for a retry, whose success gives one back.
 func grantByHand(b *testing.B) {
 	b.ReportAllocs()

@@ -47,8 +47,6 @@ var breakers = table{
 			each(circuits, afterAHangingProbe), "TestBreakerIsNotWedgedByAProbe"},
 		{"probe-flood", "200 calls meet a half-open circuit: admitted at the same time",
 			each(circuits, probesAtOnce), "TestBreakerAdmitsNoMoreProbesThanItSays"},
-		{"late-success", "a call that began before the circuit opened succeeds when it is half-open: the circuit is",
-			each(circuits, afterALateSuccess), "TestBreakerIgnoresTheAnswersOfEarlierPhases"},
 		{"listener-asks", "a listener for changes asks the breaker for its state: the call that opens the circuit",
 			askingListeners, "TestBreakerSurvivesItsObserver"},
 		{"open-error", "the error of a refused call, and whether it matches the failure that opened the circuit",
@@ -266,32 +264,6 @@ func admitted(c aCircuit, calls int) int {
 	defer all.Wait()
 	defer release.open()
 	return count
-}
-
-func afterALateSuccess(t *testing.T, make func() aCircuit) string {
-	c := make()
-	release := newGate()
-	done := goneWith(func() { _ = c.do(context.Background(), func(context.Context) error { release.wait(); return nil }) })
-	synctest.Wait()
-	for c.state() != "open" {
-		c.fail()
-		time.Sleep(100 * time.Millisecond)
-	}
-	time.Sleep(2 * time.Minute)
-	// A probe that is under way makes sure that the breaker knows that it is
-	// half-open.
-	probe := newGate()
-	probing := goneWith(func() { _ = c.do(context.Background(), func(context.Context) error { probe.wait(); return errDown }) })
-	synctest.Wait()
-	release.open()
-	<-done
-	seen := "not closed"
-	if c.state() == "closed" {
-		seen = "closed"
-	}
-	probe.open()
-	<-probing
-	return seen
 }
 
 func errorOfAnOpenCircuit(t *testing.T, make func() aCircuit) string {

@@ -34,8 +34,6 @@ var budgets = table{
 			each(budgeted, errorOfARefusal), "TestRetryBudgetRefusesBeforeTheSleepAndKeepsTheError"},
 		{"refill", "nothing has succeeded, and the budget is used up; 10 min later a lone call fails: attempts",
 			each(budgeted, attemptsLongAfterAStorm), "TestRareCallersMayRetry"},
-		{"panic", "after 1000 successes 5 retries panic; then 10 calls fail once each, and would succeed at a retry: how many do",
-			each(budgeted, successesAfterPanics), "TestRetryBudgetIsRightAfterPanicGoexitAndCancellation"},
 	},
 }
 
@@ -209,36 +207,4 @@ func attemptsLongAfterAStorm(t *testing.T, l budgetedLoop) string {
 	calls := 0
 	_ = run(t.Context(), failing(&calls))
 	return fmt.Sprint(calls)
-}
-
-func successesAfterPanics(t *testing.T, l budgetedLoop) string {
-	run, _ := l(time.Millisecond, time.Millisecond)
-	for range 1000 {
-		_ = run(t.Context(), func(context.Context) error { return nil })
-	}
-	for range 5 {
-		calls := 0
-		panicking(func() {
-			_ = run(t.Context(), func(context.Context) error {
-				if calls++; calls == 2 {
-					panic("in the retry")
-				}
-				return errDown
-			})
-		})
-	}
-	succeeded := 0
-	for range 10 {
-		calls := 0
-		err := run(t.Context(), func(context.Context) error {
-			if calls++; calls == 1 {
-				return errDown
-			}
-			return nil
-		})
-		if err == nil {
-			succeeded++
-		}
-	}
-	return fmt.Sprintf("%d of 10", succeeded)
 }

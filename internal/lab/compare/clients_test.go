@@ -27,8 +27,6 @@ var clients = table{
 			each(httpClients, closedBodies), "TestFailsafeBodiesOfRetriedResponsesAreClosed"},
 		{"retry-after-long", "503 with Retry-After: 86400, where waits of up to 30 s are set: how long the call takes",
 			said(each(httpClients, longRetryAfter), map[string]string{"go-retryablehttp": "documented", "failsafe-go": "documented"}), "TestRetryablehttp247RetryAfterIsBounded"},
-		{"retry-after-dates", "a date 20 s ahead, in each of the three forms of RFC 9110: how many are waited for",
-			each(httpClients, datesObeyed), "TestRetryAfterInAllItsForms"},
 		{"http-deadline", "Retry-After: 60 with 10 s left: how long the call takes",
 			each(httpClients, hopelessRetryAfter), "TestRetryablehttp272NoSleepIntoADeadline"},
 		{"post", "a POST meets 503: requests sent",
@@ -177,22 +175,6 @@ func timeOf(client httpClient, s *service, req *http.Request) string {
 		resp.Body.Close()
 	}
 	return time.Since(began).Round(time.Millisecond).String()
-}
-
-func datesObeyed(t *testing.T, client httpClient) string {
-	obeyed := 0
-	for _, form := range []string{http.TimeFormat, "Monday, 02-Jan-06 15:04:05 GMT", time.ANSIC} {
-		s := down("Retry-After", time.Now().Add(20*time.Second).UTC().Format(form))
-		s.answers = append(s.answers, answer{status: 200})
-		began := time.Now()
-		if resp, err := client(s)(request(t.Context(), "GET", nil)); err == nil {
-			resp.Body.Close()
-		}
-		if time.Since(began) >= 19*time.Second {
-			obeyed++
-		}
-	}
-	return fmt.Sprintf("%d of 3", obeyed)
 }
 
 func postsSent(t *testing.T, client httpClient) string {
