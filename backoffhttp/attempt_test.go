@@ -26,25 +26,59 @@ func hang(req *http.Request) (*http.Response, error) {
 	return nil, req.Context().Err() // as HTTP/2 does; HTTP/1 gives the cause
 }
 
-func TestAnAttemptsTimeIsRetriedUnlikeTheCallers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWire(hang, answer(200))
-		tr := over(w)
-		tr.Policy.AttemptTimeout = time.Second
-		require.Equal(t, 200, roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil)).StatusCode)
-		require.Equal(t, []time.Duration{1100 * time.Millisecond}, w.waits())
-	})
-	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		w := newWire(hang)
-		tr := over(w)
-		tr.Policy.AttemptTimeout = time.Minute
-		_, err := tr.RoundTrip(newRequest(t, "GET", "http://a.test/", nil).WithContext(ctx))
-		require.ErrorIs(t, err, context.DeadlineExceeded)
-		require.NotErrorIs(t, err, backoff.ErrAttemptTimeout)
-		require.Equal(t, 1, w.requests())
-	})
+// aSecond gives each attempt of a call a second: by the policy, or by the Timeout
+// of the client.
+var aSecond = map[string]func(*http.Client, *backoff.Policy){
+	"AttemptTimeout": func(_ *http.Client, p *backoff.Policy) { p.AttemptTimeout = time.Second },
+	"Client.Timeout": func(c *http.Client, _ *backoff.Policy) { c.Timeout = time.Second },
+}
+
+// limited is a client whose attempts have a second each.
+func limited(base http.RoundTripper, set func(*http.Client, *backoff.Policy)) *http.Client {
+	c, p := &http.Client{Transport: base}, steady()
+	p.Classify = func(error) backoff.Class { return backoff.ClassPermanent } // is not asked about a timeout
+	set(c, &p)
+	client, _ := wrapped(c, p)
+	return client
+}
+
+func TestAnAttemptThatTakesTooLongIsRetriedWhateverTheClassifierSays(t *testing.T) {
+	for name, set := range aSecond {
+		bubble(t, name, func(t *testing.T) {
+			w := newWire(hang, answer(200))
+			require.Equal(t, 200, fetch(t, limited(w, set), "http://a.test/").StatusCode)
+			require.Equal(t, []time.Duration{1100 * time.Millisecond}, w.waits())
+		})
+	}
+}
+
+func TestTheCallersDeadlineIsNoTimeoutOfAnAttempt(t *testing.T) {
+	for name, set := range aSecond {
+		bubble(t, name, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second/2)
+			defer cancel()
+			w := newWire(hang)
+			_, err := limited(w, set).Do(newRequest(t, "GET", "http://a.test/", nil).WithContext(ctx))
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			require.NotErrorIs(t, err, backoff.ErrAttemptTimeout)
+			require.Equal(t, 1, w.requests())
+		})
+	}
+}
+
+func TestAnAnswerAtTheLastInstantIsLate(t *testing.T) {
+	for name, set := range aSecond {
+		bubble(t, name, func(t *testing.T) {
+			w := newWire(func(req *http.Request) (*http.Response, error) {
+				<-req.Context().Done()
+				return answer(200)(req) // all the same
+			}, answer(204))
+			resp := fetch(t, limited(w, set), "http://a.test/")
+			require.Equal(t, 204, resp.StatusCode, "the body of the first one was dead")
+			resp.Body.Close()
+			require.Zero(t, w.open())
+		})
+	}
 }
 
 func TestAttemptTimeoutsMayGrow(t *testing.T) {
@@ -114,17 +148,6 @@ func TestAnAttemptWhoseTimeIsOverIsNotSent(t *testing.T) {
 	}
 }
 
-func TestAScheduleOfZeroLeavesAnAttemptUnlimited(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		tr := over(newWire(func(req *http.Request) (*http.Response, error) {
-			time.Sleep(time.Hour)
-			return answer(200)(req)
-		}))
-		tr.Policy.AttemptTimeout = 0
-		roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil))
-	})
-}
-
 // A body that comes slowly is not cut by the time that the attempt had.
 func TestAnAttemptsTimeDoesNotCutTheBody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -137,7 +160,7 @@ func TestAnAttemptsTimeDoesNotCutTheBody(t *testing.T) {
 		}))
 		tr := over(base)
 		tr.Policy.AttemptTimeout = 500 * time.Millisecond
-		resp := roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil))
+		resp := getRoot(t, tr)
 		lines := 0
 		for scanner := bufio.NewScanner(resp.Body); scanner.Scan(); lines++ {
 		}
@@ -160,28 +183,13 @@ func TestTheAttemptsContextEndsWithItsBody(t *testing.T) {
 				return answer(200)(req)
 			}))
 			tr.Policy.AttemptTimeout = time.Minute
-			resp := roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil))
+			resp := getRoot(t, tr)
 			require.NoError(t, ctx.Err())
 			end(resp)
 			require.Error(t, ctx.Err())
 			require.NoError(t, t.Context().Err())
 		})
 	}
-}
-
-func TestAnAnswerAtTheLastInstantIsLate(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWire(func(req *http.Request) (*http.Response, error) {
-			<-req.Context().Done()
-			return answer(200)(req) // all the same
-		}, answer(204))
-		tr := over(w)
-		tr.Policy.AttemptTimeout = time.Second
-		resp := roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil))
-		require.Equal(t, 204, resp.StatusCode, "the body of the first one was dead")
-		resp.Body.Close()
-		require.Zero(t, w.open())
-	})
 }
 
 // 101 Switching Protocols has a body that can be written to.
@@ -193,7 +201,7 @@ func TestAnUpgradedConnectionStaysWritable(t *testing.T) {
 	})
 	tr := over(base)
 	tr.Policy.AttemptTimeout = time.Minute
-	resp := roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil))
+	resp := getRoot(t, tr)
 	w, ok := resp.Body.(io.Writer)
 	require.True(t, ok)
 	_, err := w.Write([]byte("hello"))
@@ -286,55 +294,31 @@ func TestReadAheadRetriesABodyThatBreaksOff(t *testing.T) {
 		w := newWire(brokenBody("half", io.ErrUnexpectedEOF), answerBody(200, "all of it"))
 		tr := over(w)
 		tr.ReadAhead = 100
-		require.Equal(t, "all of it", text(t, roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil))))
+		require.Equal(t, "all of it", text(t, getRoot(t, tr)))
 		require.Equal(t, 2, w.requests())
 		require.Zero(t, w.open())
 	})
 }
 
-func TestReadAheadReturnsTheRestUnread(t *testing.T) {
-	w := newWire(answerBody(200, strings.Repeat("x", 1000)))
-	tr := over(w)
-	tr.ReadAhead = 10
-	resp := roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil))
-	require.LessOrEqual(t, w.bodies[0].read.Load(), int64(11))
-	require.Len(t, text(t, resp), 1000)
-	require.Zero(t, w.open())
-}
-
-func TestReadAheadWithoutLimit(t *testing.T) {
-	w := newWire(answerBody(200, strings.Repeat("x", 1<<20)))
-	tr := over(w)
-	tr.ReadAhead = -1
-	resp := roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil))
-	require.Zero(t, w.open())
-	require.Len(t, text(t, resp), 1<<20)
+func TestReadAheadReadsNoMoreThanItsLimit(t *testing.T) {
+	const size = 1 << 20
+	for limit, most := range map[int64]int64{10: 11, -1: size, math.MaxInt64: size} {
+		w := newWire(answerBody(200, strings.Repeat("x", size)))
+		tr := over(w)
+		tr.ReadAhead = limit
+		resp := getRoot(t, tr)
+		require.LessOrEqual(t, w.bodies[0].read.Load(), most)
+		require.Equal(t, limit == 10, w.open() > 0, "what was read to its end is closed")
+		require.Len(t, text(t, resp), size)
+		require.Zero(t, w.open())
+	}
 }
 
 func TestWithoutReadAheadABrokenBodyIsTheCallers(t *testing.T) {
 	w := newWire(brokenBody("half", io.ErrUnexpectedEOF))
-	_, err := io.ReadAll(roundTrip(t, over(w), newRequest(t, "GET", "http://a.test/", nil)).Body)
+	_, err := io.ReadAll(getRoot(t, over(w)).Body)
 	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
 	require.Equal(t, 1, w.requests())
-}
-
-func TestReadAheadIsWithinTheAttemptsTime(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		served := 0
-		base, _ := serveInMemory(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			io.WriteString(w, "begun")
-			http.NewResponseController(w).Flush()
-			if served++; served == 1 {
-				<-r.Context().Done()
-			}
-		}))
-		tr := over(base)
-		tr.ReadAhead = 100
-		tr.Policy.AttemptTimeout = time.Second
-		began := time.Now()
-		require.Equal(t, "begun", text(t, roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil))))
-		require.Equal(t, 1100*time.Millisecond, time.Since(began))
-	})
 }
 
 func TestReadAheadReportsWhatItCannotRepeat(t *testing.T) {
@@ -345,16 +329,4 @@ func TestReadAheadReportsWhatItCannotRepeat(t *testing.T) {
 	_, err := tr.RoundTrip(newRequest(t, "GET", "http://a.test/", nil))
 	require.ErrorIs(t, err, broken)
 	require.Zero(t, w.open())
-}
-
-// As under Policy.Do: a classifier is not asked about it.
-func TestWhatAttemptTimeoutEndsIsRetriedWhateverTheClassifierLists(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWire(hang, answer(200))
-		tr := over(w)
-		tr.Policy.AttemptTimeout = time.Second
-		tr.Policy.Classify = func(error) backoff.Class { return backoff.ClassPermanent }
-		require.Equal(t, 200, roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil)).StatusCode)
-		require.Equal(t, 2, w.requests())
-	})
 }

@@ -8,8 +8,6 @@ import (
 	"math"
 	"net/http"
 	"strings"
-	"sync"
-	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -55,9 +53,7 @@ func TestABodyWithoutGetBodyIsSentOnce(t *testing.T) {
 	require.Equal(t, 503, resp.StatusCode)
 	require.Equal(t, 1, w.requests(), "whatever the limit of its class")
 	require.Equal(t, "content", w.request(0).body)
-	var gave *backoff.Error
-	ok := errors.As(backoffhttp.Check(resp), &gave)
-	require.True(t, ok)
+	gave := gaveUp(t, resp)
 	require.True(t, gave.RetryableError(), "a caller that can make the body again may retry")
 }
 
@@ -66,24 +62,23 @@ func TestABodyWithoutGetBodyIsBufferedUpToMaxBuffer(t *testing.T) {
 		limit    int64
 		attempts int
 	}{
-		"it fits exactly":  {7, 2},
-		"it is too long":   {6, 1},
-		"without a limit":  {-1, 2},
-		"buffering is off": {0, 1},
+		"it fits exactly":   {7, 2},
+		"it is too long":    {6, 1},
+		"without a limit":   {-1, 2},
+		"no body is longer": {math.MaxInt64, 2},
+		"buffering is off":  {0, 1},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				w := newWire(answer(503), answer(200))
-				tr := over(w)
-				tr.MaxBuffer = c.limit
-				body := &watched{ReadCloser: io.NopCloser(stream("content"))}
-				roundTrip(t, tr, newRequest(t, "PUT", "http://a.test/", body))
-				require.Equal(t, c.attempts, w.requests())
-				for i := range c.attempts {
-					require.Equal(t, "content", w.request(i).body)
-				}
-				require.True(t, body.closed.Load())
-			})
+		bubble(t, name, func(t *testing.T) {
+			w := newWire(answer(503), answer(200))
+			tr := over(w)
+			tr.MaxBuffer = c.limit
+			body := &watched{ReadCloser: io.NopCloser(stream("content"))}
+			roundTrip(t, tr, newRequest(t, "PUT", "http://a.test/", body))
+			require.Equal(t, c.attempts, w.requests())
+			for i := range c.attempts {
+				require.Equal(t, "content", w.request(i).body)
+			}
+			require.True(t, body.closed.Load())
 		})
 	}
 }
@@ -137,40 +132,6 @@ func TestABodyThatCannotBeReadIsAnError(t *testing.T) {
 	require.Zero(t, w.requests())
 }
 
-// A client that shares one request body among its goroutines: bytes.Reader has
-// state, but what GetBody makes of it has not.
-func TestAClientThatSharesOneBody(t *testing.T) {
-	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
-		body, _ := io.ReadAll(r.Body)
-		if r.Header.Get(backoffhttp.HeaderAttempt) == "1" {
-			w.WriteHeader(503) // so that the retries' bodies come from GetBody
-			return
-		}
-		w.Write(body)
-	})
-	content := strings.Repeat("shared ", 10_000)
-	tr := &backoffhttp.Transport{Policy: backoff.Policy{Schedule: backoff.Constant(0)}, Propagate: everywhere, Unguarded: true}
-	shared := newRequest(t, "PUT", s.URL, strings.NewReader(content))
-	var all sync.WaitGroup
-	for range 8 {
-		all.Go(func() {
-			req := shared.Clone(t.Context())
-			req.Body, _ = shared.GetBody()
-			resp, err := tr.RoundTrip(req)
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			defer resp.Body.Close()
-			got, _ := io.ReadAll(resp.Body)
-			if string(got) != content {
-				t.Errorf("got %d bytes, want %d", len(got), len(content))
-			}
-		})
-	}
-	all.Wait()
-}
-
 // An answer that comes before the body was sent leaves net/http writing the
 // first body while the second one is read: they must not share anything
 // (go-retryablehttp#105).
@@ -192,19 +153,17 @@ func TestARewoundBodyIsNotSharedWithTheAttemptBefore(t *testing.T) {
 func TestOneConnectionServesAllAttempts(t *testing.T) {
 	for name, timeout := range map[string]time.Duration{"without AttemptTimeout": 0, "with AttemptTimeout": time.Second} {
 		for _, late := range []time.Duration{0, 30 * time.Millisecond} {
-			t.Run(fmt.Sprint(name, ", the body late by ", late), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					base, pipes := serveInMemory(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-						w.WriteHeader(503)
-						http.NewResponseController(w).Flush()
-						time.Sleep(late)
-						io.WriteString(w, "too much to do")
-					}))
-					tr := over(base)
-					tr.Policy.AttemptTimeout = timeout
-					require.Equal(t, "too much to do", text(t, roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil))))
-					require.EqualValues(t, 1, pipes.dials.Load())
-				})
+			bubble(t, fmt.Sprint(name, ", the body late by ", late), func(t *testing.T) {
+				base, pipes := serveInMemory(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					w.WriteHeader(503)
+					http.NewResponseController(w).Flush()
+					time.Sleep(late)
+					io.WriteString(w, "too much to do")
+				}))
+				tr := over(base)
+				tr.Policy.AttemptTimeout = timeout
+				require.Equal(t, "too much to do", text(t, getRoot(t, tr)))
+				require.EqualValues(t, 1, pipes.dials.Load())
 			})
 		}
 	}
@@ -216,7 +175,7 @@ func TestTheConnectionIsFreeDuringTheWait(t *testing.T) {
 		w := newWire(answer(503), answer(200))
 		tr := over(w)
 		time.AfterFunc(50*time.Millisecond, func() { require.Zero(t, w.open()) })
-		roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil))
+		getRoot(t, tr)
 	})
 }
 
@@ -224,17 +183,15 @@ func TestTheConnectionIsFreeDuringTheWait(t *testing.T) {
 func TestABodyOfTwoGigabytesIsNotRead(t *testing.T) {
 	const size = 2 << 30
 	for name, length := range map[string]int64{"announced": size, "not announced": -1} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				w := newWire(func(req *http.Request) (*http.Response, error) {
-					resp, _ := answer(503)(req)
-					resp.ContentLength, resp.Body = length, io.NopCloser(&endless{left: size})
-					return resp, nil
-				}, answer(200))
-				roundTrip(t, over(w), newRequest(t, "GET", "http://a.test/", nil))
-				require.LessOrEqual(t, w.bodies[0].read.Load(), int64(128<<10))
-				require.True(t, w.bodies[0].closed.Load())
-			})
+		bubble(t, name, func(t *testing.T) {
+			w := newWire(func(req *http.Request) (*http.Response, error) {
+				resp, _ := answer(503)(req)
+				resp.ContentLength, resp.Body = length, io.NopCloser(&endless{left: size})
+				return resp, nil
+			}, answer(200))
+			getRoot(t, over(w))
+			require.LessOrEqual(t, w.bodies[0].read.Load(), int64(128<<10))
+			require.True(t, w.bodies[0].closed.Load())
 		})
 	}
 }
@@ -248,21 +205,6 @@ func (e *endless) Read(p []byte) (int, error) {
 	n := min(int64(len(p)), e.left)
 	e.left -= n
 	return int(n), nil
-}
-
-func TestTwoGigabytesOverARealConnection(t *testing.T) {
-	written := make(chan int64, 1)
-	s := serve(t, inTurn(func(w http.ResponseWriter, r *http.Request) {
-		w.WriteHeader(503)
-		n, _ := io.Copy(w, &endless{left: 2 << 30})
-		written <- n
-	}, status(200)))
-	began := time.Now()
-	tr := &backoffhttp.Transport{Base: &http.Transport{}, Policy: atOnce()}
-	defer tr.CloseIdleConnections()
-	require.Equal(t, "body of 200", text(t, roundTrip(t, tr, newRequest(t, "GET", s.URL, nil))))
-	require.Less(t, time.Since(began), 5*time.Second)
-	require.Less(t, <-written, int64(64<<20))
 }
 
 // A body that stalls is given up on after a tenth of a second at most: Go 1.27
@@ -280,7 +222,7 @@ func TestABodyThatStallsDoesNotHoldUpTheRetry(t *testing.T) {
 			<-r.Context().Done()
 		}))
 		began := time.Now()
-		roundTrip(t, over(base), newRequest(t, "GET", "http://a.test/", nil))
+		getRoot(t, over(base))
 		require.LessOrEqual(t, time.Since(began), 200*time.Millisecond, "100 ms for the body, and the wait")
 		require.EqualValues(t, 2, pipes.dials.Load())
 	})
@@ -293,27 +235,9 @@ func TestAStreamThatStallsDoesNotHoldUpTheRetry(t *testing.T) {
 			return true
 		}, h2OK)
 		began := time.Now()
-		require.Equal(t, 200, roundTrip(t, over(base), newRequest(t, "GET", "http://a.test/", nil)).StatusCode)
+		require.Equal(t, 200, getRoot(t, over(base)).StatusCode)
 		require.Equal(t, 200*time.Millisecond, time.Since(began), "100 ms for the body, and the wait")
 	})
-}
-
-func TestRefusedConnectionsAreRetriedForAnyMethod(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWire(failure(syscall.ECONNREFUSED), answer(201))
-		require.Equal(t, 201, roundTrip(t, over(w), newRequest(t, "POST", "http://a.test/", strings.NewReader("x"))).StatusCode)
-		require.Equal(t, 2, w.requests())
-	})
-}
-
-// Longer than any body is no limit, too.
-func TestTheGreatestLimitLosesNothing(t *testing.T) {
-	w := newWire(answer(200))
-	tr := over(w)
-	tr.MaxBuffer, tr.ReadAhead = math.MaxInt64, math.MaxInt64
-	resp := roundTrip(t, tr, newRequest(t, "PUT", "http://a.test/", stream("content")))
-	require.Equal(t, "content", w.request(0).body)
-	require.Equal(t, "body of 200", text(t, resp))
 }
 
 // Go 1.26 holds a lock while it waits for the header of gzip, so that closing

@@ -3,7 +3,6 @@ package backoffhttp_test
 import (
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net/http"
 	"net/url"
 	"sync/atomic"
@@ -143,40 +142,6 @@ func TestTheLeafsOwnDoNotRetryStopsAllLayers(t *testing.T) {
 	})
 	require.Zero(t, c.call(t, 1))
 	require.Equal(t, "front 1, middle 1, leaf 1", c.requests())
-}
-
-func budgeted() *backoffhttp.Transport {
-	return &backoffhttp.Transport{Unguarded: true, Policy: backoff.Policy{Budget: new(backoff.RetryBudget)}}
-}
-
-func TestWithBudgetsAnOutageCostsTheLeafLittle(t *testing.T) {
-	var broken atomic.Bool
-	c := link{budgeted, backoffhttp.WriteError}.start(t, func(w http.ResponseWriter, r *http.Request) {
-		if broken.Load() {
-			down(w, r)
-		}
-	})
-	require.Equal(t, 300, c.call(t, 300))
-	before := c.leaf.Load()
-	broken.Store(true)
-	require.Zero(t, c.call(t, 300))
-	factor := float64(c.leaf.Load()-before) / 300
-	require.Less(t, factor, 1.15)
-	require.GreaterOrEqual(t, factor, 1.0)
-}
-
-func TestWithBudgetsRandomErrorsCostATenthAndHardlyShow(t *testing.T) {
-	random := rand.New(rand.NewPCG(1, 2))
-	c := link{budgeted, backoffhttp.WriteError}.start(t, func(w http.ResponseWriter, r *http.Request) {
-		if random.Float64() < 0.1 { // one request at a time
-			down(w, r)
-		}
-	})
-	const n = 1000
-	succeeded := c.call(t, n)
-	require.Greater(t, succeeded, n*99/100)
-	factor := float64(c.leaf.Load()) / n
-	require.InDelta(t, 1.1, factor, 0.03)
 }
 
 func TestAChainPassesTheDeadlineOn(t *testing.T) {

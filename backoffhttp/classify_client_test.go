@@ -337,9 +337,7 @@ func TestStatusErrorTellsTheStatusAndNoMore(t *testing.T) {
 	resp := respond(t, 503, "Set-Cookie", "secret")
 	err := backoffhttp.Check(resp)
 	require.EqualError(t, err, "status 503 Service Unavailable")
-	var e *backoffhttp.StatusError
-	ok := errors.As(err, &e)
-	require.True(t, ok)
+	e := statusOf(t, err)
 	require.Equal(t, 503, e.HTTPStatusCode())
 	require.EqualError(t, &backoffhttp.StatusError{Code: 404}, "status Not Found")
 	header := e.ResponseHeader()
@@ -368,9 +366,7 @@ func TestCheckCanBeToldWhatSuccessIs(t *testing.T) {
 		err := backoffhttp.Check(respond(t, c.code), c.success...)
 		require.Equal(t, c.failed, err != nil, "%d by %v", c.code, c.success)
 		if c.failed {
-			var status *backoffhttp.StatusError
-			ok := errors.As(err, &status)
-			require.True(t, ok)
+			status := statusOf(t, err)
 			require.Equal(t, c.code, status.Code)
 		}
 	}
@@ -398,7 +394,7 @@ func TestCheckRefusesASuccessThatIsNoStatus(t *testing.T) {
 // What the caller calls a success is none if a Transport gave up on it.
 func TestCheckSaysThatATransportGaveUpWhateverSuccessIs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		resp := roundTrip(t, over(newWire(answer(503))), newRequest(t, "GET", "http://a.test/", nil))
+		resp := getRoot(t, over(newWire(answer(503))))
 		require.ErrorIs(t, backoffhttp.Check(resp, 503), backoff.ErrExhausted)
 
 		next := newRequest(t, "GET", "http://a.test/", nil).WithContext(resp.Request.Context())
@@ -421,7 +417,7 @@ func TestInspectCanRetryASuccess(t *testing.T) {
 			}
 			return backoff.ClassUnknown
 		}
-		resp := roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil))
+		resp := getRoot(t, tr)
 		require.Equal(t, 200, resp.StatusCode)
 		require.GreaterOrEqual(t, w.waits()[0], 30*time.Second)
 		require.Equal(t, 200*time.Millisecond, w.waits()[1])

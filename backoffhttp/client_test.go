@@ -15,6 +15,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -183,6 +184,43 @@ func roundTrip(t testing.TB, rt http.RoundTripper, req *http.Request) *http.Resp
 	require.NoError(t, err)
 	t.Cleanup(func() { resp.Body.Close() })
 	return resp
+}
+
+// getRoot makes a GET of http://a.test/, whose answer is closed with the test.
+func getRoot(t testing.TB, rt http.RoundTripper) *http.Response {
+	t.Helper()
+	return roundTrip(t, rt, newRequest(t, "GET", "http://a.test/", nil))
+}
+
+// gaveUp returns why a Transport gave up on a call that ended with resp.
+func gaveUp(t testing.TB, resp *http.Response) *backoff.Error {
+	t.Helper()
+	var gave *backoff.Error
+	require.ErrorAs(t, backoffhttp.Check(resp), &gave)
+	return gave
+}
+
+// statusOf returns the answer that is in the tree of err.
+func statusOf(t testing.TB, err error) *backoffhttp.StatusError {
+	t.Helper()
+	var status *backoffhttp.StatusError
+	require.ErrorAs(t, err, &status)
+	return status
+}
+
+// try sends a request and closes the answer, if there is one.
+func try(rt http.RoundTripper, req *http.Request) error {
+	resp, err := rt.RoundTrip(req)
+	if err == nil {
+		resp.Body.Close()
+	}
+	return err
+}
+
+// bubble runs a subtest in virtual time.
+func bubble(t *testing.T, name string, f func(t *testing.T)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) { synctest.Test(t, f) })
 }
 
 func text(t testing.TB, resp *http.Response) string {

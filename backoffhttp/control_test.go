@@ -62,7 +62,7 @@ func TestAnAnswerTellsThatRetriesAreSwitchedOff(t *testing.T) {
 		override(t, &panel, control.Retries, control.Off)
 		around := backoff.Policy{Classify: backoffhttp.Classify}
 		err := around.Do(t.Context(), func(context.Context) error {
-			return backoffhttp.Check(roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil)))
+			return backoffhttp.Check(getRoot(t, tr))
 		})
 		require.Equal(t, 1, w.requests(), "a policy around the Transport does not retry instead")
 		require.ErrorContains(t, err, "search: gave up after 1 attempt; retries are switched off: status 503")
@@ -113,7 +113,7 @@ func TestABodyThatBreaksOffIsNotResumedWhileRetriesAreOff(t *testing.T) {
 		}), &panel)
 		tr.Resume = true
 		override(t, &panel, control.Retries, control.Off)
-		_, err := io.ReadAll(roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil)).Body)
+		_, err := io.ReadAll(getRoot(t, tr).Body)
 		require.ErrorContains(t, err, "search: gave up after 1 attempt; retries are switched off: ")
 		require.False(t, new(backoff.Policy).Retryable(err))
 		require.Equal(t, 1, requests)
@@ -130,11 +130,11 @@ func TestATransportUnderAControlKeepsTheGuardsOfItsHosts(t *testing.T) {
 			Observer: func(_ context.Context, e backoff.Event) { seen = append(seen, e.Kind) },
 		})}
 		override(t, &panel, control.Retries, control.Off)
-		roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil))
+		getRoot(t, tr)
 		breaker := tr.Breakers.For("http://a.test")
 		require.EqualValues(t, 1, breaker.Stats().Failures)
 		require.NoError(t, panel.Clear(t.Context(), control.Target{What: control.Retries, Name: "search"}, "ada", "over"))
-		roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil))
+		getRoot(t, tr)
 		require.Same(t, breaker, tr.Breakers.For("http://a.test"))
 		require.EqualValues(t, 2, breaker.Stats().Failures)
 		require.NotEmpty(t, seen)
@@ -165,7 +165,7 @@ func TestAnOverrideOfManyBudgetsIsKept(t *testing.T) {
 			{"rate": {"limit": 1, "burst": 1}}, {"concurrency": {}}, {"sleeping": {}}]}}`)
 		began := time.Now()
 		for range 3 {
-			require.Equal(t, 200, roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil)).StatusCode)
+			require.Equal(t, 200, getRoot(t, tr).StatusCode)
 		}
 		require.Equal(t, 2*time.Second, time.Since(began))
 	})

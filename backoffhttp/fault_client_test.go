@@ -3,17 +3,17 @@ package backoffhttp_test
 import (
 	"errors"
 	"fmt"
-	"github.com/gobackoff/backoff/limit"
 	"io"
 	"net"
 	"net/http"
 	"net/url"
 	"os"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/gobackoff/backoff/limit"
 
 	"github.com/stretchr/testify/require"
 
@@ -90,36 +90,6 @@ func faulty(t *testing.T, s *testServer, fault faultproxy.Fault) faultyTransport
 	return faultyTransport{tr, proxy.Addr()}
 }
 
-// What is lost on the way back is not sent again, unless under a key.
-func TestALostAnswerIsNotChargedTwice(t *testing.T) {
-	for _, keyed := range []bool{false, true} {
-		var mu sync.Mutex
-		charged := map[string]int{}
-		s := serve(t, func(w http.ResponseWriter, r *http.Request) {
-			mu.Lock()
-			defer mu.Unlock()
-			if k := r.Header.Get("Idempotency-Key"); charged[k] == 0 || k == "" {
-				charged[k]++
-			}
-		})
-		tr := faulty(t, s, faultproxy.DropAnswer())
-		if keyed {
-			tr.Policy.Idempotency = backoff.Keyed
-		}
-		resp, err := tr.RoundTrip(newRequest(t, "POST", "http://"+tr.addr+"/", strings.NewReader("10 EUR")))
-		require.Equal(t, keyed, err == nil, "%v", err)
-		if err == nil {
-			resp.Body.Close()
-		}
-		mu.Lock()
-		defer mu.Unlock()
-		require.Len(t, charged, 1)
-		for _, times := range charged {
-			require.Equal(t, 1, times)
-		}
-	}
-}
-
 func TestAPanicGivesThePlaceBackAndClosesTheBody(t *testing.T) {
 	panics := func(*http.Request) (*http.Response, error) { panic("boom") }
 	for name, set := range map[string]func(*backoffhttp.Transport, *http.Request){
@@ -189,6 +159,6 @@ func TestAnAnswerDoesNotTellOfTheCallsOfOthers(t *testing.T) {
 	opened := &backoff.OpenError{Name: "tokens", Last: &backoff.Error{Attempts: 9, Reason: backoff.ReasonAttempts, Last: errors.New("down")}}
 	tr := over(newWire(answer(500)))
 	tr.Inspect = func(*http.Response) error { return backoff.Permanent(fmt.Errorf("no token: %w", opened)) }
-	resp := roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil))
+	resp := getRoot(t, tr)
 	require.EqualError(t, backoffhttp.Check(resp), "status 500 Internal Server Error")
 }

@@ -85,17 +85,15 @@ func TestTheTimeLeftBecomesADeadline(t *testing.T) {
 		"gRPC, hours":   {http.Header{"Grpc-Timeout": {"99999999H"}}, 0},
 		"gRPC, digits":  {http.Header{"Grpc-Timeout": {"123456789S"}}, 0},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				ctx, up, said := inbound(test.header)
-				deadline, limited := ctx.Deadline()
-				require.Equal(t, test.want > 0, limited)
-				require.Equal(t, limited, said)
-				if limited {
-					require.Equal(t, test.want, time.Until(deadline))
-					require.Equal(t, deadline, up.Deadline)
-				}
-			})
+		bubble(t, name, func(t *testing.T) {
+			ctx, up, said := inbound(test.header)
+			deadline, limited := ctx.Deadline()
+			require.Equal(t, test.want > 0, limited)
+			require.Equal(t, limited, said)
+			if limited {
+				require.Equal(t, test.want, time.Until(deadline))
+				require.Equal(t, deadline, up.Deadline)
+			}
 		})
 	}
 }

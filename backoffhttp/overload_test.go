@@ -73,17 +73,15 @@ func TestServicesBetweenCostNothing(t *testing.T) {
 	for _, percent := range nightly.Size([]int64{30}, []int64{10, 30}) {
 		direct := 0.0
 		for between := range 3 {
-			t.Run(fmt.Sprintf("%d %%, %d between", percent, between), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					var s services
-					s.share.Store(percent)
-					share := s.succeed(t, s.caller(between, false), time.Minute)
-					if between == 0 {
-						direct = share
-					}
-					t.Logf("%.3f", share)
-					require.GreaterOrEqual(t, share, direct-0.03)
-				})
+			bubble(t, fmt.Sprintf("%d %%, %d between", percent, between), func(t *testing.T) {
+				var s services
+				s.share.Store(percent)
+				share := s.succeed(t, s.caller(between, false), time.Minute)
+				if between == 0 {
+					direct = share
+				}
+				t.Logf("%.3f", share)
+				require.GreaterOrEqual(t, share, direct-0.03)
 			})
 		}
 	}
@@ -115,18 +113,16 @@ func TestAResponseAboutOneRequestSlowsNoOther(t *testing.T) {
 		},
 	} {
 		for _, every := range []int64{50, 10, 4} {
-			t.Run(fmt.Sprintf("%s, each %d", name, every), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					var n atomic.Int64
-					tr := &backoffhttp.Transport{Base: inProcess(handle(func(w http.ResponseWriter, r *http.Request) {
-						time.Sleep(5 * time.Millisecond)
-						if n.Add(1)%every == 0 {
-							refuse(w, r)
-						}
-					}))}
-					var s services
-					require.GreaterOrEqual(t, s.succeed(t, tr, 20*time.Second), 1-1/float64(every)-0.01)
-				})
+			bubble(t, fmt.Sprintf("%s, each %d", name, every), func(t *testing.T) {
+				var n atomic.Int64
+				tr := &backoffhttp.Transport{Base: inProcess(handle(func(w http.ResponseWriter, r *http.Request) {
+					time.Sleep(5 * time.Millisecond)
+					if n.Add(1)%every == 0 {
+						refuse(w, r)
+					}
+				}))}
+				var s services
+				require.GreaterOrEqual(t, s.succeed(t, tr, 20*time.Second), 1-1/float64(every)-0.01)
 			})
 		}
 	}
@@ -150,10 +146,10 @@ func TestA429ThatMustNotBeRetriedSlowsCallsDown(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWire(answer(c.status, c.header...), answer(200))
 			tr := &backoffhttp.Transport{Base: w}
-			require.Equal(t, c.status, roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil)).StatusCode)
+			require.Equal(t, c.status, getRoot(t, tr).StatusCode)
 			require.Equal(t, 1, w.requests(), name)
 			began := time.Now()
-			roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil))
+			getRoot(t, tr)
 			require.Equal(t, c.slow, time.Since(began) > 0, name)
 		})
 	}

@@ -2,7 +2,6 @@ package backoffhttp_test
 
 import (
 	"context"
-	"errors"
 	"io"
 	"net/http"
 	"strings"
@@ -108,9 +107,7 @@ func TestAPatientCallThatWaitsHoldsNoConnection(t *testing.T) {
 		resp, err := ask(t, transport, time.Minute, "GET", nil)
 		require.Nil(t, resp)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
-		var status *backoffhttp.StatusError
-		ok := errors.As(err, &status)
-		require.True(t, ok)
+		status := statusOf(t, err)
 		require.Equal(t, 503, status.Code)
 		require.Zero(t, server.open.Load())
 	})
@@ -132,15 +129,13 @@ func TestAPatientTransportClosesTheBodiesOfAllAnswersButTheLast(t *testing.T) {
 
 func TestAPatientTransportSendsNothingTwiceThatMustNotBe(t *testing.T) {
 	for name, body := range map[string]io.Reader{"not idempotent": strings.NewReader("order"), "no GetBody": io.MultiReader(strings.NewReader("order"))} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				server := &outage{back: time.Now().Add(10 * time.Second), status: 503}
-				method := map[string]string{"not idempotent": "POST", "no GetBody": "PUT"}[name]
-				resp, err := ask(t, &backoffhttp.Transport{Base: server, Patient: true}, time.Minute, method, body)
-				require.NoError(t, err)
-				require.Equal(t, 503, resp.StatusCode, "the answer comes back")
-				require.Equal(t, int64(1), server.attempts.Load())
-			})
+		bubble(t, name, func(t *testing.T) {
+			server := &outage{back: time.Now().Add(10 * time.Second), status: 503}
+			method := map[string]string{"not idempotent": "POST", "no GetBody": "PUT"}[name]
+			resp, err := ask(t, &backoffhttp.Transport{Base: server, Patient: true}, time.Minute, method, body)
+			require.NoError(t, err)
+			require.Equal(t, 503, resp.StatusCode, "the answer comes back")
+			require.Equal(t, int64(1), server.attempts.Load())
 		})
 	}
 }

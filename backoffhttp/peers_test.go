@@ -7,7 +7,6 @@ package backoffhttp_test
 import (
 	"bytes"
 	"context"
-	"errors"
 	"io"
 	"log"
 	"net/http"
@@ -22,7 +21,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backoffhttp"
 )
 
@@ -95,61 +93,6 @@ func TestRetryablehttp31And211NothingIsLogged(t *testing.T) {
 	require.Empty(t, string(written))
 }
 
-// GetBody was lost, which broke redirects that keep the body.
-func TestRetryablehttp121RedirectsKeepTheBody(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWire(answer(503), answer(308, "Location", "/there"), answer(503), answer(200))
-		client := &http.Client{Transport: over(w)}
-		resp, err := client.Do(newRequest(t, "PUT", "http://a.test/here", strings.NewReader("content")))
-		require.NoError(t, err)
-		resp.Body.Close()
-		require.Equal(t, 4, w.requests())
-		for i := range 4 {
-			require.Equal(t, "content", w.request(i).body)
-		}
-		require.Equal(t, "http://a.test/there", w.request(3).url)
-	})
-}
-
-// The body of an attempt that net/http is still writing was rewound under it.
-func TestRetryablehttp105NoRaceForTheBody(t *testing.T) {
-	s := serve(t, inTurn(status(503), status(503), echo))
-	content := bytes.Repeat([]byte("x"), 1<<20)
-	tr := &backoffhttp.Transport{Policy: atOnce(), Unguarded: true}
-	resp := roundTrip(t, tr, newRequest(t, "PUT", s.URL, bytes.NewReader(content)))
-	require.Len(t, text(t, resp), len(content))
-}
-
-// The connection is used again only if the body was read to its end. The
-// retries wait, because Go 1.27 reads it meanwhile.
-func TestRetryablehttpConnectionsAreReused(t *testing.T) {
-	big := strings.Repeat("x", 60<<10)
-	s := serve(t, inTurn(
-		func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(503); io.WriteString(w, big) },
-		status(500), status(200)))
-	base := &http.Transport{}
-	t.Cleanup(base.CloseIdleConnections)
-	text(t, roundTrip(t, over(base), newRequest(t, "GET", s.URL, nil)))
-	require.EqualValues(t, 1, s.connections.Load())
-}
-
-// Backoff cannot see the answer (#215, #291). Here classifier and Inspect can.
-func TestRetryablehttp215TheBodyMayBeInspected(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWire(answerBody(400, `{"retry_in_ms":5000}`), answer(200))
-		tr := over(w)
-		tr.Inspect = func(resp *http.Response) error {
-			body, _ := io.ReadAll(resp.Body)
-			if bytes.Contains(body, []byte("retry_in_ms")) {
-				return backoff.RetryAfter(backoff.OfClass(errors.New("busy"), backoff.ClassThrottled), 5*time.Second)
-			}
-			return nil
-		}
-		roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil))
-		require.GreaterOrEqual(t, w.waits()[0], 5*time.Second)
-	})
-}
-
 // 50 GETs of 4 attempts each against a server that is down left 453 goroutines,
 // as bodies stayed open.
 func TestFailsafeBodiesOfRetriedResponsesAreClosed(t *testing.T) {
@@ -202,34 +145,6 @@ func TestFailsafeNoGoroutinePerRequest(t *testing.T) {
 	}
 }
 
-// "99999999999" with a maximum of 30 s waited 246 years; dates were ignored.
-func TestFailsafeRetryAfterFormsAndBounds(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWire(answer(429, "Retry-After", "99999999999"))
-		tr := over(w)
-		tr.Policy.MaxRetryAfter = 30 * time.Second
-		roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil))
-		require.Equal(t, 1, w.requests())
-	})
-	synctest.Test(t, func(t *testing.T) {
-		w := newWire(answer(429, "Retry-After", time.Now().Add(20*time.Second).UTC().Format(http.TimeFormat)), answer(200))
-		roundTrip(t, over(w), newRequest(t, "GET", "http://a.test/", nil))
-		require.GreaterOrEqual(t, w.waits()[0], 20*time.Second)
-	})
-}
-
-// The context ended before the body was read (#65, #123).
-func TestFailsafe123TheBodyOutlivesTheAttempt(t *testing.T) {
-	s := serve(t, func(w http.ResponseWriter, _ *http.Request) {
-		http.NewResponseController(w).Flush()
-		time.Sleep(50 * time.Millisecond)
-		io.WriteString(w, "late")
-	})
-	tr := &backoffhttp.Transport{}
-	tr.Policy.AttemptTimeout = 10 * time.Second
-	require.Equal(t, "late", text(t, roundTrip(t, tr, newRequest(t, "GET", s.URL, nil))))
-}
-
 // Values of the request's context were lost.
 func TestFailsafe122ContextValuesReachTheBase(t *testing.T) {
 	type key struct{}
@@ -242,60 +157,4 @@ func TestFailsafe122ContextValuesReachTheBase(t *testing.T) {
 		ctx := context.WithValue(t.Context(), key{}, "value")
 		roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil).WithContext(ctx))
 	}
-}
-
-// One call's end cancelled others that shared the executor.
-func TestFailsafe136CallsDoNotEndOneAnother(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWire(answer(503), answer(503), answer(200))
-		tr := over(w)
-		ctx, cancel := context.WithCancel(t.Context())
-		first := make(chan error)
-		go func() {
-			_, err := tr.RoundTrip(newRequest(t, "GET", "http://a.test/", nil).WithContext(ctx))
-			first <- err
-		}()
-		go func() { time.Sleep(50 * time.Millisecond); cancel() }()
-		resp := roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil))
-		require.Equal(t, 200, resp.StatusCode)
-		require.ErrorIs(t, <-first, context.Canceled)
-	})
-}
-
-// A body was read once and empty afterwards.
-func TestFailsafe73BodiesAreSentAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWire(answer(503), answer(503), answer(200))
-		roundTrip(t, over(w), newRequest(t, "PUT", "http://a.test/", bytes.NewBufferString("content")))
-		for i := range 3 {
-			require.Equal(t, "content", w.request(i).body)
-		}
-	})
-}
-
-// A result that came while the context ended was thrown away.
-func TestFailsafeAResultIsNotDropped(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	tr := over(newBase(func(req *http.Request) (*http.Response, error) {
-		cancel()
-		return answer(200)(req)
-	}))
-	resp, err := tr.RoundTrip(newRequest(t, "GET", "http://a.test/", nil).WithContext(ctx))
-	require.NoError(t, err)
-	require.Equal(t, "body of 200", text(t, resp))
-}
-
-// A budget of 20 % let 1000 calls that fail fast make 4000 requests.
-func TestFailsafe106And139TheBudgetHoldsForFastFailures(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWire(answer(503))
-		tr := &backoffhttp.Transport{Base: w, Unguarded: true, Policy: backoff.Policy{Budget: new(backoff.RetryBudget)}}
-		for range 1000 {
-			resp, err := tr.RoundTrip(newRequest(t, "GET", "http://a.test/", nil))
-			require.NoError(t, err, "the answer, not a budget's error without it")
-			resp.Body.Close()
-			time.Sleep(time.Millisecond)
-		}
-		require.Less(t, w.requests(), 1100)
-	})
 }

@@ -6,7 +6,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -65,30 +64,28 @@ func TestAServiceThatPunishesAnExcessIsNotRunInto(t *testing.T) {
 		"each call for itself":             {false, 200 * time.Second, 420},
 		"all hear of a rest that is asked": {true, 200 * time.Second, 75},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				service := &punishing{tokens: 10, seen: time.Now()}
-				client := &http.Client{Transport: &backoffhttp.Transport{Base: service, ShareRetryAfter: c.share}}
-				var calls sync.WaitGroup
-				var succeeded atomic.Int64
-				began := time.Now()
-				for range 600 {
-					calls.Go(func() {
-						resp, err := client.Get("http://a.test/")
-						if err == nil && resp.StatusCode == http.StatusOK {
-							succeeded.Add(1)
-						}
-						if err == nil {
-							resp.Body.Close()
-						}
-					})
-					time.Sleep(50 * time.Millisecond)
-				}
-				calls.Wait()
-				require.GreaterOrEqual(t, succeeded.Load(), int64(585))
-				require.LessOrEqual(t, time.Since(began), c.most)
-				require.LessOrEqual(t, service.refused, c.refused)
-			})
+		bubble(t, name, func(t *testing.T) {
+			service := &punishing{tokens: 10, seen: time.Now()}
+			client := &http.Client{Transport: &backoffhttp.Transport{Base: service, ShareRetryAfter: c.share}}
+			var calls sync.WaitGroup
+			var succeeded atomic.Int64
+			began := time.Now()
+			for range 600 {
+				calls.Go(func() {
+					resp, err := client.Get("http://a.test/")
+					if err == nil && resp.StatusCode == http.StatusOK {
+						succeeded.Add(1)
+					}
+					if err == nil {
+						resp.Body.Close()
+					}
+				})
+				time.Sleep(50 * time.Millisecond)
+			}
+			calls.Wait()
+			require.GreaterOrEqual(t, succeeded.Load(), int64(585))
+			require.LessOrEqual(t, time.Since(began), c.most)
+			require.LessOrEqual(t, service.refused, c.refused)
 		})
 	}
 }

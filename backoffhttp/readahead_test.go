@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/http"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -44,28 +43,26 @@ func TestAConnectionIsNotReadAhead(t *testing.T) {
 		"101 that was not asked for": {switchProtocols, func() *http.Request { return newRequest(t, "GET", "http://a.test/", nil) }},
 	} {
 		for _, ahead := range []int64{1, 1000, -1} {
-			t.Run(fmt.Sprintf("%s, %d", name, ahead), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					base, _ := serveInMemory(t, c.handler)
-					tr := over(base)
-					tr.ReadAhead, tr.Resume, tr.Policy.AttemptTimeout = ahead, true, time.Second
-					ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-					defer cancel()
-					began := time.Now()
-					resp, err := tr.RoundTrip(c.request().WithContext(ctx))
-					require.NoError(t, err)
-					require.Equal(t, 101, resp.StatusCode)
-					require.Zero(t, time.Since(began))
-					time.Sleep(2 * time.Second) // the attempt's time does not cut the connection
-					conn := resp.Body.(io.ReadWriteCloser)
-					_, err = conn.Write([]byte("hello"))
-					require.NoError(t, err)
-					got := make([]byte, 5)
-					_, err = io.ReadFull(conn, got)
-					require.NoError(t, err)
-					require.Equal(t, "hello", string(got))
-					require.NoError(t, conn.Close())
-				})
+			bubble(t, fmt.Sprintf("%s, %d", name, ahead), func(t *testing.T) {
+				base, _ := serveInMemory(t, c.handler)
+				tr := over(base)
+				tr.ReadAhead, tr.Resume, tr.Policy.AttemptTimeout = ahead, true, time.Second
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				began := time.Now()
+				resp, err := tr.RoundTrip(c.request().WithContext(ctx))
+				require.NoError(t, err)
+				require.Equal(t, 101, resp.StatusCode)
+				require.Zero(t, time.Since(began))
+				time.Sleep(2 * time.Second) // the attempt's time does not cut the connection
+				conn := resp.Body.(io.ReadWriteCloser)
+				_, err = conn.Write([]byte("hello"))
+				require.NoError(t, err)
+				got := make([]byte, 5)
+				_, err = io.ReadFull(conn, got)
+				require.NoError(t, err)
+				require.Equal(t, "hello", string(got))
+				require.NoError(t, conn.Close())
 			})
 		}
 	}

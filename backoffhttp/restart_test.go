@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -62,12 +61,10 @@ func lostToRestarts(t *testing.T, perSecond int, service *restarting) time.Durat
 func TestARestartCostsLittleMoreThanTheTimeThatItTakes(t *testing.T) {
 	for _, perSecond := range nightly.Size([]int{10, 200}, []int{10, 1000}) {
 		for _, down := range []time.Duration{time.Second, 3 * time.Second, 8 * time.Second} {
-			t.Run(fmt.Sprintf("%d calls per second, %v", perSecond, down), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					service := &restarting{down: down}
-					lost := lostToRestarts(t, perSecond, service)
-					require.LessOrEqual(t, lost, 4*down*12/10, "%d attempts while it was down", service.whenDown.Load())
-				})
+			bubble(t, fmt.Sprintf("%d calls per second, %v", perSecond, down), func(t *testing.T) {
+				service := &restarting{down: down}
+				lost := lostToRestarts(t, perSecond, service)
+				require.LessOrEqual(t, lost, 4*down*12/10, "%d attempts while it was down", service.whenDown.Load())
 			})
 		}
 	}

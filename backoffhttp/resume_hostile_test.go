@@ -49,7 +49,7 @@ func resumed(t *testing.T, steps ...step) (body string, w *wire, err error) {
 	w = newWire(steps...)
 	tr := over(w)
 	tr.Resume = true
-	resp := roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil))
+	resp := getRoot(t, tr)
 	got, err := io.ReadAll(resp.Body)
 	require.NoError(t, resp.Body.Close())
 	require.Zero(t, w.open())
@@ -93,17 +93,15 @@ func TestABodyWithoutALengthIsNeverCutShort(t *testing.T) {
 			[]string{"bytes=4-"},
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				got, w, err := resumed(t, append([]step{brokenOff(200, "0123")}, c.steps...)...)
-				require.NoError(t, err)
-				require.Equal(t, digits, got)
-				var asked []string
-				for i := 1; i < w.requests(); i++ {
-					asked = append(asked, w.request(i).header.Get("Range"))
-				}
-				require.Equal(t, c.asked, asked)
-			})
+		bubble(t, name, func(t *testing.T) {
+			got, w, err := resumed(t, append([]step{brokenOff(200, "0123")}, c.steps...)...)
+			require.NoError(t, err)
+			require.Equal(t, digits, got)
+			var asked []string
+			for i := 1; i < w.requests(); i++ {
+				asked = append(asked, w.request(i).header.Get("Range"))
+			}
+			require.Equal(t, c.asked, asked)
 		})
 	}
 }
@@ -142,6 +140,10 @@ func TestResumeRefusesWhatContradicts(t *testing.T) {
 		then  []step
 		got   string // 0123 by default
 	}{
+		"another version":                         {sized, []step{unsized(200, digits, "Etag", `"v2"`)}, ""},
+		"a part of another version":               {sized, []step{unsized(206, "456789", "Content-Range", "bytes 4-9/10", "Etag", `"v2"`)}, ""},
+		"another part":                            {sized, []step{unsized(206, digits, "Content-Range", "bytes 0-9/10")}, ""},
+		"no content":                              {sized, []step{unsized(204, "")}, ""},
 		"another complete length":                 {sized, []step{unsized(206, "456789", "Content-Range", "bytes 4-9/12")}, ""},
 		"another complete length than before":     {first, []step{brokenOff(206, "45", "Content-Range", "bytes 4-9/10"), unsized(206, "6789", "Content-Range", "bytes 6-9/12")}, "012345"},
 		"another length of the whole":             {sized, []step{answerBody(200, digits+"ab", "Etag", v1)}, ""},
@@ -171,17 +173,15 @@ func TestResumeRefusesWhatContradicts(t *testing.T) {
 		"beyond the part that was asked for":      {brokenOff(206, "0123", "Content-Range", "bytes 0-4/10"), []step{unsized(206, "456789", "Content-Range", "bytes 4-9/10")}, ""},
 		"not satisfiable":                         {sized, []step{answer(416, "Content-Range", "bytes */4")}, ""},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				got, w, err := resumed(t, append([]step{c.first}, c.then...)...)
-				require.ErrorIs(t, err, backoffhttp.ErrChanged)
-				require.NotErrorIs(t, err, io.EOF)
-				require.Equal(t, 1+len(c.then), w.requests(), "asked no further")
-				if c.got == "" {
-					c.got = "0123"
-				}
-				require.Equal(t, c.got, got)
-			})
+		bubble(t, name, func(t *testing.T) {
+			got, w, err := resumed(t, append([]step{c.first}, c.then...)...)
+			require.ErrorIs(t, err, backoffhttp.ErrChanged)
+			require.NotErrorIs(t, err, io.EOF)
+			require.Equal(t, 1+len(c.then), w.requests(), "asked no further")
+			if c.got == "" {
+				c.got = "0123"
+			}
+			require.Equal(t, c.got, got)
 		})
 	}
 }
@@ -214,7 +214,7 @@ func TestAPartThatContradictsItselfIsNotResumed(t *testing.T) {
 		w := newWire(answerBody(206, "0123", header...))
 		tr := over(w)
 		tr.Resume = true
-		require.Equal(t, "0123", text(t, roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil))), name)
+		require.Equal(t, "0123", text(t, getRoot(t, tr)), name)
 		require.Equal(t, 1, w.requests(), name)
 	}
 }
@@ -290,20 +290,18 @@ func TestAResumedBodyGivesItsTicketBack(t *testing.T) {
 		"closed in the middle": {rest, 6},
 		"refused":              {unsized(206, "456789ab", "Content-Range", "bytes 4-9/10"), 12},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				b := &tickets{}
-				tr := over(newWire(brokenOff(200, "0123"), c.then))
-				tr.Resume, tr.Policy.Budget = true, b
-				resp := roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil))
-				io.CopyN(io.Discard, resp.Body, c.read)
-				require.NoError(t, resp.Body.Close())
-				require.NoError(t, resp.Body.Close())
-				require.Zero(t, b.out)
-				_, err := resp.Body.Read(make([]byte, 1))
-				require.Error(t, err)
-				require.Zero(t, b.out)
-			})
+		bubble(t, name, func(t *testing.T) {
+			b := &tickets{}
+			tr := over(newWire(brokenOff(200, "0123"), c.then))
+			tr.Resume, tr.Policy.Budget = true, b
+			resp := getRoot(t, tr)
+			io.CopyN(io.Discard, resp.Body, c.read)
+			require.NoError(t, resp.Body.Close())
+			require.NoError(t, resp.Body.Close())
+			require.Zero(t, b.out)
+			_, err := resp.Body.Read(make([]byte, 1))
+			require.Error(t, err)
+			require.Zero(t, b.out)
 		})
 	}
 }
@@ -320,7 +318,7 @@ func TestAResumedBodyClosedDuringAReadGivesItsTicketBack(t *testing.T) {
 			return resp, err
 		}))
 		tr.Resume, tr.Policy.Budget = true, b
-		resp := roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil))
+		resp := getRoot(t, tr)
 		ended := make(chan error)
 		go func() {
 			_, err := io.ReadAll(resp.Body)
@@ -364,7 +362,7 @@ func FuzzResume(f *testing.F) {
 		}, then)
 		tr := over(w)
 		tr.Resume, tr.Policy = true, backoff.Policy{Schedule: backoff.Constant(0), MaxAttempts: 2}
-		got, err := io.ReadAll(roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil)).Body)
+		got, err := io.ReadAll(getRoot(t, tr).Body)
 		if !strings.HasPrefix(digits, string(got)) || err == nil && sized && string(got) != digits || errors.Is(err, io.EOF) {
 			t.Errorf("%d, %q, %q, %d, %v: got %q, %v", code, span, body, length, sized, got, err)
 		}

@@ -5,7 +5,6 @@ package backoffhttp_test
 // storage/internal/test/conformance.
 
 import (
-	"bytes"
 	"fmt"
 	"io"
 	"net/http"
@@ -14,7 +13,6 @@ import (
 	"syscall"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -224,122 +222,6 @@ func TestStorageIsNotWhatItsMethodsSay(t *testing.T) {
 		}
 	}
 	require.Equal(t, 13, wrong)
-}
-
-// The same table under the other two policies.
-func TestStorageUnderAlwaysAndNever(t *testing.T) {
-	for limit, want := range map[int]int{3: 3, 1: 1} {
-		for _, o := range append(append([]operation{}, alwaysIdempotent...), neverIdempotent...) {
-			synctest.Test(t, func(t *testing.T) {
-				w := newWire(answer(503), answer(503), answer(200))
-				tr := storage(t, w)
-				tr.Policy.Idempotency, tr.Policy.MaxAttempts = backoff.Idempotent, limit
-				roundTrip(t, tr, o.request(t, false))
-				require.Equal(t, want, w.requests(), "%d %s", limit, o.name)
-			})
-		}
-	}
-}
-
-// A session of a resumable upload: a server that keeps what arrived, and is
-// told to fail.
-type session struct {
-	content      []byte
-	failAfter    int64 // bytes kept, then 503, once; 0 for never
-	instructions []string
-	requests     int
-}
-
-func (s *session) RoundTrip(req *http.Request) (*http.Response, error) {
-	s.requests++
-	body, _ := io.ReadAll(req.Body)
-	req.Body.Close()
-	if len(s.instructions) > 0 {
-		next := s.instructions[0]
-		s.instructions = s.instructions[1:]
-		return instruction(next)(req)
-	}
-	if req.Method == "POST" {
-		return answer(200, "Location", "https://storage.googleapis.com/upload?upload_id=1")(req)
-	}
-	var first, last, size int64
-	fmt.Sscanf(req.Header.Get("Content-Range"), "bytes %d-%d/%d", &first, &last, &size)
-	if kept := int64(len(s.content)); first <= kept { // what is there already is ignored
-		body = body[min(kept-first, int64(len(body))):]
-	}
-	if room := s.failAfter - int64(len(s.content)); s.failAfter > 0 && int64(len(body)) > room {
-		s.content = append(s.content, body[:room]...)
-		s.failAfter = 0
-		return answer(503)(req)
-	}
-	s.content = append(s.content, body...)
-	if int64(len(s.content)) < size {
-		return answer(308, "Range", fmt.Sprintf("bytes=0-%d", len(s.content)-1))(req)
-	}
-	return answer(200)(req)
-}
-
-// upload sends content in chunks of 8192 KiB.
-func upload(t *testing.T, tr http.RoundTripper, content []byte) {
-	const chunk = 8192 << 10
-	start := roundTrip(t, tr, newRequest(t, "POST", "https://storage.googleapis.com/upload"+bucket+"/o?uploadType=resumable&name=x&ifGenerationMatch=0", strings.NewReader("{}")))
-	require.Equal(t, 200, start.StatusCode)
-	for first := 0; first < len(content); first += chunk {
-		last := min(first+chunk, len(content))
-		req := newRequest(t, "PUT", start.Header.Get("Location"), bytes.NewReader(content[first:last]))
-		req.Header.Set("Content-Range", fmt.Sprintf("bytes %d-%d/%d", first, last-1, len(content)))
-		require.Contains(t, []int{200, 308}, roundTrip(t, tr, req).StatusCode)
-	}
-}
-
-// Three requests without faults, one more for each.
-func TestStorageConformanceScenario7(t *testing.T) {
-	content := bytes.Repeat([]byte("0123456789abcdef"), 9<<16) // 9 MiB
-	for name, c := range map[string]struct {
-		session  session
-		requests int
-	}{
-		"return-reset-connection, return-503": {session{instructions: []string{"reset-connection", "503"}}, 5},
-		"return-503-after-256K":               {session{failAfter: 256 << 10}, 4},
-		"return-503-after-8192K":              {session{failAfter: 8192 << 10}, 4},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				upload(t, storage(t, &c.session), content)
-				require.Equal(t, c.requests, c.session.requests)
-				require.True(t, bytes.Equal(content, c.session.content))
-			})
-		})
-	}
-}
-
-// Downloads that break off.
-func TestStorageConformanceScenario8(t *testing.T) {
-	content := bytes.Repeat([]byte("0123456789abcdef"), 512<<6) // 512 KiB
-	for name, cuts := range map[string][]int{
-		"return-broken-stream, return-broken-stream": {64 << 10, 64 << 10},
-		"return-broken-stream-after-256K":            {256 << 10},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				requests := 0
-				base, _ := serveInMemory(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-					w.Header().Set("Etag", `"CAE="`)
-					if requests++; requests <= len(cuts) {
-						w = &cut{w, cuts[requests-1]}
-					}
-					http.ServeContent(w, r, "x", time.Time{}, bytes.NewReader(content))
-				}))
-				tr := storage(t, base)
-				tr.Resume = true
-				req := newRequest(t, "GET", "http://storage.googleapis.com"+object+"?alt=media", nil)
-				got, err := io.ReadAll(roundTrip(t, tr, req).Body)
-				require.NoError(t, err)
-				require.True(t, bytes.Equal(content, got))
-				require.Equal(t, len(cuts)+1, requests)
-			})
-		})
-	}
 }
 
 // cut breaks the connection after so many bytes of the body.

@@ -50,7 +50,7 @@ func TestA429SlowsTheCallsToAHostInsteadOfFailingThem(t *testing.T) {
 			for range 50 {
 				all.Go(func() {
 					for range 20 {
-						if roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil)).StatusCode != 200 {
+						if getRoot(t, tr).StatusCode != 200 {
 							failed.Add(1)
 						}
 					}
@@ -89,11 +89,11 @@ func TestAQuotaThatIsExhaustedForHoursEndsTheCallAndSlowsNobody(t *testing.T) {
 		w := newWire(answer(429, "Retry-After", "3600"), answer(200))
 		tr := &backoffhttp.Transport{Base: w}
 		began := time.Now()
-		resp := roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil))
+		resp := getRoot(t, tr)
 		require.Equal(t, 429, resp.StatusCode)
 		require.ErrorContains(t, backoffhttp.Check(resp), "the server asks for a longer wait (Policy.MaxRetryAfter)")
 		for range 20 {
-			require.Equal(t, 200, roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil)).StatusCode)
+			require.Equal(t, 200, getRoot(t, tr).StatusCode)
 		}
 		require.Zero(t, time.Since(began))
 	})
@@ -115,7 +115,7 @@ func TestASharedRetryAfterIsFollowedAtAPace(t *testing.T) {
 		var all sync.WaitGroup
 		for range 50 {
 			all.Go(func() {
-				require.Equal(t, 200, roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil)).StatusCode)
+				require.Equal(t, 200, getRoot(t, tr).StatusCode)
 			})
 		}
 		all.Wait()
@@ -202,7 +202,7 @@ func TestBudgetsOfTheCallersOwnKeepThePaceByNew(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			tr := slowed(t, &backoffhttp.Transport{Base: newWire(answer(429), answer(200)), Budgets: c.budgets})
 			began := time.Now()
-			roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil))
+			getRoot(t, tr)
 			require.Equal(t, c.paced, time.Since(began) > 0, name)
 		})
 	}

@@ -30,16 +30,10 @@ func TestTransportRetriesWhatMayPass(t *testing.T) {
 	})
 }
 
-func TestTransportSucceedsAtOnce(t *testing.T) {
-	w := newWire(answer(200))
-	roundTrip(t, over(w), newRequest(t, "GET", "http://a.test/", nil))
-	require.Equal(t, 1, w.requests())
-}
-
 func TestTransportDoesNotRetryDefinitiveAnswers(t *testing.T) {
 	for _, code := range []int{200, 204, 301, 304, 400, 401, 403, 404, 409, 412, 413, 422, 501, 505, 511} {
 		w := newWire(answer(code))
-		resp := roundTrip(t, over(w), newRequest(t, "GET", "http://a.test/", nil))
+		resp := getRoot(t, over(w))
 		require.Equal(t, code, resp.StatusCode)
 		require.Equal(t, 1, w.requests(), "%d", code)
 	}
@@ -48,7 +42,7 @@ func TestTransportDoesNotRetryDefinitiveAnswers(t *testing.T) {
 func TestTheLastAnswerIsReturnedIntact(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWire(answer(500), answer(502), answer(503), answerBody(504, strings.Repeat("x", 1<<20), "X-Request-Id", "4"))
-		resp := roundTrip(t, over(w), newRequest(t, "GET", "http://a.test/", nil))
+		resp := getRoot(t, over(w))
 		require.Equal(t, 4, w.requests())
 		require.Equal(t, 504, resp.StatusCode)
 		require.Equal(t, "4", resp.Header.Get("X-Request-Id"))
@@ -56,37 +50,6 @@ func TestTheLastAnswerIsReturnedIntact(t *testing.T) {
 		require.Len(t, text(t, resp), 1<<20)
 		require.Zero(t, w.open())
 	})
-}
-
-func TestTheAnswerIsReturnedWhateverEndsTheCall(t *testing.T) {
-	for name, c := range map[string]struct {
-		policy backoff.Policy
-		method string
-		step   step
-		reason backoff.Reason
-	}{
-		"attempts":       {backoff.Policy{MaxAttempts: 2}, "GET", answer(503), backoff.ReasonAttempts},
-		"elapsed":        {backoff.Policy{MaxElapsed: time.Millisecond, Schedule: backoff.Constant(time.Second), Jitter: backoff.NoJitter}, "GET", answer(503), backoff.ReasonElapsed},
-		"retry-after":    {backoff.Policy{}, "GET", answer(503, "Retry-After", "301"), backoff.ReasonRetryAfter},
-		"not idempotent": {backoff.Policy{}, "POST", answer(503), backoff.ReasonNotIdempotent},
-		"overloaded":     {backoff.Policy{}, "GET", answer(503, "X-Should-Retry", "false"), backoff.ReasonOverloaded},
-		"budget":         {backoff.Policy{Budget: refusing{}}, "GET", answer(503), backoff.ReasonBudget},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				w := newWire(c.step)
-				tr := &backoffhttp.Transport{Base: w, Policy: c.policy, Unguarded: true}
-				resp := roundTrip(t, tr, newRequest(t, c.method, "http://a.test/", nil))
-				require.Equal(t, 503, resp.StatusCode)
-				var gave *backoff.Error
-				ok := errors.As(backoffhttp.Check(resp), &gave)
-				require.True(t, ok, "Check says why there were no more attempts")
-				require.Equal(t, c.reason, gave.Reason)
-				require.Equal(t, w.requests(), gave.Attempts)
-				require.Equal(t, "body of 503", text(t, resp))
-			})
-		})
-	}
 }
 
 // refusing is a budget without retries.
@@ -121,9 +84,7 @@ func TestTheContextEndsAWaitAtOnce(t *testing.T) {
 		require.Equal(t, 150*time.Millisecond, time.Since(began))
 		require.ErrorIs(t, err, context.Canceled)
 		require.ErrorIs(t, err, cause)
-		var status *backoffhttp.StatusError
-		ok := errors.As(err, &status)
-		require.True(t, ok, "the last answer is in the error")
+		status := statusOf(t, err)
 		require.Equal(t, "7", status.Header.Get("X-Request-Id"))
 		var gave *backoff.Error
 		_ = errors.As(err, &gave)
@@ -232,7 +193,7 @@ func TestPolicyClassifierSeesStatusAndError(t *testing.T) {
 			}
 			return backoff.ClassUnknown // as for all others
 		}
-		require.Equal(t, 200, roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil)).StatusCode)
+		require.Equal(t, 200, getRoot(t, tr).StatusCode)
 		require.Equal(t, 4, w.requests())
 	})
 }
@@ -252,7 +213,7 @@ func TestInspectMakesFailuresOfAnswers(t *testing.T) {
 			}
 			return err
 		}
-		require.Equal(t, "fine", text(t, roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil))))
+		require.Equal(t, "fine", text(t, getRoot(t, tr)))
 		require.Equal(t, 100*time.Millisecond, w.waits()[0])
 		require.GreaterOrEqual(t, w.waits()[1], 3*time.Second, "Check keeps Retry-After")
 	})
@@ -262,7 +223,7 @@ func TestInspectMayPassAnAnswer(t *testing.T) {
 	w := newWire(answer(503))
 	tr := over(w)
 	tr.Inspect = func(*http.Response) error { return nil }
-	require.Equal(t, 503, roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil)).StatusCode)
+	require.Equal(t, 503, getRoot(t, tr).StatusCode)
 	require.Equal(t, 1, w.requests())
 }
 
@@ -370,7 +331,7 @@ func TestObserversSeeTheHeadersOfAnswers(t *testing.T) {
 				ids = append(ids, http.Header(status.ResponseHeader()).Get("X-Amzn-Requestid"))
 			}
 		}
-		roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil))
+		getRoot(t, tr)
 		require.Equal(t, []string{"first"}, ids)
 	})
 }
@@ -436,7 +397,7 @@ func TestAnAnswerWithoutItsRequest(t *testing.T) {
 			resp.Request = nil
 			return resp, err
 		}))
-		resp := roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil))
+		resp := getRoot(t, tr)
 		require.ErrorContains(t, backoffhttp.Check(resp), "gave up after 4 attempts")
 	})
 }
@@ -482,6 +443,20 @@ func TestCheckSaysWhatToChange(t *testing.T) {
 			},
 			reason: backoff.ReasonAttempts, text: `retrying already \(Inbound\): .*status 503`,
 		},
+		"elapsed": {
+			transport: &backoffhttp.Transport{Policy: backoff.Policy{
+				MaxElapsed: time.Millisecond, Schedule: backoff.Constant(time.Second), Jitter: backoff.NoJitter,
+			}},
+			reason: backoff.ReasonElapsed, text: "status 503 Service Unavailable$",
+		},
+		"not idempotent": {
+			request: func(t *testing.T) *http.Request { return newRequest(t, "POST", "http://a.test/", nil) },
+			reason:  backoff.ReasonNotIdempotent, text: "not idempotent.*status 503 Service Unavailable$",
+		},
+		"overloaded": {
+			step:   answer(503, "X-Should-Retry", "false"),
+			reason: backoff.ReasonOverloaded, text: "status 503 Service Unavailable$",
+		},
 		"hint": {step: answer(503, "Retry-After", "1000"), reason: backoff.ReasonRetryAfter, text: "status 503 Service Unavailable$"},
 		"deadline": {step: answer(503, "Retry-After", "100"), reason: backoff.ReasonDeadline, text: "status 503 Service Unavailable$",
 			request: func(t *testing.T) *http.Request {
@@ -490,41 +465,38 @@ func TestCheckSaysWhatToChange(t *testing.T) {
 				return newRequest(t, "GET", "http://a.test/", nil).WithContext(ctx)
 			}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				if c.step == nil {
-					c.step = answer(503)
+		bubble(t, name, func(t *testing.T) {
+			if c.step == nil {
+				c.step = answer(503)
+			}
+			if c.request == nil {
+				c.request = func(t *testing.T) *http.Request { return newRequest(t, "GET", "http://a.test/", nil) }
+			}
+			if c.transport == nil {
+				c.transport = new(backoffhttp.Transport)
+			}
+			c.transport.Base = newWire(c.step)
+			outer := &backoffhttp.Transport{Base: c.transport, Policy: atOnce()} // changes nothing
+			clients := []*http.Client{{Transport: c.transport}, {Transport: outer}}
+			if c.transport.Policy.MaxAttempts == 1 {
+				clients = clients[:1] // it leaves retries to the outer one
+			}
+			for _, client := range clients {
+				resp, err := client.Do(c.request(t))
+				require.NoError(t, err)
+				err = backoffhttp.Check(resp)
+				var gave *backoff.Error
+				ok := errors.As(err, &gave)
+				require.True(t, ok)
+				require.Equal(t, c.reason, gave.Reason)
+				status := statusOf(t, err)
+				require.Equal(t, 503, status.Code)
+				require.Regexp(t, c.text, err.Error())
+				require.Equal(t, "body of 503", text(t, resp))
+				if errors.Is(err, backoff.ErrBudget) != (c.reason == backoff.ReasonBudget) {
+					t.Error("does not match its sentinel")
 				}
-				if c.request == nil {
-					c.request = func(t *testing.T) *http.Request { return newRequest(t, "GET", "http://a.test/", nil) }
-				}
-				if c.transport == nil {
-					c.transport = new(backoffhttp.Transport)
-				}
-				c.transport.Base = newWire(c.step)
-				outer := &backoffhttp.Transport{Base: c.transport, Policy: atOnce()} // changes nothing
-				clients := []*http.Client{{Transport: c.transport}, {Transport: outer}}
-				if c.transport.Policy.MaxAttempts == 1 {
-					clients = clients[:1] // it leaves retries to the outer one
-				}
-				for _, client := range clients {
-					resp, err := client.Do(c.request(t))
-					require.NoError(t, err)
-					err = backoffhttp.Check(resp)
-					var gave *backoff.Error
-					ok := errors.As(err, &gave)
-					require.True(t, ok)
-					require.Equal(t, c.reason, gave.Reason)
-					var status *backoffhttp.StatusError
-					require.ErrorAs(t, err, &status)
-					require.Equal(t, 503, status.Code)
-					require.Regexp(t, c.text, err.Error())
-					require.Equal(t, "body of 503", text(t, resp))
-					if errors.Is(err, backoff.ErrBudget) != (c.reason == backoff.ReasonBudget) {
-						t.Error("does not match its sentinel")
-					}
-				}
-			})
+			}
 		})
 	}
 }
@@ -536,7 +508,7 @@ func TestCheckKnowsAnAnswerBelow400ThatIsAFailure(t *testing.T) {
 		failed := errors.New("in the body")
 		tr := over(newWire(answer(200)))
 		tr.Inspect = func(*http.Response) error { return backoff.OfClass(failed, backoff.ClassRetryable) }
-		resp := roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil))
+		resp := getRoot(t, tr)
 		err := backoffhttp.Check(resp)
 		require.ErrorIs(t, err, failed)
 		require.ErrorIs(t, err, backoff.ErrExhausted)

@@ -5,7 +5,6 @@ import (
 	"strconv"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -58,40 +57,38 @@ func TestCallsThatTheirHostHeldOffTogetherGoAtTheRate(t *testing.T) {
 		"of the guards":               {nil, 5 * time.Second, 700 * time.Millisecond}, // it grows with successes
 		"of the guards, after longer": {nil, 33 * time.Second, 700 * time.Millisecond},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				service := new(resting)
-				client := &http.Client{Transport: &backoffhttp.Transport{Base: service, ShareRetryAfter: true, Policy: backoff.Policy{Budget: c.budget}}}
-				var calls sync.WaitGroup
-				get := func() {
-					calls.Go(func() {
-						resp, err := client.Get("http://a.test/")
-						require.NoError(t, err)
-						require.Equal(t, http.StatusOK, resp.StatusCode)
-						resp.Body.Close()
-					})
+		bubble(t, name, func(t *testing.T) {
+			service := new(resting)
+			client := &http.Client{Transport: &backoffhttp.Transport{Base: service, ShareRetryAfter: true, Policy: backoff.Policy{Budget: c.budget}}}
+			var calls sync.WaitGroup
+			get := func() {
+				calls.Go(func() {
+					resp, err := client.Get("http://a.test/")
+					require.NoError(t, err)
+					require.Equal(t, http.StatusOK, resp.StatusCode)
+					resp.Body.Close()
+				})
+			}
+			for range 18 {
+				get()
+				time.Sleep(time.Second / 6)
+			}
+			service.rest(c.rest)
+			for range 30 {
+				get()
+				time.Sleep(time.Millisecond)
+			}
+			calls.Wait()
+			var after []time.Time
+			for _, at := range service.came {
+				if !at.Before(service.until) {
+					after = append(after, at)
 				}
-				for range 18 {
-					get()
-					time.Sleep(time.Second / 6)
-				}
-				service.rest(c.rest)
-				for range 30 {
-					get()
-					time.Sleep(time.Millisecond)
-				}
-				calls.Wait()
-				var after []time.Time
-				for _, at := range service.came {
-					if !at.Before(service.until) {
-						after = append(after, at)
-					}
-				}
-				require.GreaterOrEqual(t, len(after), 29)
-				for i, at := range after[7:] {
-					require.GreaterOrEqual(t, at.Sub(after[i]), c.seven)
-				}
-			})
+			}
+			require.GreaterOrEqual(t, len(after), 29)
+			for i, at := range after[7:] {
+				require.GreaterOrEqual(t, at.Sub(after[i]), c.seven)
+			}
 		})
 	}
 }

@@ -62,18 +62,6 @@ func held(t *testing.T, r *registry.Registry[*value]) map[string]*value {
 	return all
 }
 
-func TestEachKeyHasOneValue(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		r := open(100)
-		a, b := r.Get("a"), r.Get("b")
-		require.Equal(t, "a", a.key)
-		require.NotSame(t, a, b)
-		require.Same(t, a, r.Get("a"))
-		require.Same(t, b, r.Get("b"))
-		require.Equal(t, "", r.Get("").key, "the empty key is one like any other")
-	})
-}
-
 func TestManyGoroutinesGetTheSameValue(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		const keys, callers = 20, 50
@@ -104,41 +92,6 @@ func TestManyGoroutinesGetTheSameValue(t *testing.T) {
 	})
 }
 
-func TestGoroutinesMayAskWhileKeysAreForgotten(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		r := open(4)
-		var group sync.WaitGroup
-		for caller := range 20 {
-			group.Go(func() {
-				for i := range 200 {
-					key := strconv.Itoa((i*7 + caller) % 50)
-					if v := r.Get(key); v.key != key {
-						t.Errorf("asked for %q, got the value of %q", key, v.key)
-					}
-					if i%50 == 0 {
-						time.Sleep(idle / 2)
-						r.Range(func(key string, v *value) bool { return key == v.key })
-					}
-				}
-			})
-		}
-		group.Wait()
-		require.LessOrEqual(t, len(held(t, r)), 4)
-	})
-}
-
-func TestAKeyInUseIsNotForgottenForItsAge(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		r := open(100)
-		first := r.Get("a")
-		for i := range 20 {
-			time.Sleep(idle * 9 / 10)
-			require.Same(t, first, r.Get("a"))
-			flood(r, i, 1)
-		}
-	})
-}
-
 func TestAnIdleKeyIsForgottenWhenANewOneComes(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := open(100)
@@ -150,31 +103,6 @@ func TestAnIdleKeyIsForgottenWhenANewOneComes(t *testing.T) {
 		r.Get("c")
 		require.NotContains(t, held(t, r), "a", "idle for twice Idle")
 		require.NotSame(t, first, r.Get("a"))
-	})
-}
-
-func TestAKeyUsedWithinIdleIsNotForgotten(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		r := open(100)
-		r.Get("early")
-		time.Sleep(idle / 2)
-		first := r.Get("a")
-		time.Sleep(idle / 2)
-		r.Get("b") // a generation ends
-		time.Sleep(idle/2 - 1)
-		require.Same(t, first, r.Get("a"), "used less than Idle ago")
-	})
-}
-
-func TestWithoutNewKeysNothingIsForgotten(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		r := open(100)
-		a, b := r.Get("a"), r.Get("b")
-		for range 10 {
-			time.Sleep(10 * idle)
-			require.Same(t, a, r.Get("a"))
-		}
-		require.Same(t, b, r.Get("b"))
 	})
 }
 
@@ -203,17 +131,6 @@ func TestTheNewestKeysStay(t *testing.T) {
 			require.Contains(t, all, "flood "+strconv.Itoa(i))
 		}
 		require.Len(t, all, 10)
-	})
-}
-
-func TestAKeyInConstantUseOutlivesAFloodOfNewOnes(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		r := open(10)
-		first := r.Get("a")
-		for i := range 1000 {
-			flood(r, i, 1)
-			require.Same(t, first, r.Get("a"))
-		}
 	})
 }
 
@@ -489,21 +406,6 @@ func TestATimeWithoutLookupsDoesNotCountAsOne(t *testing.T) {
 		require.NotContains(t, all, "flood 0", "the oldest that was asked for only once")
 		require.Contains(t, all, "flood 5")
 		require.Len(t, all, 10)
-	})
-}
-
-func TestAValueInUseIsForgottenAsSoonAsOthersWhenNobodyAsks(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		r := open(10)
-		r.Get("other")
-		r.Get("mine").claim = registry.InUse
-		for i, want := range []bool{true, false} {
-			time.Sleep(idle)
-			flood(r, i, 1)
-			all := held(t, r)
-			require.Equal(t, want, all["mine"] != nil)
-			require.Equal(t, want, all["other"] != nil)
-		}
 	})
 }
 
