@@ -236,27 +236,31 @@ func TestTheServerIsToldTheAttemptAndTheTimeLeft(t *testing.T) {
 	})
 }
 
-func TestTheServerIsToldTheShorterTime(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWire(answer(200))
-		tr := over(w)
-		tr.Propagate = everywhere
-		tr.Policy.AttemptTimeout = 1999 * time.Microsecond
-		roundTrip(t, tr, newRequest(t, "GET", "http://own.test/", nil))
-		require.Equal(t, "2", w.request(0).header.Get(backoffhttp.HeaderDeadline), "rounded up")
-	})
-}
-
-func TestADeadlineInCenturiesIsNotToldAsNone(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWire(answer(200))
-		tr := over(w)
-		tr.Propagate = everywhere
-		ctx, cancel := context.WithDeadline(t.Context(), time.Now().Add(math.MaxInt64))
-		defer cancel()
-		roundTrip(t, tr, newRequest(t, "GET", "http://own.test/", nil).WithContext(ctx))
-		require.Equal(t, strconv.FormatInt(math.MaxInt64/1_000_000, 10), w.request(0).header.Get(backoffhttp.HeaderDeadline))
-	})
+func TestTheServerIsToldTheShortestOfAllTimes(t *testing.T) {
+	for _, c := range []struct {
+		attempt, client, deadline time.Duration
+		want                      string
+	}{
+		{3 * time.Second, 0, 0, "3000"},
+		{3 * time.Second, time.Second, 0, "1000"},
+		{3 * time.Second, 10 * time.Second, 0, "3000"},
+		{3 * time.Second, 0, 2 * time.Second, "2000"},
+		{1999 * time.Microsecond, 0, 0, "2"}, // rounded up
+		{0, 0, math.MaxInt64, strconv.FormatInt(math.MaxInt64/1_000_000, 10)},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			w, ctx := newWire(answer(200)), t.Context()
+			client, tr := wrapped(&http.Client{Transport: w, Timeout: c.client}, backoff.Policy{AttemptTimeout: c.attempt})
+			tr.Propagate = everywhere
+			if c.deadline > 0 {
+				var cancel context.CancelFunc
+				ctx, cancel = context.WithDeadline(ctx, time.Now().Add(c.deadline))
+				defer cancel()
+			}
+			require.NoError(t, try(client.Transport, newRequest(t, "GET", "http://own.test/", nil).WithContext(ctx)))
+			require.Equal(t, c.want, w.request(0).header.Get(backoffhttp.HeaderDeadline), "%+v", c)
+		})
+	}
 }
 
 func TestTheServerIsToldNothingUnlessPropagateAllowsIt(t *testing.T) {

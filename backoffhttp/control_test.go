@@ -70,33 +70,22 @@ func TestAnAnswerTellsThatRetriesAreSwitchedOff(t *testing.T) {
 }
 
 func TestARequestDoesNotRetryAgainstAnOverride(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var panel control.Panel
-		w := newWire(answer(503))
-		tr := controlled(w, &panel)
-		ctx := backoffhttp.WithRetry(t.Context(), func(p *backoff.Policy) { p.MaxAttempts = 6 })
-		roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil).WithContext(ctx))
-		require.Equal(t, 6, w.requests())
-		override(t, &panel, control.Retries, control.Off)
-		roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil).WithContext(ctx))
-		require.Equal(t, 6+1, w.requests())
-	})
-}
-
-// The policy of the program makes one attempt, and the request asks for more.
-func TestARequestDoesNotRetryAgainstAnOverrideOfAPolicyThatMakesOneAttempt(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var panel control.Panel
-		w := newWire(answer(503))
-		tr := &backoffhttp.Transport{Base: w, Control: panel.Policy(backoff.Policy{Name: "search", MaxAttempts: 1}), Unguarded: true}
-		ctx := backoffhttp.WithRetry(t.Context(), func(p *backoff.Policy) { p.MaxAttempts = 3 })
-		roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil).WithContext(ctx))
-		require.Equal(t, 3, w.requests())
-		override(t, &panel, control.Retries, control.Off)
-		resp := roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil).WithContext(ctx))
-		require.Equal(t, 3+1, w.requests())
-		require.False(t, new(backoff.Policy).Retryable(backoffhttp.Check(resp)), "a policy around it does not retry instead")
-	})
+	for _, attempts := range []int{4, 1} { // of the policy of the program
+		synctest.Test(t, func(t *testing.T) {
+			var panel control.Panel
+			w := newWire(answer(503))
+			handle := panel.Policy(backoff.Policy{Name: "search", MaxAttempts: attempts})
+			tr := &backoffhttp.Transport{Base: w, Control: handle, Unguarded: true}
+			ctx := backoffhttp.WithRetry(t.Context(), func(p *backoff.Policy) { p.MaxAttempts = 6 })
+			req := newRequest(t, "GET", "http://a.test/", nil).WithContext(ctx)
+			roundTrip(t, tr, req)
+			require.Equal(t, 6, w.requests())
+			override(t, &panel, control.Retries, control.Off)
+			resp := roundTrip(t, tr, req)
+			require.Equal(t, 6+1, w.requests())
+			require.False(t, new(backoff.Policy).Retryable(backoffhttp.Check(resp)), "nor does a policy around it")
+		})
+	}
 }
 
 // A Range request for the rest is a retry, too.

@@ -36,7 +36,7 @@ func TestAnObserverLearnsTheMethodAndTheHostOfACall(t *testing.T) {
 	p := backoff.Policy{Name: "search", Schedule: backoff.Constant(0), Observer: seen.observe}
 	tr := &backoffhttp.Transport{Base: newWire(answer(503), answer(200)), Policy: p}
 	client := &http.Client{Transport: tr}
-	for _, url := range []string{"http://a.test/1?secret=x", "http://a.test/2", "https://b.test:8080/", "http://a.test/3"} {
+	for _, url := range []string{"http://a.test/1?secret=x", "http://a.test/2", "https://b.test:8080/", "http://A.TEST/3"} {
 		fetch(t, client, url)
 	}
 	_, err := client.Head("http://a.test/")
@@ -225,19 +225,6 @@ func TestAnEndpointHasOnlyTheGuardsThatItsCallsHave(t *testing.T) {
 			require.Equal(t, tr.Unguarded, to.Breakers == nil)
 		})
 	}
-}
-
-func TestAnAttemptsContextHasNoEndpoint(t *testing.T) {
-	var inner *endpoint.Endpoint
-	tr := &backoffhttp.Transport{
-		Base: roundTripper(func(req *http.Request) (*http.Response, error) {
-			inner = endpoint.Of(req.Context())
-			return &http.Response{StatusCode: 200, Body: http.NoBody, Request: req}, nil
-		}),
-		Policy: backoff.Policy{Observer: func(context.Context, backoff.Event) {}, AttemptTimeout: time.Minute},
-	}
-	fetch(t, &http.Client{Transport: tr}, "http://a.test/")
-	require.Nil(t, inner, "what the attempt itself calls is something else")
 }
 
 func TestACallAllocatesForItsEndpointOnlyIfItIsObserved(t *testing.T) {

@@ -37,16 +37,10 @@ func TestAServiceThatIsDownIsSpared(t *testing.T) {
 		w := newWire(answer(503))
 		guarded := &backoffhttp.Transport{Base: w}
 		require.Less(t, calls(t, guarded, w, "http://a.test/", 1000), 500)
+		budget := &backoffhttp.Transport{Base: w, Unguarded: true, Policy: backoff.Policy{Budget: new(backoff.RetryBudget)}}
+		require.Less(t, calls(t, budget, w, "http://a.test/", 1000), 1100, "by the budget alone")
 		naked := &backoffhttp.Transport{Base: w, Unguarded: true}
 		require.Equal(t, 4000, calls(t, naked, w, "http://a.test/", 1000))
-	})
-}
-
-func TestTheBudgetAloneBoundsTheRetries(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWire(answer(503))
-		tr := &backoffhttp.Transport{Base: w, Unguarded: true, Policy: backoff.Policy{Budget: new(backoff.RetryBudget)}}
-		require.Less(t, calls(t, tr, w, "http://a.test/", 1000), 1100)
 	})
 }
 
@@ -238,15 +232,6 @@ func TestAHostInUseOutlivesAFloodOfOthers(t *testing.T) {
 		for what, times := range map[string]int{"breaker of http://mine.test": 1, "budget of http://mine.test": 1, "breaker of http://once.test": 2, "budget of http://once.test": 2} {
 			require.Equal(t, times, made[what], what)
 		}
-	})
-}
-
-func TestAPolicysBudgetStandsInForThatOfTheHost(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWire(answer(503))
-		tr := &backoffhttp.Transport{Base: w, Policy: backoff.Policy{Budget: refusing{}}}
-		getRoot(t, tr)
-		require.Equal(t, 1, w.requests())
 	})
 }
 

@@ -16,17 +16,6 @@ import (
 	"github.com/gobackoff/backoff/endpoint"
 )
 
-func TestTheCaseOfAHostMakesNoOtherEndpoint(t *testing.T) {
-	var seen sightings
-	tr := &backoffhttp.Transport{Base: newWire(answer(200)), Policy: backoff.Policy{Observer: seen.observe}}
-	for _, host := range []string{"a.test", "A.test", "a.TEST"} { // as a stranger may write it
-		fetch(t, &http.Client{Transport: tr}, "http://"+host+"/")
-	}
-	require.Equal(t, "GET a.test", seen.endpoints[1].Name)
-	require.Same(t, seen.endpoints[0], seen.endpoints[1])
-	require.Same(t, seen.endpoints[0], seen.endpoints[2])
-}
-
 // A reverse proxy passes on what a stranger sends.
 func TestMethodsThatAStrangerInventsShareAnEndpoint(t *testing.T) {
 	var seen sightings

@@ -1,7 +1,6 @@
 package backoffhttp_test
 
 import (
-	"math/rand/v2"
 	"net/http"
 	"sync"
 	"testing"
@@ -15,46 +14,15 @@ import (
 	"github.com/gobackoff/backoff/pace"
 )
 
-// answering is a RoundTripper that answers with a status.
-type answering func(*http.Request) int
-
-func (f answering) RoundTrip(req *http.Request) (*http.Response, error) {
-	return &http.Response{StatusCode: f(req), Header: http.Header{}, Body: http.NoBody, Request: req}, nil
-}
-
-// Fifty requests are under way when the first 429 comes. The others take up to
-// two seconds to come, and were sent before.
-func TestRequestsUnderWaySlowTheirHostDownOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		host := new(pace.Pacer)
-		transport := &backoffhttp.Transport{Unguarded: true, Policy: backoff.Policy{Budget: host, MaxAttempts: 1}}
-		transport.Base = answering(func(*http.Request) int {
-			time.Sleep(time.Duration(rand.Float64() * 2e9))
-			return http.StatusTooManyRequests
-		})
-		var group sync.WaitGroup
-		for range 50 {
-			group.Go(func() {
-				resp, err := transport.RoundTrip(newRequest(t, "GET", "http://api.test/", nil))
-				require.NoError(t, err)
-				require.Equal(t, http.StatusTooManyRequests, resp.StatusCode)
-			})
-		}
-		group.Wait()
-		perSecond, _ := host.Limit()
-		require.GreaterOrEqual(t, perSecond, .75)
-	})
-}
-
 // What a request got that was sent before the pace began is its answer, also
 // where its host has a long line by then.
 func TestARequestUnderWayKeepsItsAnswerWhenThePaceBegins(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		host := new(pace.Pacer)
 		transport := &backoffhttp.Transport{Unguarded: true, Policy: backoff.Policy{Budget: host}}
-		transport.Base = answering(func(*http.Request) int {
+		transport.Base = newBase(func(req *http.Request) (*http.Response, error) {
 			time.Sleep(3 * time.Second)
-			return http.StatusNotFound
+			return answer(404)(req)
 		})
 		var group sync.WaitGroup
 		group.Go(func() {

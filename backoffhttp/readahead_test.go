@@ -4,9 +4,9 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -70,66 +70,18 @@ func TestAConnectionIsNotReadAhead(t *testing.T) {
 
 // What CONNECT opens is a tunnel.
 func TestATunnelIsNotReadAhead(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer l.Close()
-	go func() {
-		conn, err := l.Accept()
-		if err == nil {
-			io.Copy(conn, conn)
-			conn.Close()
-		}
-	}()
-	proxy := serve(t, tunnel)
-	up, in := io.Pipe()
-	req := newRequest(t, "CONNECT", proxy.URL, up)
-	req.Host = l.Addr().String()
-	tr := &backoffhttp.Transport{Base: &http.Transport{}, Policy: atOnce(), Unguarded: true, ReadAhead: -1}
-	answered := make(chan *http.Response)
-	go func() {
-		resp, err := tr.RoundTrip(req)
-		if err != nil {
-			t.Error(err)
-		}
-		answered <- resp
-	}()
-	resp := <-answered
-	require.Equal(t, 200, resp.StatusCode)
-	_, err = in.Write([]byte("hello"))
-	require.NoError(t, err)
-	got := make([]byte, 5)
-	_, err = io.ReadFull(resp.Body, got)
-	require.NoError(t, err)
-	require.Equal(t, "hello", string(got))
-	in.Close()
-	resp.Body.Close()
-}
-
-// Nor is there anything to read where there is no content. Other 1xx answers
-// never are the answer.
-func TestReadingAheadEndsWhereThereIsNoContent(t *testing.T) {
-	for name, setup := range protocols {
-		for _, c := range []struct {
-			method string
-			code   int
-		}{{"HEAD", 200}, {"GET", 204}, {"GET", 304}, {"GET", 205}} {
-			t.Run(fmt.Sprintf("%s %s %d", name, c.method, c.code), func(t *testing.T) {
-				s := serve(t, func(w http.ResponseWriter, _ *http.Request) {
-					w.WriteHeader(103)
-					if c.method == "HEAD" {
-						w.Header().Set("Content-Length", "1000")
-					}
-					w.WriteHeader(c.code)
-				}, setup)
-				tr := &backoffhttp.Transport{Base: s.Client().Transport, Policy: atOnce(), Unguarded: true, ReadAhead: -1}
-				tr.Policy.AttemptTimeout = time.Minute
-				resp := roundTrip(t, tr, newRequest(t, c.method, s.URL, nil))
-				require.Equal(t, c.code, resp.StatusCode)
-				require.Empty(t, text(t, resp))
-				require.EqualValues(t, 1, s.requests.Load())
-			})
-		}
-	}
+	synctest.Test(t, func(t *testing.T) {
+		silent, _ := io.Pipe()
+		tr := over(newWire(func(req *http.Request) (*http.Response, error) {
+			resp, err := answer(200)(req)
+			resp.Body = silent
+			return resp, err
+		}))
+		tr.ReadAhead, tr.Policy.AttemptTimeout = -1, time.Second
+		began := time.Now()
+		roundTrip(t, tr, newRequest(t, "CONNECT", "http://a.test/", nil))
+		require.Zero(t, time.Since(began))
+	})
 }
 
 // A body that stalls is an attempt that failed, in every protocol.

@@ -4,12 +4,9 @@ package backoffhttp_test
 // rest of a body.
 
 import (
-	"bytes"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -228,41 +225,6 @@ func TestAnEndThatComesTooEarlyIsNoEOF(t *testing.T) {
 		require.NotErrorIs(t, err, io.EOF)
 		require.Equal(t, 4, w.requests())
 	})
-}
-
-// All protocols of net/http: the first answer comes in chunks, and each part is
-// shorter than what was asked for.
-func TestResumeOverEveryProtocolWithoutALength(t *testing.T) {
-	for name, setup := range protocols {
-		t.Run(name, func(t *testing.T) {
-			n := 0
-			s := serve(t, func(w http.ResponseWriter, r *http.Request) {
-				n++
-				w.Header().Set("Etag", `"v1"`)
-				first, last := 0, len(file)-1
-				if asked, ok := strings.CutPrefix(r.Header.Get("Range"), "bytes="); ok {
-					from, _, _ := strings.Cut(asked, "-")
-					first, _ = strconv.Atoi(from)
-					last = min(first+19_999, len(file)-1)
-					w.Header().Set("Content-Range", fmt.Sprintf("bytes %d-%d/%d", first, last, len(file)))
-					w.WriteHeader(206)
-				}
-				rc := http.NewResponseController(w)
-				require.NoError(t, rc.Flush())
-				if n == 1 {
-					w.Write(file[:10_000])
-					require.NoError(t, rc.Flush())
-					panic(http.ErrAbortHandler)
-				}
-				w.Write(file[first : last+1])
-			}, setup)
-			tr := &backoffhttp.Transport{Base: s.Client().Transport, Policy: atOnce(), Resume: true, Unguarded: true}
-			got, err := io.ReadAll(roundTrip(t, tr, newRequest(t, "GET", s.URL, nil)).Body)
-			require.NoError(t, err)
-			require.True(t, bytes.Equal(file, got), "%d bytes", len(got))
-			require.Equal(t, 4, n)
-		})
-	}
 }
 
 // tickets counts the attempts that a budget has under way.

@@ -30,27 +30,16 @@ func TestRetryAfterInAllItsForms(t *testing.T) {
 			ok          bool
 		}{
 			{"Retry-After", "120", 2 * time.Minute, true},
-			{"Retry-After", "0", 0, true},
-			{"Retry-After", " 120\t", 2 * time.Minute, true},
 			{"Retry-After", "Sat, 01 Jan 2000 00:02:00 GMT", 2 * time.Minute, true},
 			{"Retry-After", "Saturday, 01-Jan-00 00:02:00 GMT", 2 * time.Minute, true},
 			{"Retry-After", "Sat Jan  1 00:02:00 2000", 2 * time.Minute, true},
 			{"Retry-After", "Fri, 31 Dec 1999 23:59:59 GMT", 0, true},
 			{"Retry-After", "9223372037", math.MaxInt64, true},
-			{"Retry-After", "1000000000000000000000000000000", math.MaxInt64, true},
-			{"Retry-After", "-1", 0, false},
-			{"Retry-After", "+5", 0, false},
-			{"Retry-After", "1.5", 0, false},
-			{"Retry-After", "120, 60", 0, false},
-			{"Retry-After", "Sat, 01 Jan 2000 00:02:00 PST", 0, false},
 			{"Retry-After", "soon", 0, false},
-			{"Retry-After", "", 0, false},
 			{"retry-after-ms", "1500", 1500 * time.Millisecond, true},
 			{"x-ms-retry-after-ms", "1500", 1500 * time.Millisecond, true},
-			{"x-ms-retry-after-ms", "99999999999999999999", math.MaxInt64, true},
 			{"x-amz-retry-after", "1500", 1500 * time.Millisecond, true},
 			{"x-amz-retry-after", "99999999999999999999", 5 * time.Second * 10 / 11, true},
-			{"retry-after-ms", "1.5", 0, false},
 			{"X-RateLimit-Reset", "30", 0, false},
 		} {
 			got, ok := backoffhttp.RetryAfter(respond(t, 503, c.name, c.value))
@@ -248,16 +237,6 @@ func TestASharedRetryAfterBeyondMaxRetryAfterIsIgnored(t *testing.T) {
 		getRoot(t, tr)
 		getRoot(t, tr)
 		require.GreaterOrEqual(t, w.waits()[0], 3000*time.Second)
-	})
-}
-
-func TestRetryAfterIsNotSharedByDefault(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWire(answer(200, "Retry-After", "10"))
-		for range 2 {
-			getRoot(t, over(w))
-		}
-		require.Zero(t, w.waits()[0])
 	})
 }
 

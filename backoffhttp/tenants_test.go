@@ -29,6 +29,18 @@ func as(t testing.TB, credential, url string) *http.Request {
 	return req
 }
 
+// by makes GETs of http://a.test/ by a tenant.
+func by(t testing.TB, name string) func() *http.Request {
+	return func() *http.Request { return as(t, "Bearer "+name, "http://a.test/") }
+}
+
+// tryBriefly sends a request that does not wait for its turn.
+func tryBriefly(t testing.TB, rt http.RoundTripper, req *http.Request) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	_ = try(rt, req.WithContext(ctx))
+}
+
 // refusingSome answers 5 ms after a request, and refuses those that it should.
 func refusingSome(refused func(*http.Request) bool, header ...string) step {
 	return func(req *http.Request) (*http.Response, error) {
@@ -90,10 +102,10 @@ func TestATenantThatIsThrottledDoesNotStopAnother(t *testing.T) {
 					tr := &backoffhttp.Transport{Base: newWire(refusingAlice(header...)), ShareRetryAfter: share}
 					var all sync.WaitGroup
 					all.Go(func() {
-						traffic(t, tr, rate, 60*time.Second, func() *http.Request { return as(t, "Bearer alice", "http://a.test/") })
+						traffic(t, tr, rate, 60*time.Second, by(t, "alice"))
 					})
 					time.Sleep(10*time.Second - time.Millisecond)
-					requireSpared(t, tr, 20, func() *http.Request { return as(t, "Bearer bob", "http://a.test/") })
+					requireSpared(t, tr, 20, by(t, "bob"))
 					all.Wait()
 				})
 			}
@@ -128,7 +140,7 @@ func TestAThrottledTenantDoesNotKeepTheCircuitFromClosing(t *testing.T) {
 				all.Go(func() {
 					ctx, cancel := context.WithTimeout(ctx, time.Minute)
 					defer cancel()
-					resp, err := tr.RoundTrip(as(t, "Bearer alice", "http://a.test/").WithContext(ctx))
+					resp, err := tr.RoundTrip(by(t, "alice")().WithContext(ctx))
 					if err == nil {
 						resp.Body.Close()
 						return
@@ -139,7 +151,7 @@ func TestAThrottledTenantDoesNotKeepTheCircuitFromClosing(t *testing.T) {
 				})
 			}
 		})
-		bob := func() *http.Request { return as(t, "Bearer bob", "http://a.test/") }
+		bob := by(t, "bob")
 		traffic(t, tr, 10, 30*time.Second, bob)
 		set := func(is bool) {
 			mu.Lock()
@@ -201,7 +213,7 @@ func TestCredentialsAreToldApartAfterAnHourWithManyHosts(t *testing.T) {
 	for range 30 { // places are drawn
 		synctest.Test(t, func(t *testing.T) {
 			tr := &backoffhttp.Transport{Base: newWire(refusingAlice())}
-			bob := func() *http.Request { return as(t, "Bearer bob", "http://a.test/") }
+			bob := by(t, "bob")
 			for i := range 2000 {
 				require.Equal(t, 200, roundTrip(t, tr, bob()).StatusCode)
 				if i%6 == 0 {
@@ -211,7 +223,7 @@ func TestCredentialsAreToldApartAfterAnHourWithManyHosts(t *testing.T) {
 			}
 			var all sync.WaitGroup
 			all.Go(func() {
-				traffic(t, tr, 20, 20*time.Second, func() *http.Request { return as(t, "Bearer alice", "http://a.test/") })
+				traffic(t, tr, 20, 20*time.Second, by(t, "alice"))
 			})
 			requireSpared(t, tr, 20, bob)
 			all.Wait()
@@ -224,12 +236,12 @@ func TestATenantThatIsThrottledDoesNotStopOneThatWasFirst(t *testing.T) {
 	for _, rate := range []int{1, 4, 20} {
 		synctest.Test(t, func(t *testing.T) {
 			tr := &backoffhttp.Transport{Base: newWire(refusingAlice())}
-			require.Equal(t, 200, roundTrip(t, tr, as(t, "Bearer bob", "http://a.test/")).StatusCode)
+			require.Equal(t, 200, roundTrip(t, tr, by(t, "bob")()).StatusCode)
 			var all sync.WaitGroup
 			all.Go(func() {
-				traffic(t, tr, rate, 20*time.Second, func() *http.Request { return as(t, "Bearer alice", "http://a.test/") })
+				traffic(t, tr, rate, 20*time.Second, by(t, "alice"))
 			})
-			requireSpared(t, tr, 20, func() *http.Request { return as(t, "Bearer bob", "http://a.test/") })
+			requireSpared(t, tr, 20, by(t, "bob"))
 			all.Wait()
 		})
 	}
@@ -241,8 +253,8 @@ func TestAQuotaThatIsUsedUpOpensNoCircuit(t *testing.T) {
 	for longest, wait := range map[time.Duration]string{0: "400", time.Minute: "100"} {
 		synctest.Test(t, func(t *testing.T) {
 			tr := &backoffhttp.Transport{Base: newWire(refusingAlice("Retry-After", wait)), Policy: backoff.Policy{MaxRetryAfter: longest}}
-			traffic(t, tr, 20, time.Minute, func() *http.Request { return as(t, "Bearer alice", "http://a.test/") })
-			requireSpared(t, tr, 5, func() *http.Request { return as(t, "Bearer bob", "http://a.test/") })
+			traffic(t, tr, 20, time.Minute, by(t, "alice"))
+			requireSpared(t, tr, 5, by(t, "bob"))
 		})
 	}
 }
@@ -252,11 +264,11 @@ func TestAQuotaThatIsUsedUpOpensNoCircuit(t *testing.T) {
 func TestATenantThatIsThrottledOpensNoCircuitForOneThatSeldomCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tr := &backoffhttp.Transport{Base: newWire(refusingAlice())}
-		bob := func() int { return roundTrip(t, tr, as(t, "Bearer bob", "http://a.test/")).StatusCode }
+		bob := func() int { return roundTrip(t, tr, by(t, "bob")()).StatusCode }
 		require.Equal(t, 200, bob())
-		roundTrip(t, tr, as(t, "Bearer alice", "http://a.test/"))
+		roundTrip(t, tr, by(t, "alice")())
 		for range 5 {
-			traffic(t, tr, 20, time.Minute, func() *http.Request { return as(t, "Bearer alice", "http://a.test/") })
+			traffic(t, tr, 20, time.Minute, by(t, "alice"))
 			began := time.Now()
 			require.Equal(t, 200, bob())
 			require.Equal(t, 5*time.Millisecond, time.Since(began))
@@ -320,9 +332,7 @@ func TestBudgetsOfCredentialsAreNumbered(t *testing.T) {
 			for i := 0; i < len(set); i += 2 {
 				req.Header.Set(set[i], set[i+1])
 			}
-			ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
-			defer cancel()
-			_ = try(w, req.WithContext(ctx))
+			tryBriefly(t, w, req)
 		}
 		for _, c := range []struct {
 			header []string
@@ -355,9 +365,7 @@ func TestCredentialsThatChangeWithEachRequestShareABudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := watch(newWire(answer(429)))
 		for i := range 10_000 {
-			ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
-			_ = try(w, as(t, "AWS4-HMAC-SHA256 Signature="+strconv.Itoa(i), "http://a.test/").WithContext(ctx))
-			cancel()
+			tryBriefly(t, w, as(t, "AWS4-HMAC-SHA256 Signature="+strconv.Itoa(i), "http://a.test/"))
 		}
 		all, slow := w.keys()
 		require.Equal(t, []string{"http://a.test", "http://a.test#other"}, all)
@@ -368,10 +376,7 @@ func TestCredentialsThatChangeWithEachRequestShareABudget(t *testing.T) {
 		tr := &backoffhttp.Transport{Base: w, Policy: backoff.Policy{Budget: new(outcomes)}}
 		var err error
 		for i := 0; i < 200 && err == nil; i++ {
-			var resp *http.Response
-			if resp, err = tr.RoundTrip(as(t, strconv.Itoa(i), "http://a.test/")); err == nil {
-				resp.Body.Close()
-			}
+			err = try(tr, as(t, strconv.Itoa(i), "http://a.test/"))
 			time.Sleep(100 * time.Millisecond)
 		}
 		require.ErrorIs(t, err, backoff.ErrOpen)
@@ -394,10 +399,7 @@ func TestCredentialsThatChangeEachSecondShareABudget(t *testing.T) {
 		tr := &backoffhttp.Transport{Base: newWire(answer(429)), Policy: backoff.Policy{Budget: new(outcomes)}}
 		var err error
 		for i := 0; i < 400 && err == nil; i++ {
-			var resp *http.Response
-			if resp, err = tr.RoundTrip(as(t, token(), "http://a.test/")); err == nil {
-				resp.Body.Close()
-			}
+			err = try(tr, as(t, token(), "http://a.test/"))
 			time.Sleep(100 * time.Millisecond)
 		}
 		require.ErrorIs(t, err, backoff.ErrOpen)
@@ -411,9 +413,7 @@ func TestManyTenantsHaveBudgetsOfTheirOwn(t *testing.T) {
 		w := watch(newWire(answer(429)))
 		for range 10 {
 			for i := range 100 {
-				ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
-				_ = try(w, as(t, "Bearer "+strconv.Itoa(i), "http://a.test/").WithContext(ctx))
-				cancel()
+				tryBriefly(t, w, as(t, "Bearer "+strconv.Itoa(i), "http://a.test/"))
 			}
 			time.Sleep(time.Second)
 		}
@@ -514,14 +514,14 @@ func TestBudgetsOfTheCallersOwnHaveTheKeysOfHosts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tr := &backoffhttp.Transport{Base: newWire(refusingAlice()), Budgets: new(backoff.Budgets)}
 		for range 3 {
-			roundTrip(t, tr, as(t, "Bearer bob", "http://a.test/"))
-			roundTrip(t, tr, as(t, "Bearer alice", "http://a.test/"))
+			roundTrip(t, tr, by(t, "bob")())
+			roundTrip(t, tr, by(t, "alice")())
 		}
 		for key := range tr.Budgets.All() {
 			require.Equal(t, "http://a.test", key)
 		}
-		traffic(t, tr, 20, time.Minute, func() *http.Request { return as(t, "Bearer alice", "http://a.test/") })
-		require.Equal(t, 200, roundTrip(t, tr, as(t, "Bearer bob", "http://a.test/")).StatusCode, "no circuit is open")
+		traffic(t, tr, 20, time.Minute, by(t, "alice"))
+		require.Equal(t, 200, roundTrip(t, tr, by(t, "bob")()).StatusCode, "no circuit is open")
 	})
 }
 

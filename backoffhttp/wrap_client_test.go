@@ -6,12 +6,10 @@ import (
 	"io"
 	"net/http"
 	"net/http/cookiejar"
-	"net/http/httptest"
 	"net/url"
 	"reflect"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -95,18 +93,6 @@ func TestTheTimeoutOfAWrappedClientIsThatOfAnAttempt(t *testing.T) {
 		require.True(t, err.(*url.Error).Timeout())
 		require.Equal(t, 4, w.requests())
 	})
-}
-
-func TestTheServerIsToldTheTimeoutOfAWrappedClient(t *testing.T) {
-	for timeout, want := range map[time.Duration]string{0: "3000", time.Second: "1000", 10 * time.Second: "3000"} {
-		w := newWire(answer(200))
-		p := steady()
-		p.AttemptTimeout = 3 * time.Second
-		client, tr := wrapped(&http.Client{Transport: w, Timeout: timeout}, p)
-		tr.Propagate = everywhere
-		fetch(t, client, "http://own.test/")
-		require.Equal(t, want, w.request(0).header.Get(backoffhttp.HeaderDeadline))
-	}
 }
 
 // Nobody has to close http.NoBody, which would leave its timer behind.
@@ -369,33 +355,6 @@ func TestAClientThatIsWrappedTwiceKeepsTheFieldsOfItsTransport(t *testing.T) {
 	}
 }
 
-// Over loopback: a redirect, a cookie, an attempt that takes too long, and a
-// connection that breaks.
-func TestAWrappedClientOverAConnection(t *testing.T) {
-	var requests atomic.Int64
-	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
-		switch requests.Add(1) {
-		case 1:
-			http.SetCookie(w, &http.Cookie{Name: "session", Value: "a", Path: "/"})
-			http.Redirect(w, r, "/there", http.StatusSeeOther)
-		case 2:
-			<-r.Context().Done()
-		case 3:
-			reset(w, r)
-		default:
-			cookie, _ := r.Cookie("session")
-			io.WriteString(w, r.Method+" "+r.URL.Path+" "+cookie.String())
-		}
-	})
-	jar, _ := cookiejar.New(nil)
-	client := backoffhttp.WrapClient(&http.Client{Timeout: 200 * time.Millisecond, Jar: jar}, atOnce())
-	resp, err := client.Post(s.URL, "text/plain", strings.NewReader("form"))
-	require.NoError(t, err)
-	require.Equal(t, "GET /there session=a", text(t, resp))
-	require.EqualValues(t, 4, requests.Load())
-	client.CloseIdleConnections()
-}
-
 // One attempt and no Timeout: then a wrapped client is the client. Each byte is
 // what becomes of one request.
 func FuzzWrapClientWithOneAttempt(f *testing.F) {
@@ -522,13 +481,4 @@ func fateOf(fate byte) step {
 		return hang
 	}
 	return answer(200, "Set-Cookie", "done=1")
-}
-
-// The integration with a server that needs TLS: a client as httptest makes it.
-func TestAClientOfHttptestCanBeWrapped(t *testing.T) {
-	s := httptest.NewTLSServer(inTurn(status(503), status(200)))
-	defer s.Close()
-	resp, err := backoffhttp.WrapClient(s.Client(), atOnce()).Get(s.URL)
-	require.NoError(t, err)
-	require.Equal(t, "body of 200", text(t, resp))
 }

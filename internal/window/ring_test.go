@@ -38,14 +38,6 @@ func TestRingGoesOnWhereTheClockGoesBack(t *testing.T) {
 	require.EqualValues(t, 0, r.Least(Bad))
 }
 
-func TestRingForgetsWhereTheClockGoesForward(t *testing.T) {
-	var r Ring
-	r.Start(dawn)
-	r.Add(Bad, 1)
-	r.Advance(dawn.Add(time.Hour), span, 0)
-	require.Zero(t, r.Most(Bad))
-}
-
 func TestRingKnowsWhetherItNeedsToSlide(t *testing.T) {
 	var r Ring
 	r.Advance(dawn, span, 0)

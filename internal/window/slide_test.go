@@ -11,28 +11,6 @@ import (
 
 const span = 10 * time.Second
 
-func TestSlideForgetsBucketByBucket(t *testing.T) {
-	var s Slide
-	s.Advance(0, span, 0)
-	s.Add(Bad, 3)
-	s.Advance(9*time.Second+999*time.Millisecond, span, 0)
-	require.EqualValues(t, 3, s.Least(Bad))
-	s.Advance(10*time.Second, span, 0)
-	require.EqualValues(t, 0, s.Least(Bad), "it may be older than the window")
-	require.EqualValues(t, 3, s.Most(Bad), "it may not")
-	s.Advance(11*time.Second, span, 0)
-	require.EqualValues(t, 0, s.Most(Bad))
-}
-
-func TestSlideForgetsAllAfterALongPause(t *testing.T) {
-	var s Slide
-	s.Add(Bad, 3)
-	s.Add(Other, 4)
-	s.Advance(time.Hour, span, 0)
-	require.Zero(t, s.Most(Bad))
-	require.Zero(t, s.Most(Other))
-}
-
 func TestSlideSpreadsSuccessesOverTheTimeSinceTheLastLook(t *testing.T) {
 	var s Slide
 	require.EqualValues(t, 1000, s.Advance(5*time.Second, span, 1000))
@@ -41,14 +19,6 @@ func TestSlideSpreadsSuccessesOverTheTimeSinceTheLastLook(t *testing.T) {
 	require.EqualValues(t, 1000, s.Least(Good), "of 50 s at 100 a second")
 	require.Zero(t, s.Advance(55*time.Second, span, 6000))
 	require.Zero(t, s.Advance(55*time.Second, span, 10), "a total that is smaller is none")
-}
-
-func TestSlideCountsWhatTheCurrentBucketGains(t *testing.T) {
-	var s Slide
-	s.Advance(time.Second, span, 5)
-	s.Advance(time.Second, span, 7)
-	require.EqualValues(t, 7, s.Least(Good))
-	require.EqualValues(t, 7, s.Fresh())
 }
 
 func TestSlideTellsHowManySuccessesMayBeOfLate(t *testing.T) {
