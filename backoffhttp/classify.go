@@ -184,15 +184,11 @@ func ofOne(err error) backoff.Class {
 }
 
 // streamError is a stream error of net/http. The type of net/http is not
-// exported, but errors.As copies it into any struct with the same fields.
+// exported, but its method As copies it into any struct with the same fields.
 type streamError struct {
 	StreamID uint32
 	Code     uint32
 	Cause    error
-}
-
-func (e streamError) Error() string {
-	return "stream error: " + codeNames[min(int(e.Code), len(codeNames)-1)]
 }
 
 // class returns the class of the error.
@@ -204,7 +200,7 @@ func (e streamError) class() backoff.Class {
 // codeNames are the error codes of HTTP/2, by number. Source: RFC 9113, 7.
 var codeNames = []string{"NO_ERROR", "PROTOCOL_ERROR", "INTERNAL_ERROR", "FLOW_CONTROL_ERROR",
 	"SETTINGS_TIMEOUT", "STREAM_CLOSED", "FRAME_SIZE_ERROR", "REFUSED_STREAM", "CANCEL",
-	"COMPRESSION_ERROR", "CONNECT_ERROR", "ENHANCE_YOUR_CALM", "INADEQUATE_SECURITY", "HTTP_1_1_REQUIRED", "unknown"}
+	"COMPRESSION_ERROR", "CONNECT_ERROR", "ENHANCE_YOUR_CALM", "INADEQUATE_SECURITY", "HTTP_1_1_REQUIRED"}
 
 // The error codes whose class is not ClassRetryable.
 const (

@@ -2,6 +2,7 @@ package backoffhttp
 
 import (
 	"net/http"
+	"reflect"
 
 	"github.com/gobackoff/backoff"
 )
@@ -85,28 +86,16 @@ func WrapClient(c *http.Client, policy backoff.Policy) *http.Client {
 	return &wrapped
 }
 
-// copy returns a Transport with the same fields, and none of the state.
+// copy returns a Transport with the same exported fields, except Control, and
+// none of the state.
 func (t *Transport) copy() *Transport {
-	return &Transport{
-		Base:            t.Base,
-		Policy:          t.Policy,
-		Idempotency:     t.Idempotency,
-		Inspect:         t.Inspect,
-		RateLimits:      t.RateLimits,
-		MaxBuffer:       t.MaxBuffer,
-		ReadAhead:       t.ReadAhead,
-		Resume:          t.Resume,
-		KeyForm:         t.KeyForm,
-		KeyHeader:       t.KeyHeader,
-		Propagate:       t.Propagate,
-		ShareRetryAfter: t.ShareRetryAfter,
-		ServerClock:     t.ServerClock,
-		Endpoint:        t.Endpoint,
-		Guards:          t.Guards,
-		Budgets:         t.Budgets,
-		Breakers:        t.Breakers,
-		Unguarded:       t.Unguarded,
-		Patient:         t.Patient,
-		wholeTimeout:    t.wholeTimeout,
+	c := &Transport{wholeTimeout: t.wholeTimeout}
+	from, to := reflect.ValueOf(t).Elem(), reflect.ValueOf(c).Elem()
+	for i := range from.NumField() {
+		if from.Type().Field(i).IsExported() {
+			to.Field(i).Set(from.Field(i))
+		}
 	}
+	c.Control = nil
+	return c
 }

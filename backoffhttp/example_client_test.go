@@ -8,16 +8,13 @@ import (
 	"net/http"
 	"net/http/cookiejar"
 	"net/http/httptest"
-	"net/url"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backoffhttp"
 	"github.com/gobackoff/backoff/control"
-	"github.com/gobackoff/backoff/presets"
 )
 
 // flaky is a server that is unavailable for its first n requests, and prints
@@ -78,36 +75,6 @@ func ExampleTransport() {
 	// attempts: 1 reason: not idempotent
 }
 
-// With a key, which the server must know, a POST is sent again.
-func ExampleKeyForm() {
-	var keys sync.Map
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		key := r.Header.Get("Idempotency-Key")
-		_, known := keys.LoadOrStore(key, true)
-		fmt.Println("quoted:", strings.HasPrefix(key, `"`), "known:", known)
-		if !known {
-			panic(http.ErrAbortHandler) // the charge is made, and the answer is lost
-		}
-	}))
-	server.Config.ErrorLog = quiet
-	defer server.Close()
-
-	policy := quick
-	policy.Idempotency = backoff.Keyed
-	client := &http.Client{Transport: &backoffhttp.Transport{Policy: policy, KeyForm: backoffhttp.KeyQuoted}}
-	resp, err := client.Post(server.URL, "text/plain", strings.NewReader("charge 10 EUR"))
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer resp.Body.Close()
-	fmt.Println(resp.Status)
-	// Output:
-	// quoted: true known: false
-	// quoted: true known: true
-	// 200 OK
-}
-
 // Attempts are limited to their answer's header; a body may take its time.
 func ExampleTransport_attemptTimeout() {
 	var requests atomic.Int64
@@ -164,34 +131,6 @@ func ExampleTransport_control() {
 	// backoff: ads: gave up after 2 attempts: status 503 Service Unavailable
 	// server: GET
 	// backoff: ads: gave up after 1 attempt; retries are switched off: status 503 Service Unavailable
-}
-
-// Services of one's own are told the number of the attempt and the time left.
-func ExampleTransport_announce() {
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		fmt.Println("attempt", r.Header.Get("Backoff-Attempt"), "with a deadline:", r.Header.Get("Backoff-Deadline-Ms") != "")
-		w.WriteHeader(http.StatusServiceUnavailable)
-	}))
-	defer server.Close()
-
-	policy := quick
-	policy.MaxAttempts = 2
-	client := &http.Client{Transport: &backoffhttp.Transport{
-		Policy:    policy,
-		Propagate: func(u *url.URL) bool { return u.Hostname() == "127.0.0.1" },
-	}}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	req, _ := http.NewRequestWithContext(ctx, http.MethodGet, server.URL, nil)
-	resp, err := client.Do(req)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	resp.Body.Close()
-	// Output:
-	// attempt 1 with a deadline: true
-	// attempt 2 with a deadline: true
 }
 
 // For SDKs that take a middleware instead of a client.
@@ -382,35 +321,11 @@ func ExampleOperations() {
 	// DELETE /acl/all: NonIdempotent
 }
 
-// The table of Cloud Storage is in package presets.
-func ExampleNewOperations() {
-	table, err := backoffhttp.NewOperations(presets.CloudStorageOperations())
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	upload, _ := http.NewRequest(http.MethodPost, "https://storage.googleapis.com/upload/storage/v1/b/b/o?name=x", nil)
-	fmt.Println(table.Idempotency(upload).Repeatable(context.Background(), backoff.ClassRetryable))
-	upload.URL.RawQuery += "&ifGenerationMatch=0"
-	fmt.Println(table.Idempotency(upload).Repeatable(context.Background(), backoff.ClassRetryable))
-	// Output:
-	// false
-	// true
-}
-
 // GitHub says by a date when its limit is over, and answers 403.
 func ExampleRateLimit() {
 	t := &backoffhttp.Transport{RateLimits: backoffhttp.GitHubLimits}
-	fmt.Println(t.RateLimits[0].Remaining, t.RateLimits[0].Reset, t.RateLimits[0].Form)
-	// Output: X-Ratelimit-Remaining X-Ratelimit-Reset unix
-}
-
-// The limit of another vendor: the header and its form.
-func ExampleResetForm() {
-	limit := backoffhttp.RateLimit{Remaining: "X-Left", Reset: "X-Again-In", Form: backoffhttp.ResetDuration}
-	resp := &http.Response{Header: http.Header{"X-Left": {"0"}, "X-Again-In": {"1m30s"}}}
-	fmt.Println(limit.Wait(resp))
-	// Output: 1m30s true
+	fmt.Println(t.RateLimits[0].Remaining, t.RateLimits[0].Reset)
+	// Output: X-Ratelimit-Remaining X-Ratelimit-Reset
 }
 
 func ExampleStatusClass() {
@@ -427,9 +342,4 @@ func ExampleParseRetryAfter() {
 	// 2m0s true
 	// 30s true
 	// 0s false
-}
-
-func ExampleParseRetryAfterMS() {
-	fmt.Println(backoffhttp.ParseRetryAfterMS("1500"))
-	// Output: 1.5s true
 }

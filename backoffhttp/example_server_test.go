@@ -44,16 +44,6 @@ func ExampleInbound() {
 	// Output: attempt 2 true
 }
 
-func ExampleUpstream() {
-	h := backoffhttp.Inbound(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if up, ok := backoffhttp.UpstreamFrom(r.Context()); ok && up.Attempt > 1 {
-			fmt.Println("serve from the cache")
-		}
-	}))
-	request{header: http.Header{"X-Envoy-Attempt-Count": {"2"}}}.to(h)
-	// Output: serve from the cache
-}
-
 // The inner loop makes one attempt if the outer loop is retrying.
 func ExampleYieldToCaller() {
 	policy := backoff.Policy{

@@ -83,9 +83,6 @@ const (
 	KeyQuoted
 )
 
-// String returns the name of the form in lower case.
-func (f KeyForm) String() string { return [...]string{"bare", "quoted"}[min(f, KeyQuoted)] }
-
 // write returns the value of the header for a key.
 func (f KeyForm) write(key string) string {
 	if f == KeyBare {

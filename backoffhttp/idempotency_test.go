@@ -10,13 +10,11 @@ import (
 	"syscall"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backoffhttp"
-	"github.com/gobackoff/backoff/hedge"
 )
 
 // RFC 9110, 9.2.2.
@@ -91,7 +89,6 @@ func TestThreeWaysAndOnesOwn(t *testing.T) {
 		get, post int
 	}{
 		{nil, 2, 1},
-		{backoff.Idempotent, 2, 2},
 		{backoff.Idempotent, 2, 2},
 		{backoff.NonIdempotent, 1, 1},
 		{own, 1, 1},
@@ -178,8 +175,6 @@ func TestKeysAreBareOrQuoted(t *testing.T) {
 		roundTrip(t, tr, newRequest(t, "POST", "http://a.test/", nil).WithContext(ctx))
 		require.Equal(t, want, key(w.request(0)))
 	}
-	require.Equal(t, "bare", backoffhttp.KeyBare.String())
-	require.Equal(t, "quoted", backoffhttp.KeyQuoted.String())
 }
 
 func TestTheCallersKeyIsKept(t *testing.T) {
@@ -203,17 +198,6 @@ func TestTheCallersKeyIsKept(t *testing.T) {
 		roundTrip(t, tr, req)
 		require.Equal(t, req.Header, w.request(0).header)
 	}
-}
-
-// With a key in the header the caller says that the server knows keys.
-func TestAKeyInTheHeaderMakesARequestRepeatable(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWire(answer(503), answer(200))
-		req := newRequest(t, "POST", "http://a.test/", nil)
-		req.Header.Set("Idempotency-Key", "mine")
-		roundTrip(t, over(w), req)
-		require.Equal(t, 2, w.requests())
-	})
 }
 
 // A key in the context, such as one of an outer policy, is sent.
@@ -248,28 +232,6 @@ func TestAKeyInTheContextIsSent(t *testing.T) {
 	})
 }
 
-// The same key on all attempts, and on all hedges.
-func TestTheKeyIsTheSameOnHedges(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var slow step = func(req *http.Request) (*http.Response, error) {
-			<-req.Context().Done()
-			return nil, context.Cause(req.Context())
-		}
-		w := newWire(slow, answer(200))
-		tr := over(w)
-		hedged := hedge.Hedge{Delay: time.Second, Idempotency: backoff.Keyed}
-		resp, err := hedge.Value(t.Context(), &hedged, func(ctx context.Context) (*http.Response, error) {
-			return tr.RoundTrip(newRequest(t, "POST", "http://a.test/", nil).WithContext(ctx))
-		}, func(resp *http.Response) { resp.Body.Close() })
-		require.NoError(t, err)
-		resp.Body.Close()
-		synctest.Wait()
-		require.Equal(t, 2, w.requests())
-		require.NotEmpty(t, key(w.request(0)))
-		require.Equal(t, key(w.request(0)), key(w.request(1)))
-	})
-}
-
 // Other headers, and keys that belong into a body.
 func TestKeysUnderOtherNames(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -281,15 +243,6 @@ func TestKeysUnderOtherNames(t *testing.T) {
 		require.NotEmpty(t, w.request(0).header.Get("PayPal-Request-Id"))
 		require.Equal(t, w.request(0).header.Get("PayPal-Request-Id"), w.request(1).header.Get("PayPal-Request-Id"))
 		require.Empty(t, key(w.request(0)))
-	})
-	synctest.Test(t, func(t *testing.T) { // as Square has it
-		w := newWire(answer(503), answer(200))
-		ctx := backoff.WithIdempotencyKey(t.Context(), "")
-		body := `{"idempotency_key":"` + backoff.IdempotencyKey(ctx) + `"}`
-		ctx = backoffhttp.WithRetry(t.Context(), func(p *backoff.Policy) { p.Idempotency = backoff.Idempotent })
-		roundTrip(t, over(w), newRequest(t, "POST", "http://a.test/", strings.NewReader(body)).WithContext(ctx))
-		require.Equal(t, 2, w.requests())
-		require.Equal(t, body, w.request(1).body)
 	})
 }
 

@@ -77,8 +77,11 @@ func attemptOfAWS(header http.Header) int {
 // or false if no header says a plausible one.
 func timeLeft(header http.Header) (time.Duration, bool) {
 	var shortest time.Duration
-	for _, read := range []func(http.Header) time.Duration{ownTimeout, envoyTimeout, grpcTimeout} {
-		d := read(header)
+	for _, d := range [...]time.Duration{
+		timeout(header[HeaderDeadline], time.Millisecond),
+		timeout(header[headerEnvoyTimeout], time.Millisecond),
+		grpcTimeout(header[headerGRPCTimeout]),
+	} {
 		if d > 0 && d <= maxDeadline && (shortest == 0 || d < shortest) {
 			shortest = d
 		}
@@ -86,24 +89,13 @@ func timeLeft(header http.Header) (time.Duration, bool) {
 	return shortest, shortest > 0
 }
 
-// ownTimeout reads the header of this package.
-func ownTimeout(header http.Header) time.Duration {
-	return timeout(header[HeaderDeadline], time.Millisecond)
-}
-
-// envoyTimeout reads the header of Envoy.
-func envoyTimeout(header http.Header) time.Duration {
-	return timeout(header[headerEnvoyTimeout], time.Millisecond)
-}
-
 // grpcUnits are the units of Grpc-Timeout. Source: gRPC over HTTP/2,
 // "Requests".
 var grpcUnits = map[byte]time.Duration{'H': time.Hour, 'M': time.Minute, 'S': time.Second,
 	'm': time.Millisecond, 'u': time.Microsecond, 'n': time.Nanosecond}
 
-// grpcTimeout reads the header of gRPC.
-func grpcTimeout(header http.Header) time.Duration {
-	values := header[headerGRPCTimeout]
+// grpcTimeout reads the values of Grpc-Timeout.
+func grpcTimeout(values []string) time.Duration {
 	if len(values) != 1 || len(values[0]) < 2 || len(values[0]) > 9 {
 		return 0
 	}

@@ -3,7 +3,6 @@ package backoffhttp
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -94,11 +93,12 @@ func (o *Operations) lookup(req *http.Request) (rule, bool) {
 
 // rule is the rule for an operation.
 type rule struct {
-	fixed   backoff.Idempotency // nil for conditions
-	params  []string
-	headers []string
-	members []string
+	fixed      backoff.Idempotency // nil for conditions
+	conditions []condition
 }
+
+// condition reports whether a request meets a condition of a rule.
+type condition func(*http.Request) bool
 
 // fixedRules are the rules that are a word.
 var fixedRules = map[string]backoff.Idempotency{
@@ -108,34 +108,34 @@ var fixedRules = map[string]backoff.Idempotency{
 }
 
 // parseRule reads a rule.
-func parseRule(text string) (rule, error) {
+func parseRule(text string) (r rule, err error) {
 	if fixed, ok := fixedRules[strings.TrimSpace(text)]; ok {
 		return rule{fixed: fixed}, nil
 	}
-	var r rule
-	for condition := range strings.SplitSeq(text, ",") {
-		if err := r.add(strings.TrimSpace(condition)); err != nil {
+	for part := range strings.SplitSeq(text, ",") {
+		c, err := parseCondition(strings.TrimSpace(part))
+		if err != nil {
 			return rule{}, err
 		}
+		r.conditions = append(r.conditions, c)
 	}
 	return r, nil
 }
 
-// add adds a condition.
-func (r *rule) add(condition string) error {
-	name, isParam := strings.CutPrefix(condition, "?")
-	member, isMember := strings.CutPrefix(condition, "{")
+// parseCondition reads a condition.
+func parseCondition(text string) (condition, error) {
+	param, isParam := strings.CutPrefix(text, "?")
+	member, isMember := strings.CutPrefix(text, "{")
 	switch {
-	case isParam && name != "":
-		r.params = append(r.params, name)
+	case isParam && param != "":
+		return func(req *http.Request) bool { return req.URL.Query().Get(param) != "" }, nil
 	case isMember && len(member) > 1 && strings.HasSuffix(member, "}"):
-		r.members = append(r.members, member[:len(member)-1])
-	case !isParam && !isMember && condition != "" && !strings.ContainsAny(condition, " \t{}?"):
-		r.headers = append(r.headers, condition)
-	default:
-		return errors.New("cannot read condition " + fmt.Sprintf("%q", condition))
+		member = member[:len(member)-1]
+		return func(req *http.Request) bool { return inBody(req, member) }, nil
+	case !isParam && !isMember && text != "" && !strings.ContainsAny(text, " \t{}?"):
+		return func(req *http.Request) bool { return inHeader(req, text) }, nil
 	}
-	return nil
+	return nil, fmt.Errorf("cannot read condition %q", text)
 }
 
 // precondition is the Idempotency of a request whose rule has conditions. It
@@ -147,20 +147,14 @@ type precondition struct {
 
 // Repeatable implements [backoff.Idempotency].
 func (p precondition) Repeatable(ctx context.Context, c backoff.Class) bool {
-	return backoff.NonIdempotent.Repeatable(ctx, c) || p.holds()
+	return backoff.NonIdempotent.Repeatable(ctx, c) ||
+		slices.ContainsFunc(p.rule.conditions, func(c condition) bool { return c(p.req) })
 }
 
-// holds reports whether one of the conditions holds.
-func (p precondition) holds() bool {
-	query := p.req.URL.Query()
-	return slices.ContainsFunc(p.rule.params, func(name string) bool { return query.Get(name) != "" }) ||
-		slices.ContainsFunc(p.rule.headers, p.inHeader) ||
-		len(p.rule.members) > 0 && p.inBody()
-}
-
-// inHeader reports whether the condition on a header holds.
-func (p precondition) inHeader(name string) bool {
-	value := p.req.Header.Get(name)
+// inHeader reports whether a header has a value that makes the request
+// conditional.
+func inHeader(req *http.Request, name string) bool {
+	value := req.Header.Get(name)
 	createOnly := strings.EqualFold(name, "If-None-Match")
 	return value != "" && (value == "*") == createOnly
 }
@@ -168,12 +162,13 @@ func (p precondition) inHeader(name string) bool {
 // maxRuleBody is how many bytes of a body are searched for a member.
 const maxRuleBody = 1 << 20
 
-// inBody reports whether the condition on a member of the body holds.
-func (p precondition) inBody() bool {
-	if p.req.GetBody == nil {
+// inBody reports whether the JSON object in the body of a request has a member
+// with that name.
+func inBody(req *http.Request, name string) bool {
+	if req.GetBody == nil {
 		return false
 	}
-	body, err := p.req.GetBody()
+	body, err := req.GetBody()
 	if err != nil {
 		return false
 	}
@@ -182,8 +177,6 @@ func (p precondition) inBody() bool {
 	if json.NewDecoder(io.LimitReader(body, maxRuleBody)).Decode(&object) != nil {
 		return false
 	}
-	return slices.ContainsFunc(p.rule.members, func(name string) bool {
-		value, ok := object[name].(string)
-		return ok && value != ""
-	})
+	value, ok := object[name].(string)
+	return ok && value != ""
 }

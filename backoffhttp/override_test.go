@@ -45,7 +45,6 @@ func TestASingleRequestIsStatedToBeRepeatableOrNot(t *testing.T) {
 		want   int
 	}{
 		{"POST", backoff.Idempotent, 4},
-		{"POST", backoff.Idempotent, 4},
 		{"POST", backoff.Keyed, 4},
 		{"POST", nil, 1},
 		{"GET", backoff.NonIdempotent, 1},

@@ -27,16 +27,6 @@ const (
 	ResetDuration
 )
 
-var formNames = [...]string{"seconds", "milliseconds", "unix", "unix milliseconds", "rfc3339", "duration"}
-
-// String returns the name of the form in lower case.
-func (f ResetForm) String() string {
-	if int(f) < len(formNames) {
-		return formNames[f]
-	}
-	return "invalid"
-}
-
 // A RateLimit names the headers in which a vendor describes a rate limit, and
 // their form. One header means different things for different vendors, so a
 // [Transport] reads only the headers that are named in [Transport.RateLimits].

@@ -132,12 +132,6 @@ func TestAnExhaustedLimitIsSharedBeforeItIsExceeded(t *testing.T) {
 	})
 }
 
-func TestResetFormsHaveNames(t *testing.T) {
-	require.Equal(t, "seconds", backoffhttp.ResetSeconds.String())
-	require.Equal(t, "duration", backoffhttp.ResetDuration.String())
-	require.Equal(t, "invalid", backoffhttp.ResetForm(99).String())
-}
-
 func TestANumberThatIsNoneExhaustsNothing(t *testing.T) {
 	resp := &http.Response{Header: http.Header{"X-Ratelimit-Remaining": {"NaN"}, "X-Ratelimit-Reset": {"9999999999"}}}
 	_, ok := backoffhttp.GitHubLimits[0].Wait(resp)

@@ -133,17 +133,6 @@ func TestResumeOfARangeThatTheCallerAskedFor(t *testing.T) {
 	})
 }
 
-// A server that does not know ranges, but still has the same version.
-func TestResumeSkipsWhatItHas(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := serveFile()
-		all := func(w http.ResponseWriter, r *http.Request) { w.Write(file) }
-		s.faults = []http.HandlerFunc{cutAfter(20_000), func(w http.ResponseWriter, r *http.Request) { all(&cut{w, 10_000}, r) }, all}
-		requireFile(t, s.transport(t))
-		require.Len(t, s.requests, 3)
-	})
-}
-
 func TestResumeReportsDefinitiveAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := serveFile(cutAfter(3000), status(403))
@@ -315,21 +304,6 @@ func TestABodyShorterThanAnnouncedIsResumed(t *testing.T) {
 		tr.Resume = true
 		require.Equal(t, "0123456789", text(t, getRoot(t, tr)))
 		require.Zero(t, w.open())
-	})
-}
-
-func FuzzContentRange(f *testing.F) {
-	for _, seed := range []string{"bytes 0-9/10", "bytes 0-9/*", "bytes */10", "bytes 5-1/10", "bytes -1-9/10", "bytes 99999999999999999999-1/2", "bytes=0-9/10", ""} {
-		f.Add(seed)
-	}
-	f.Fuzz(func(t *testing.T, value string) {
-		w := newWire(brokenOff(206, "0123", "Content-Range", "bytes 0-9/10"), answerBody(206, "456789", "Content-Range", value))
-		tr := over(w)
-		tr.Resume, tr.Policy = true, backoff.Policy{Schedule: backoff.Constant(0), MaxAttempts: 2}
-		got, err := io.ReadAll(getRoot(t, tr).Body)
-		if err == nil && string(got) != "0123456789" {
-			t.Errorf("%q: got %q", value, got)
-		}
 	})
 }
 

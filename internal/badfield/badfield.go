@@ -4,9 +4,7 @@
 package badfield
 
 import (
-	"errors"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/gobackoff/backoff/internal/errtree"
@@ -42,23 +40,6 @@ func Int(field string, n int, want string) error {
 // Float returns the error of a number that is not what is wanted.
 func Float(field string, f float64, want string) error {
 	return New(field, "is "+strconv.FormatFloat(f, 'g', -1, 64)+", want "+want)
-}
-
-// Rename returns err with from replaced by to in the name of the field. It is
-// for the owner of a field that somebody else checks. An err that has no *Error
-// in its tree is returned as it is.
-func Rename(err error, from, to string) error {
-	var renamed []error
-	for _, bad := range All(err) {
-		renamed = append(renamed, New(strings.Replace(bad.Field, from, to, 1), bad.Problem))
-	}
-	switch len(renamed) {
-	case 0:
-		return err
-	case 1:
-		return renamed[0]
-	}
-	return errors.Join(renamed...)
 }
 
 // All returns the errors of this package in the tree of err.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/internal/errtree"
+	"github.com/gobackoff/backoff/internal/evidence"
 )
 
 // The names of what goes wrong in every network. The types of such errors say
@@ -22,6 +23,14 @@ const (
 	canceled    = "canceled"
 	eof         = "EOF"
 )
+
+// connectionNames are the names of what the system says of a connection. The
+// others are named by their type, or count as timeouts.
+var connectionNames = map[evidence.ConnectionError]string{
+	evidence.Refused:     refused,
+	evidence.Unreachable: unreachable,
+	evidence.Reset:       reset,
+}
 
 // networkName returns the name of a failure of the network that is err or in
 // its tree, or "". What the system says counts more than that it took too long.
@@ -50,8 +59,8 @@ func networkNameOf(err error) string {
 	case io.EOF, io.ErrUnexpectedEOF:
 		return eof
 	}
-	if e, ok := err.(errno); ok {
-		return errnoName(e)
+	if e, ok := err.(evidence.Errno); ok {
+		return connectionNames[evidence.ConnectionErrorOf(e)]
 	}
 	if reflect.TypeOf(err).String() != "*net.DNSError" { // package net is not imported for it
 		return ""

@@ -4,22 +4,20 @@ package evidence
 
 import "syscall"
 
-// errno is what the kernel says.
-type errno = syscall.Errno
+// An Errno is an error of the operating system.
+type Errno = syscall.Errno
 
-// ofErrno reads what the kernel says of a connection. Refused and unreachable
-// mean that nothing was sent. After the others the server may have acted.
-func ofErrno(e errno) finding {
+// ConnectionErrorOf returns what an error of the system says of a connection.
+func ConnectionErrorOf(e Errno) ConnectionError {
 	switch e {
-	case syscall.ECONNREFUSED, syscall.EHOSTUNREACH, syscall.ENETUNREACH:
-		return weak.says(NotSent)
-	case syscall.ECONNRESET, syscall.ECONNABORTED, syscall.EPIPE, syscall.ETIMEDOUT, syscall.ENETDOWN, syscall.ENETRESET:
-		return weak.says(Retryable)
+	case syscall.ECONNREFUSED:
+		return Refused
+	case syscall.EHOSTUNREACH, syscall.ENETUNREACH:
+		return Unreachable
+	case syscall.ECONNRESET, syscall.ECONNABORTED, syscall.EPIPE:
+		return Reset
+	case syscall.ETIMEDOUT, syscall.ENETDOWN, syscall.ENETRESET:
+		return Lost
 	}
-	if e.Temporary() || e.Timeout() {
-		return weak.says(Retryable)
-	}
-	return 0
+	return NoConnectionError
 }
-
-func refused(e errno) bool { return e == syscall.ECONNREFUSED }

@@ -2,19 +2,17 @@ package evidence
 
 import "syscall"
 
-// errno is what the kernel says: Plan 9 has texts instead of numbers.
-type errno = syscall.ErrorString
+// An Errno is an error of the operating system: Plan 9 has texts instead of
+// numbers.
+type Errno = syscall.ErrorString
 
-// ofErrno reads what the kernel says of a connection. Refused means that
-// nothing was sent. After a hangup the server may have acted.
-func ofErrno(e errno) finding {
-	switch {
-	case refused(e):
-		return weak.says(NotSent)
-	case e == "i/o on hungup channel", e.Temporary():
-		return weak.says(Retryable)
+// ConnectionErrorOf returns what an error of the system says of a connection.
+func ConnectionErrorOf(e Errno) ConnectionError {
+	switch e {
+	case "connection refused":
+		return Refused
+	case "i/o on hungup channel":
+		return Reset
 	}
-	return 0
+	return NoConnectionError
 }
-
-func refused(e errno) bool { return e == "connection refused" }

@@ -2,8 +2,8 @@ package evidence
 
 import "syscall"
 
-// errno is what the system says.
-type errno = syscall.Errno
+// An Errno is an error of the operating system.
+type Errno = syscall.Errno
 
 // The sockets of Winsock report these numbers. syscall.ECONNREFUSED and the
 // like are numbers that Go made up on Windows.
@@ -18,20 +18,18 @@ const (
 	wsaEHOSTUNREACH = 10065
 )
 
-// ofErrno reads what Winsock says of a connection.
-func ofErrno(e errno) finding {
+// ConnectionErrorOf returns what an error of the system says of a connection.
+func ConnectionErrorOf(e Errno) ConnectionError {
 	switch e {
-	case wsaECONNREFUSED, wsaEHOSTUNREACH, wsaENETUNREACH, syscall.ECONNREFUSED, syscall.EHOSTUNREACH, syscall.ENETUNREACH:
-		return weak.says(NotSent)
-	case wsaECONNRESET, wsaECONNABORTED, wsaETIMEDOUT, wsaENETDOWN, wsaENETRESET,
-		syscall.ECONNRESET, syscall.ECONNABORTED, syscall.EPIPE, syscall.ETIMEDOUT,
+	case wsaECONNREFUSED, syscall.ECONNREFUSED:
+		return Refused
+	case wsaEHOSTUNREACH, wsaENETUNREACH, syscall.EHOSTUNREACH, syscall.ENETUNREACH:
+		return Unreachable
+	case wsaECONNABORTED, wsaECONNRESET, syscall.ECONNRESET, syscall.ECONNABORTED, syscall.EPIPE:
+		return Reset
+	case wsaENETDOWN, wsaENETRESET, wsaETIMEDOUT, syscall.ETIMEDOUT,
 		syscall.ERROR_BROKEN_PIPE, syscall.ERROR_NETNAME_DELETED:
-		return weak.says(Retryable)
+		return Lost
 	}
-	if e.Temporary() || e.Timeout() {
-		return weak.says(Retryable)
-	}
-	return 0
+	return NoConnectionError
 }
-
-func refused(e errno) bool { return e == wsaECONNREFUSED || e == syscall.ECONNREFUSED }

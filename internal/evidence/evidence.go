@@ -88,8 +88,8 @@ func ofOne(err error) finding {
 	case context.DeadlineExceeded, io.ErrUnexpectedEOF:
 		return weak.says(Retryable)
 	}
-	if said, ok := err.(errno); ok {
-		return ofErrno(said)
+	if e, ok := err.(Errno); ok {
+		return ofErrno(e)
 	}
 	if saidBy(nameOf(err)) == final {
 		return conclusive.says(Permanent)
@@ -103,18 +103,49 @@ func ofOne(err error) finding {
 	return 0
 }
 
-// Refused reports whether the tree of err holds the kernel's word that nobody
-// listens at the other end.
-func Refused(err error) bool {
-	said, ok := errtree.As[errno](err)
-	return ok && refused(said)
+// A ConnectionError is what an error of the operating system says of a
+// connection.
+type ConnectionError uint8
+
+const (
+	// NoConnectionError: the error is not about a connection.
+	NoConnectionError ConnectionError = iota
+	// Refused: nobody listens at the other end.
+	Refused
+	// Unreachable: there is no route to the other end.
+	Unreachable
+	// Reset: the connection was reset or broken.
+	Reset
+	// Lost: the connection or the network went away in another way.
+	Lost
+)
+
+// ofErrno reads an error of the system. A connection that was refused, or had no
+// route, sent nothing. After the other errors the server may have acted.
+func ofErrno(e Errno) finding {
+	switch ConnectionErrorOf(e) {
+	case Refused, Unreachable:
+		return weak.says(NotSent)
+	case Reset, Lost:
+		return weak.says(Retryable)
+	}
+	if e.Temporary() || e.Timeout() {
+		return weak.says(Retryable)
+	}
+	return 0
+}
+
+// IsRefused reports whether the tree of err has a refused connection.
+func IsRefused(err error) bool {
+	e, ok := errtree.As[Errno](err)
+	return ok && ConnectionErrorOf(e) == Refused
 }
 
 // None reports whether err itself says nothing, and wraps nothing that might.
 // Most errors say nothing, and None costs less than Of.
 func None(err error) bool {
 	switch err.(type) {
-	case errno, interface{ Unwrap() error }, interface{ Unwrap() []error }:
+	case Errno, interface{ Unwrap() error }, interface{ Unwrap() []error }:
 		return false
 	}
 	return !hasMethod(err) && err != context.Canceled && err != io.ErrUnexpectedEOF &&
