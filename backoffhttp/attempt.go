@@ -185,8 +185,8 @@ func (attemptTimeout) Is(target error) bool {
 	return target == backoff.ErrAttemptTimeout || target == context.DeadlineExceeded
 }
 
-// bind returns a body that cancels a context when it ends. No body ends at once:
-// few callers close it.
+// bind returns a body that cancels a context when it ends. For http.NoBody it
+// cancels the context now, because callers rarely close it.
 func bind(body io.ReadCloser, cancel context.CancelCauseFunc) io.ReadCloser {
 	if body == http.NoBody {
 		cancel(nil)

@@ -83,8 +83,7 @@ func TestAnAnswerAtTheLastInstantIsLate(t *testing.T) {
 
 func TestAttemptTimeoutsMayGrow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWire(hang)
-		tr := over(w)
+		tr, w := scripted(hang)
 		tr.Policy = backoff.Policy{
 			Schedule:               backoff.Constant(0),
 			AttemptTimeoutSchedule: backoff.Exponential{Initial: time.Second, Max: 4 * time.Second},
@@ -129,8 +128,7 @@ func (late) Confirm(ticket backoff.Ticket) bool {
 func TestAnAttemptWhoseTimeIsOverIsNotSent(t *testing.T) {
 	for _, wait := range []time.Duration{time.Second, 1500 * time.Millisecond} {
 		synctest.Test(t, func(t *testing.T) {
-			w := newWire(answer(503))
-			tr := over(w)
+			tr, w := scripted(answer(503))
 			tr.Policy.AttemptTimeout = time.Second
 			tr.Policy.MaxElapsed = 1500 * time.Millisecond
 			tr.Policy.Schedule = backoff.Constant(wait)
@@ -225,8 +223,7 @@ func TestTheServerIsToldTheAttemptAndTheTimeLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
-		w := newWire(answer(503), answer(503), answer(200))
-		tr := over(w)
+		tr, w := scripted(answer(503), answer(503), answer(200))
 		tr.Propagate = func(u *url.URL) bool { return u.Host == "own.test" }
 		roundTrip(t, tr, newRequest(t, "GET", "http://own.test/", nil).WithContext(ctx))
 		for i, want := range [][2]string{{"1", "10000"}, {"2", "9900"}, {"3", "9700"}} {
@@ -295,8 +292,7 @@ func (r failingReader) Read([]byte) (int, error) { return 0, r.err }
 // A retry that covers reading the body, in memory.
 func TestReadAheadRetriesABodyThatBreaksOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWire(brokenBody("half", io.ErrUnexpectedEOF), answerBody(200, "all of it"))
-		tr := over(w)
+		tr, w := scripted(brokenBody("half", io.ErrUnexpectedEOF), answerBody(200, "all of it"))
 		tr.ReadAhead = 100
 		require.Equal(t, "all of it", text(t, getRoot(t, tr)))
 		require.Equal(t, 2, w.requests())
@@ -307,8 +303,7 @@ func TestReadAheadRetriesABodyThatBreaksOff(t *testing.T) {
 func TestReadAheadReadsNoMoreThanItsLimit(t *testing.T) {
 	const size = 1 << 20
 	for limit, most := range map[int64]int64{10: 11, -1: size, math.MaxInt64: size} {
-		w := newWire(answerBody(200, strings.Repeat("x", size)))
-		tr := over(w)
+		tr, w := scripted(answerBody(200, strings.Repeat("x", size)))
 		tr.ReadAhead = limit
 		resp := getRoot(t, tr)
 		require.LessOrEqual(t, w.bodies[0].read.Load(), most)
@@ -327,8 +322,7 @@ func TestWithoutReadAheadABrokenBodyIsTheCallers(t *testing.T) {
 
 func TestReadAheadReportsWhatItCannotRepeat(t *testing.T) {
 	broken := errors.New("broken for good")
-	w := newWire(brokenBody("half", broken))
-	tr := over(w)
+	tr, w := scripted(brokenBody("half", broken))
 	tr.ReadAhead = -1
 	_, err := tr.RoundTrip(newRequest(t, "GET", "http://a.test/", nil))
 	require.ErrorIs(t, err, broken)

@@ -34,7 +34,7 @@ const (
 	maxDrainTime = 100 * time.Millisecond
 )
 
-// discard ends an answer that nobody will read. A stream of HTTP/2 that is
+// discard closes a response that is not returned. A stream of HTTP/2 that is
 // closed early is reset, which servers count against the client, and so its
 // body is read to the end too, with every release of net/http. Only Go 1.26
 // cannot close a body while it waits for the header of gzip.

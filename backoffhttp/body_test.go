@@ -46,8 +46,7 @@ func TestAGetBodyThatFailsEndsTheCall(t *testing.T) {
 }
 
 func TestABodyWithoutGetBodyIsSentOnce(t *testing.T) {
-	w := newWire(answer(503))
-	tr := over(w)
+	tr, w := scripted(answer(503))
 	tr.Policy.ByClass = map[backoff.Class]backoff.ClassLimits{backoff.ClassRetryable: {MaxAttempts: 5}}
 	resp := roundTrip(t, tr, newRequest(t, "PUT", "http://a.test/", stream("content")))
 	require.Equal(t, 503, resp.StatusCode)
@@ -69,8 +68,7 @@ func TestABodyWithoutGetBodyIsBufferedUpToMaxBuffer(t *testing.T) {
 		"buffering is off":  {0, 1},
 	} {
 		bubble(t, name, func(t *testing.T) {
-			w := newWire(answer(503), answer(200))
-			tr := over(w)
+			tr, w := scripted(answer(503), answer(200))
 			tr.MaxBuffer = c.limit
 			body := &watched{ReadCloser: io.NopCloser(stream("content"))}
 			roundTrip(t, tr, newRequest(t, "PUT", "http://a.test/", body))
@@ -172,8 +170,7 @@ func TestOneConnectionServesAllAttempts(t *testing.T) {
 // The answer is dropped before the wait, not after it.
 func TestTheConnectionIsFreeDuringTheWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWire(answer(503), answer(200))
-		tr := over(w)
+		tr, w := scripted(answer(503), answer(200))
 		time.AfterFunc(50*time.Millisecond, func() { require.Zero(t, w.open()) })
 		getRoot(t, tr)
 	})

@@ -59,7 +59,7 @@ func (c *call) do(ctx context.Context, op func(context.Context) error) error {
 	switch {
 	case b == nil:
 		return op(ctx)
-	case b.State() == backoff.BreakerHalfOpen && c.guards.isOneWaiting():
+	case b.State() == backoff.BreakerHalfOpen && c.guards.waitsForTurn():
 		return &backoff.OpenError{Name: b.Name, State: backoff.BreakerHalfOpen, Last: errWaiting}
 	}
 	err := b.Do(ctx, op)

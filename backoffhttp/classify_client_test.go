@@ -321,7 +321,7 @@ func TestClassifyKnowsWhatNetHTTPReturns(t *testing.T) {
 		"no such port":        {"http://127.0.0.1:99999/", backoff.ClassPermanent},
 		"a name that is none": {"http://a..test/", backoff.ClassPermanent},
 	} {
-		base := &http.Transport{ResponseHeaderTimeout: 50 * time.Millisecond, DisableKeepAlives: true}
+		base := &http.Transport{ResponseHeaderTimeout: 200 * time.Millisecond, DisableKeepAlives: true}
 		_, err := (&http.Client{Transport: base}).Get(c.url)
 		require.Error(t, err, name)
 		require.Equal(t, c.want, backoffhttp.Classify(err), "%s: %v", name, err)
@@ -407,8 +407,7 @@ func TestCheckSaysThatATransportGaveUpWhateverSuccessIs(t *testing.T) {
 // A job whose 202 means "not yet" is asked again, and says when to.
 func TestInspectCanRetryASuccess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWire(answer(202, "Retry-After", "30"), answer(202), answer(200))
-		tr := over(w)
+		tr, w := scripted(answer(202, "Retry-After", "30"), answer(202), answer(200))
 		tr.Inspect = func(resp *http.Response) error { return backoffhttp.Check(resp, http.StatusOK) }
 		tr.Policy.Classify = func(err error) backoff.Class {
 			var status *backoffhttp.StatusError

@@ -168,6 +168,12 @@ func over(base http.RoundTripper) *backoffhttp.Transport {
 	return &backoffhttp.Transport{Base: base, Policy: steady(), Unguarded: true}
 }
 
+// scripted is such a Transport over a wire with these steps.
+func scripted(steps ...step) (*backoffhttp.Transport, *wire) {
+	w := newWire(steps...)
+	return over(w), w
+}
+
 func newRequest(t testing.TB, method, url string, body io.Reader) *http.Request {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, url, body)

@@ -138,8 +138,7 @@ func TestACallInTheContextOfAnAnswerHasItsAttempts(t *testing.T) {
 
 // What opened the circuit happened to another call.
 func TestARefusedCallIsNoTimeout(t *testing.T) {
-	w := newWire(failure(&net.OpError{Op: "read", Err: os.ErrDeadlineExceeded}))
-	tr := over(w)
+	tr, _ := scripted(failure(&net.OpError{Op: "read", Err: os.ErrDeadlineExceeded}))
 	tr.Unguarded, tr.Policy = false, backoff.Policy{MaxAttempts: 1}
 	client := &http.Client{Transport: tr}
 	var failed *url.Error

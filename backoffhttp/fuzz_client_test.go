@@ -38,8 +38,7 @@ func FuzzHostileHeaders(f *testing.F) {
 
 func fuzzOnce(t *testing.T, form backoffhttp.ResetForm, code int, header []string) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWire(answer(code, header...))
-		tr := over(w)
+		tr, w := scripted(answer(code, header...))
 		tr.ShareRetryAfter = true
 		tr.RateLimits = []backoffhttp.RateLimit{{Remaining: "X-Ratelimit-Remaining", Reset: "X-Ratelimit-Reset", Form: form}}
 		began := time.Now()

@@ -73,10 +73,10 @@ func (g *guards) finalError(err error) error {
 	return g.final(err)
 }
 
-// isOneWaiting reports whether calls of this credential wait for their turn, while
-// others of the host may not have to. Such a call must not probe the host: it
-// would hold the probe while it waits.
-func (g *guards) isOneWaiting() bool {
+// waitsForTurn reports whether calls of this credential wait, while those
+// of others may not. Such a call must not probe the host, because it would hold the
+// probe while it waits.
+func (g *guards) waitsForTurn() bool {
 	p, ok := g.budget.(*pace.Pacer)
 	if !ok || !g.keys.clients.several.Load() {
 		return false
@@ -178,7 +178,7 @@ func (t *Transport) tenant(req *http.Request) tenant {
 // otherGuards returns the guards for a tenant of the host of a URL, which the last
 // call did not have.
 func (t *Transport) otherGuards(u *url.URL, who tenant, policy *backoff.Policy, final func(error) error) *guards {
-	few := t.hosts.few(u, who)
+	few := t.hosts.bucket(u, who)
 	if g := few.find(u, who, policy); g != nil && t.lookUp(g).same(&g.shared) {
 		return g
 	}
@@ -223,8 +223,8 @@ func (k *keys) nameFor(t *Transport, who tenant) (known bool) {
 	return known
 }
 
-// few returns where the guards for a tenant of the host of a URL are.
-func (h *hosts) few(u *url.URL, who tenant) *fewGuards {
+// bucket returns the bucket of recent guards for a tenant of the host of a URL.
+func (h *hosts) bucket(u *url.URL, who tenant) *fewGuards {
 	all := h.recent.Load()
 	if all == nil {
 		h.recent.CompareAndSwap(nil, new(recent))
@@ -253,8 +253,8 @@ func (t *Transport) lookUp(g *guards) (s shared) {
 	return s
 }
 
-// same reports whether both are known to be the same guards. Budgets that are no
-// pointers may not be comparable.
+// same reports whether both hold the same guards. It returns false for a budget
+// that is no pointer, which may not be comparable.
 func (s shared) same(as *shared) bool {
 	pointer := s.budget == nil || reflect.TypeOf(s.budget).Kind() == reflect.Pointer
 	return s.breaker == as.breaker && s.gate == as.gate && s.account == as.account && s.clients == as.clients && pointer && s.budget == as.budget
@@ -300,9 +300,8 @@ func (t *Transport) breakers() *backoff.Breakers {
 	return &t.hosts.breakers
 }
 
-// gate holds all requests to a host off until the time that an answer of the
-// host asked for. It is told of every answer, which says more than the error of
-// an attempt.
+// gate delays all requests to a host until the time that a response asked for. It
+// sees every response, and ignores the errors of attempts.
 type gate struct{ pace.HoldOff }
 
 // Done implements [backoff.Budget].

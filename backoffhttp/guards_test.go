@@ -237,8 +237,7 @@ func TestAHostInUseOutlivesAFloodOfOthers(t *testing.T) {
 
 func TestARetryOnBehalfOfARetryIsPropagated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWire(answer(503), answer(200))
-		tr := over(w)
+		tr, w := scripted(answer(503), answer(200))
 		tr.Propagate = everywhere
 		arriving("3", func(r *http.Request) {
 			ctx := backoffhttp.WithRetry(r.Context(), func(p *backoff.Policy) {
@@ -280,8 +279,7 @@ func TestSuccessPaysTheBudget(t *testing.T) {
 
 func TestAWaitOfCenturiesLetsNobodyThrough(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWire(answer(200, "Retry-After", "99999999999"))
-		tr := over(w)
+		tr, w := scripted(answer(200, "Retry-After", "99999999999"))
 		tr.ShareRetryAfter, tr.Policy.MaxRetryAfter = true, -1
 		for range 20 {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
@@ -296,8 +294,7 @@ func TestAWaitOfCenturiesLetsNobodyThrough(t *testing.T) {
 // sends anything.
 func TestATransportObeysTheLimitsOfAClass(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWire(answer(429), answer(429), answer(429), answer(429), answer(503))
-		tr := over(w)
+		tr, w := scripted(answer(429), answer(429), answer(429), answer(429), answer(503))
 		tr.Policy = backoff.Policy{
 			MaxAttempts: 2, Schedule: backoff.Constant(time.Second), Jitter: backoff.NoJitter,
 			ByClass: map[backoff.Class]backoff.ClassLimits{backoff.ClassThrottled: {MaxAttempts: 6, Schedule: backoff.Constant(time.Minute)}},
@@ -309,8 +306,7 @@ func TestATransportObeysTheLimitsOfAClass(t *testing.T) {
 		require.Equal(t, 5, w.requests())
 		require.Equal(t, 4*time.Minute, time.Since(began))
 	})
-	w := newWire(answer(200))
-	tr := over(w)
+	tr, w := scripted(answer(200))
 	tr.Policy.ByClass = map[backoff.Class]backoff.ClassLimits{backoff.ClassOverloaded: {}}
 	_, err := tr.RoundTrip(newRequest(t, "GET", "http://a.test/", nil))
 	require.ErrorContains(t, err, "Policy.ByClass[overloaded]")

@@ -95,8 +95,7 @@ func TestThreeWaysAndOnesOwn(t *testing.T) {
 	} {
 		for method, want := range map[string]int{"GET": c.get, "POST": c.post} {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWire(answer(503), answer(200))
-				tr := over(w)
+				tr, w := scripted(answer(503), answer(200))
 				tr.Policy.Idempotency = c.policy
 				roundTrip(t, tr, newRequest(t, method, "http://a.test/", nil))
 				require.Equal(t, want, w.requests(), "%v %s", c.policy, method)
@@ -104,8 +103,7 @@ func TestThreeWaysAndOnesOwn(t *testing.T) {
 		}
 	}
 	synctest.Test(t, func(t *testing.T) {
-		w := newWire(answer(503), answer(200))
-		tr := over(w)
+		tr, w := scripted(answer(503), answer(200))
 		tr.Policy.Idempotency = own
 		ctx := context.WithValue(t.Context(), permit{}, true)
 		roundTrip(t, tr, newRequest(t, "POST", "http://a.test/", nil).WithContext(ctx))
@@ -117,8 +115,7 @@ type permit struct{}
 
 func TestTheTransportsFunctionStandsInForTheMethod(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWire(answer(503), answer(200))
-		tr := over(w)
+		tr, w := scripted(answer(503), answer(200))
 		tr.Idempotency = func(req *http.Request) backoff.Idempotency {
 			if req.URL.Path == "/search" {
 				return backoff.Idempotent // a query by POST
@@ -128,8 +125,7 @@ func TestTheTransportsFunctionStandsInForTheMethod(t *testing.T) {
 		roundTrip(t, tr, newRequest(t, "POST", "http://a.test/search", nil))
 		require.Equal(t, 2, w.requests())
 	})
-	w := newWire(answer(503))
-	tr := over(w)
+	tr, w := scripted(answer(503))
 	tr.Idempotency = func(*http.Request) backoff.Idempotency { return backoff.NonIdempotent }
 	getRoot(t, tr)
 	require.Equal(t, 1, w.requests())
@@ -189,8 +185,7 @@ func TestTheCallersKeyIsKept(t *testing.T) {
 		require.Equal(t, "mine", key(w.request(1)))
 	})
 	for _, name := range []string{"Idempotency-Key", "X-Idempotency-Key", "X-Own-Key"} {
-		w := newWire(answer(200))
-		tr := over(w)
+		tr, w := scripted(answer(200))
 		tr.KeyHeader = "X-Own-Key"
 		tr.Idempotency = func(*http.Request) backoff.Idempotency { return backoff.Keyed }
 		req := newRequest(t, "POST", "http://a.test/", nil)

@@ -16,8 +16,7 @@ import (
 // to.
 func TestOverridesInherit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWire(answer(503))
-		tr := over(w)
+		tr, w := scripted(answer(503))
 		tr.Policy.MaxAttempts = 2
 		part := backoffhttp.WithRetry(t.Context(), func(p *backoff.Policy) {
 			require.Equal(t, 2, p.MaxAttempts)
@@ -51,8 +50,7 @@ func TestASingleRequestIsStatedToBeRepeatableOrNot(t *testing.T) {
 		{"GET", nil, 4},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			w := newWire(answer(503))
-			tr := over(w)
+			tr, w := scripted(answer(503))
 			tr.Policy.Idempotency = backoff.NonIdempotent
 			ctx := backoffhttp.WithRetry(t.Context(), func(p *backoff.Policy) { p.Idempotency = c.said })
 			roundTrip(t, tr, newRequest(t, c.method, "http://a.test/", nil).WithContext(ctx))

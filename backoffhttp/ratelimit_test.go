@@ -85,8 +85,7 @@ func TestTheEndOfALimitIsRoundedUp(t *testing.T) {
 
 func TestAnExhaustedLimitIsWaitedForAndMakes403Throttled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWire(answer(403, "X-RateLimit-Remaining", "0", "X-RateLimit-Reset", "946684860"), answer(200))
-		tr := over(w)
+		tr, w := scripted(answer(403, "X-RateLimit-Remaining", "0", "X-RateLimit-Reset", "946684860"), answer(200))
 		tr.RateLimits = backoffhttp.GitHubLimits
 		require.Equal(t, 200, getRoot(t, tr).StatusCode)
 		require.GreaterOrEqual(t, w.waits()[0], time.Minute)
@@ -101,8 +100,7 @@ func TestLimitsAreNotReadUnlessNamed(t *testing.T) {
 
 func TestRetryAfterWinsOverLimits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWire(answer(429, "Retry-After", "1", "X-RateLimit-Remaining", "0", "X-RateLimit-Reset-After", "60"), answer(200))
-		tr := over(w)
+		tr, w := scripted(answer(429, "Retry-After", "1", "X-RateLimit-Remaining", "0", "X-RateLimit-Reset-After", "60"), answer(200))
 		tr.RateLimits = backoffhttp.DiscordLimits
 		getRoot(t, tr)
 		require.Less(t, w.waits()[0], 2*time.Second)
@@ -123,8 +121,7 @@ func TestTheLongestExhaustedLimitStands(t *testing.T) {
 
 func TestAnExhaustedLimitIsSharedBeforeItIsExceeded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWire(answer(200, "X-RateLimit-Remaining", "0", "X-RateLimit-Reset-After", "60"), answer(200))
-		tr := over(w)
+		tr, w := scripted(answer(200, "X-RateLimit-Remaining", "0", "X-RateLimit-Reset-After", "60"), answer(200))
 		tr.ShareRetryAfter, tr.RateLimits = true, backoffhttp.DiscordLimits
 		getRoot(t, tr)
 		getRoot(t, tr)

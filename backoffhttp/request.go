@@ -42,8 +42,8 @@ type request struct {
 	made underKey
 	// copied says that req and its header are copies, which may be changed.
 	copied bool
-	// sentOnce says that the body cannot be sent again, and why not more than
-	// one attempt is made.
+	// sentOnce says that there is only one attempt because the body cannot be
+	// sent again.
 	sentOnce bool
 }
 

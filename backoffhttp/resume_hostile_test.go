@@ -208,8 +208,7 @@ func TestAPartThatContradictsItselfIsNotResumed(t *testing.T) {
 		"a length":      {"Etag", `"v1"`, "Content-Range", "bytes 0-9/10"},
 		"several parts": {"Etag", `"v1"`, "Content-Range", "bytes 0-3/10", "Content-Type", "multipart/byteranges; boundary=x"},
 	} {
-		w := newWire(answerBody(206, "0123", header...))
-		tr := over(w)
+		tr, w := scripted(answerBody(206, "0123", header...))
 		tr.Resume = true
 		require.Equal(t, "0123", text(t, getRoot(t, tr)), name)
 		require.Equal(t, 1, w.requests(), name)

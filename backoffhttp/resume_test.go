@@ -164,8 +164,7 @@ func TestResumeNeedsAStrongValidatorAndAGET(t *testing.T) {
 				resp.Body = io.NopCloser(io.MultiReader(strings.NewReader("half"), failingReader{io.ErrUnexpectedEOF}))
 				return resp, nil
 			}
-			w := newWire(broken)
-			tr := over(w)
+			tr, w := scripted(broken)
 			tr.Resume = true
 			_, err := io.ReadAll(roundTrip(t, tr, newRequest(t, c.method, "http://a.test/", nil)).Body)
 			require.Equal(t, io.ErrUnexpectedEOF, err)
@@ -192,8 +191,7 @@ func TestResumeLeavesCodingsAlone(t *testing.T) {
 		req.Header.Set("Accept-Encoding", "gzip")
 		require.Equal(t, zipped.String(), text(t, roundTrip(t, s.transport(t), req)))
 	})
-	w := newWire(answer(200))
-	tr := over(w)
+	tr, w := scripted(answer(200))
 	tr.Resume = true
 	roundTrip(t, tr, newRequest(t, "PUT", "http://a.test/", nil))
 	require.Empty(t, w.request(0).header.Get("Accept-Encoding"))
@@ -299,8 +297,7 @@ func TestABodyShorterThanAnnouncedIsResumed(t *testing.T) {
 			first, _ := strconv.Atoi(strings.TrimSuffix(strings.TrimPrefix(req.Header.Get("Range"), "bytes="), "-9"))
 			return answerBody(206, "0123456789"[first:], "Content-Range", "bytes "+strconv.Itoa(first)+"-9/*")(req)
 		}
-		w := newWire(short, failure(syscall.ECONNRESET), rest)
-		tr := over(w)
+		tr, w := scripted(short, failure(syscall.ECONNRESET), rest)
 		tr.Resume = true
 		require.Equal(t, "0123456789", text(t, getRoot(t, tr)))
 		require.Zero(t, w.open())

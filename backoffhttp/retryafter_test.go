@@ -136,8 +136,7 @@ func TestADoNotRetryIsObeyed(t *testing.T) {
 		{"X-Should-Retry", "true", "X-Envoy-Overloaded", "true"},
 		{"X-Should-Retry", "false", "Stripe-Should-Retry", "true"},
 	} {
-		w := newWire(answer(503, header...))
-		tr := over(w)
+		tr, w := scripted(answer(503, header...))
 		tr.Policy.Classify = func(error) backoff.Class { return backoff.ClassRetryable }
 		tr.Policy.Idempotency = backoff.Idempotent
 		resp := getRoot(t, tr)
@@ -176,8 +175,7 @@ func TestAPushbackIsExact(t *testing.T) {
 
 func TestASharedRetryAfterMayComeWithASuccess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWire(answer(200, "Retry-After", "10"), answer(200))
-		tr := over(w)
+		tr, w := scripted(answer(200, "Retry-After", "10"), answer(200))
 		tr.ShareRetryAfter = true
 		getRoot(t, tr)
 		roundTrip(t, tr, newRequest(t, "GET", "http://b.test/", nil))
@@ -192,8 +190,7 @@ func TestASharedRetryAfterMayComeWithASuccess(t *testing.T) {
 
 func TestASharedRetryAfterHoldsForAllCallsToTheHost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWire(answer(429, "Retry-After", "5"), answer(200))
-		tr := over(w)
+		tr, _ := scripted(answer(429, "Retry-After", "5"), answer(200))
 		tr.ShareRetryAfter = true
 		go tr.RoundTrip(newRequest(t, "GET", "http://a.test/first", nil))
 		synctest.Wait()
@@ -206,8 +203,7 @@ func TestASharedRetryAfterHoldsForAllCallsToTheHost(t *testing.T) {
 
 func TestASharedRetryAfterEndsCallsThatCannotWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWire(answer(200, "Retry-After", "10"))
-		tr := over(w)
+		tr, w := scripted(answer(200, "Retry-After", "10"))
 		tr.ShareRetryAfter = true
 		getRoot(t, tr)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -221,8 +217,7 @@ func TestASharedRetryAfterEndsCallsThatCannotWait(t *testing.T) {
 func TestASharedRetryAfterBeyondMaxRetryAfterIsIgnored(t *testing.T) {
 	for asked, wait := range map[string]time.Duration{"301": 0, "300": 300 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
-			w := newWire(answer(200, "Retry-After", asked), answer(200))
-			tr := over(w)
+			tr, w := scripted(answer(200, "Retry-After", asked), answer(200))
 			tr.ShareRetryAfter = true
 			getRoot(t, tr)
 			getRoot(t, tr)
@@ -231,8 +226,7 @@ func TestASharedRetryAfterBeyondMaxRetryAfterIsIgnored(t *testing.T) {
 		})
 	}
 	synctest.Test(t, func(t *testing.T) {
-		w := newWire(answer(200, "Retry-After", "3000"), answer(200, "Retry-After", "1"), answer(200))
-		tr := over(w)
+		tr, w := scripted(answer(200, "Retry-After", "3000"), answer(200, "Retry-After", "1"), answer(200))
 		tr.ShareRetryAfter, tr.Policy.MaxRetryAfter = true, -1
 		getRoot(t, tr)
 		getRoot(t, tr)

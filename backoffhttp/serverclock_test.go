@@ -39,8 +39,7 @@ func TestDatesAreComparedWithTheLocalClockOrWithTheServers(t *testing.T) {
 		for server, want := range map[bool]time.Duration{false: c.local, true: c.server} {
 			for _, share := range []bool{false, true} {
 				synctest.Test(t, func(t *testing.T) {
-					w := newWire(answer(429, c.header...), answer(200))
-					tr := over(w)
+					tr, w := scripted(answer(429, c.header...), answer(200))
 					tr.ServerClock, tr.ShareRetryAfter = server, share
 					tr.RateLimits = append(backoffhttp.GitHubLimits[:1:1], backoffhttp.DiscordLimits...)
 					getRoot(t, tr)
@@ -57,8 +56,7 @@ func TestADateThatLiesIsBounded(t *testing.T) {
 	for _, date := range []string{"Thu, 01 Jan 1970 00:00:00 GMT", "Mon, 01 Jan 0001 00:00:00 GMT", "Fri, 31 Dec 1999 23:54:59 GMT"} {
 		synctest.Test(t, func(t *testing.T) {
 			header := []string{"Date", date, "Retry-After", "Sat, 01 Jan 2000 00:00:00 GMT"}
-			w := newWire(answer(503, header...), answer(200))
-			tr := over(w)
+			tr, _ := scripted(answer(503, header...), answer(200))
 			tr.ServerClock, tr.ShareRetryAfter = true, true
 			began := time.Now()
 			resp := getRoot(t, tr)

@@ -326,8 +326,7 @@ func TestATableMayAskForKeys(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		table, err := backoffhttp.NewOperations(map[string]string{"POST /charges": "key"})
 		require.NoError(t, err)
-		w := newWire(answer(503), answer(409), answer(201))
-		tr := over(w)
+		tr, w := scripted(answer(503), answer(409), answer(201))
 		tr.Idempotency = table.Idempotency
 		require.Equal(t, 201, roundTrip(t, tr, newRequest(t, "POST", "http://a.test/charges", strings.NewReader("x"))).StatusCode)
 		require.NotEmpty(t, key(w.request(0)))

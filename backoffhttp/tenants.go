@@ -33,7 +33,7 @@ var credentialHeaders = [...]string{"Authorization", "X-Api-Key", "Api-Key"}
 type tenants struct {
 	ignored  bool         // credentials make no difference
 	together bool         // all credentials share the budget of their host
-	seed     maphash.Seed // a Transport's own, so that nobody else can make a hash
+	seed     maphash.Seed // of this Transport, so that hashes cannot be predicted
 	clients  registry.Registry[*clients]
 	accounts registry.Registry[*account]
 	seen     atomic.Pointer[seen] // nil until a host has a second credential
@@ -55,7 +55,7 @@ type account struct {
 	name   string      // such as "#2"
 	made   time.Time   // when it got the name
 	taken  atomic.Bool // it has a name
-	lasts  atomic.Bool // it was used when it was no longer new
+	lasts  atomic.Bool // it was used again after the time lasting
 }
 
 // A credential lasts if it is used again after this time. One that is made for
@@ -117,7 +117,7 @@ func (t *tenants) account(host string, c *clients, credential uint64) (a *accoun
 			return t.named(a, c), true
 		}
 	}
-	again, lasts := t.came(c.salt ^ credential)
+	again, lasts := t.remember(c.salt ^ credential)
 	if lasts {
 		c.several.Store(true)
 	}
@@ -144,8 +144,8 @@ func (t *tenants) named(a *account, c *clients) *account {
 	return a
 }
 
-// use returns the account of that key, which may be another one by now. It takes
-// note of an account that lasts.
+// use returns the account of that key, which may be another one by now. It marks
+// an account that lasts.
 func (t *tenants) use(a *account, c *clients) *account {
 	if !a.lasts.Load() && clock.Now().Sub(a.made) >= lasting {
 		a.lasts.Store(true)
@@ -159,9 +159,9 @@ func accountKey(host string, credential uint64) string {
 	return string(binary.NativeEndian.AppendUint64([]byte(host), credential))
 }
 
-// came reports whether a hash came before, and whether that is long ago, and
-// remembers it.
-func (t *tenants) came(hash uint64) (before, lasts bool) {
+// remember stores a hash. It reports whether the hash is known, and whether it
+// lasts: whether it came first at least the time lasting ago.
+func (t *tenants) remember(hash uint64) (known, lasts bool) {
 	s := t.seen.Load()
 	if s == nil {
 		t.seen.CompareAndSwap(nil, new(seen))

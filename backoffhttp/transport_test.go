@@ -129,8 +129,7 @@ func TestAnAnswerCountsThoughTheContextEndsMeanwhile(t *testing.T) {
 
 func TestTheCallersRequestIsNotChanged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWire(answer(503), answer(503), answer(200))
-		tr := over(w)
+		tr, w := scripted(answer(503), answer(503), answer(200))
 		tr.Policy.Idempotency = backoff.Keyed
 		tr.Policy.AttemptTimeout = time.Second
 		tr.Propagate = everywhere
@@ -181,8 +180,7 @@ func TestUnknownErrorsAreNotRetried(t *testing.T) {
 func TestPolicyClassifierSeesStatusAndError(t *testing.T) {
 	unknown := errors.New("flaky driver")
 	synctest.Test(t, func(t *testing.T) {
-		w := newWire(answer(404), failure(unknown), answer(503), answer(200))
-		tr := over(w)
+		tr, w := scripted(answer(404), failure(unknown), answer(503), answer(200))
 		tr.Policy.Classify = func(err error) backoff.Class {
 			var e *backoffhttp.StatusError
 			if errors.As(err, &e) && e.Code == 404 {
@@ -200,8 +198,7 @@ func TestPolicyClassifierSeesStatusAndError(t *testing.T) {
 
 func TestInspectMakesFailuresOfAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWire(answerBody(200, "<Error>"), answer(503, "Retry-After", "3"), answerBody(200, "fine"))
-		tr := over(w)
+		tr, w := scripted(answerBody(200, "<Error>"), answer(503, "Retry-After", "3"), answerBody(200, "fine"))
 		tr.Inspect = func(resp *http.Response) error {
 			if resp.StatusCode != 200 {
 				return backoffhttp.Check(resp)
@@ -220,8 +217,7 @@ func TestInspectMakesFailuresOfAnswers(t *testing.T) {
 }
 
 func TestInspectMayPassAnAnswer(t *testing.T) {
-	w := newWire(answer(503))
-	tr := over(w)
+	tr, w := scripted(answer(503))
 	tr.Inspect = func(*http.Response) error { return nil }
 	require.Equal(t, 503, getRoot(t, tr).StatusCode)
 	require.Equal(t, 1, w.requests())
@@ -322,8 +318,7 @@ func TestAPolicyAroundAClientDoesNotMultiply(t *testing.T) {
 
 func TestObserversSeeTheHeadersOfAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWire(answer(503, "X-Amzn-Requestid", "first"), answer(200))
-		tr := over(w)
+		tr, _ := scripted(answer(503, "X-Amzn-Requestid", "first"), answer(200))
 		var ids []string
 		tr.Policy.Observer = func(_ context.Context, e backoff.Event) {
 			var status *backoffhttp.StatusError

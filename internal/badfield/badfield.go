@@ -1,6 +1,5 @@
-// Package badfield is how the module's own packages tell one another which
-// field has a value that it must not have. The type is internal; users see a
-// line of text.
+// Package badfield has the error for a field with an invalid value. The type is
+// internal; users see its text.
 package badfield
 
 import (

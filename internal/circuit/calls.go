@@ -7,8 +7,8 @@ import (
 )
 
 // Calls counts the calls of a closed phase in a window of time, or in one of a
-// number of calls. Successes are counted elsewhere, without a lock; Calls takes
-// in their total when it is looked at. The owner's lock guards it.
+// number of calls. Successes are counted elsewhere, without a lock; Calls reads
+// their total when it is asked. The owner's lock guards it.
 type Calls struct {
 	slide window.Slide
 	last  *window.Last // in place of slide, for a window of calls
@@ -34,7 +34,7 @@ func NewCalls(calls int) (c Calls) {
 	return c
 }
 
-// Count takes in the successes so far and one call that failed or was slow, and
+// Count adds the successes so far and one call that failed or was slow, and
 // returns what the window holds. With None and Throttled it only looks. A slow
 // success is among the successes already.
 func (c *Calls) Count(age, span time.Duration, successes uint64, s Score, slow bool) Counts {

@@ -184,7 +184,7 @@ type Failures struct {
 // row returns how many calls were failures or throttled since the last success.
 func (f *Failures) row() uint64 { return uint64(f.InARow) + uint64(f.Throttled) }
 
-// succeed takes in that a call succeeded.
+// succeed records a success.
 func (f *Failures) succeed() { f.InARow, f.Throttled = 0, 0 }
 
 // Probes is what a half-open phase has learned.
@@ -210,11 +210,11 @@ const (
 	Answer
 	// Rule: the user's own rule wants the circuit open.
 	Rule
-	// Trip: somebody wants the circuit open.
+	// Trip opens the circuit by hand.
 	Trip
-	// Reset: somebody wants the circuit closed, and everything forgotten.
+	// Reset closes the circuit by hand and forgets everything.
 	Reset
-	// Force: somebody wants the circuit in Mode.
+	// Force sets the Mode by hand.
 	Force
 	// Advise: the fleet says that the circuit should be in the state Advice.
 	Advise

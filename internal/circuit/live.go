@@ -32,7 +32,7 @@ type Live struct {
 	Good  window.Counter // successes of a closed phase
 
 	begun  atomic.Uint32 // calls on PathFirst
-	failed *failed       // of a closed phase; nil as long as nobody looked
+	failed *failed       // of a closed phase; nil until a call failed or was slow
 	probes *Probes       // of a half-open phase
 }
 
@@ -136,8 +136,8 @@ func (l *Live) admitFirst() (path uint32) {
 	return path
 }
 
-// Settle takes in the end of a call if that takes no lock, and reports whether
-// it did.
+// Settle records the end of a call if that needs no lock, and reports whether it
+// did.
 func (l *Live) Settle(in *Input) bool {
 	switch {
 	case in.Permit.Probe != 0:

@@ -99,7 +99,7 @@ func (m *machine) grant(c *Config, in *Input) bool {
 	return true
 }
 
-// answer takes in how a call ended.
+// answer records how a call ended.
 func (m *machine) answer(c *Config, in *Input) {
 	switch {
 	case !m.current(in.Permit.Generation):

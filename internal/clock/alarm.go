@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// A Sleeper is who set an alarm.
+// A Sleeper sets an Alarm.
 type Sleeper interface {
 	// Ring is called on a goroutine of its own when the alarm goes off, also if
 	// it is being stopped at that moment.
@@ -40,8 +40,8 @@ func NewAlarm(d time.Duration, sleeper Sleeper, reuse bool) *Alarm {
 
 func (a *Alarm) ring() { a.sleeper.Ring(a) }
 
-// Stop ends the use of the alarm. A Sleeper that is called all the same knows
-// the alarm for an old one: one that has begun to ring is not used again.
+// Stop stops the alarm. It may race with Ring, which must then ignore the alarm:
+// one that has begun to ring is not used again.
 func (a *Alarm) Stop() {
 	if a.timer != nil && a.timer.Stop() && a.reuse {
 		a.sleeper = nil

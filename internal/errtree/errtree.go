@@ -1,9 +1,9 @@
-// Package errtree searches the trees of errors that others make. The functions
-// of package errors go on for ever in a tree that is a cycle, and end the
-// program where it has branches. These here stop at [Most].
+// Package errtree searches error trees that other code has built. The functions
+// of package errors never return from a cyclic tree, and overflow the stack if it
+// has branches. Those of this package stop at [Most].
 package errtree
 
-// Most is how many errors of a tree are read. What is beyond says nothing.
+// Most is how many errors of a tree are read. Those beyond are ignored.
 const Most = 10_000
 
 // A Walk reads trees. Left is how many errors it may still read.

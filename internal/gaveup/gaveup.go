@@ -1,6 +1,5 @@
-// Package gaveup keeps with an HTTP answer why there were no more attempts than
-// those that led to it. It keeps that in the context of the request of the
-// answer.
+// Package gaveup stores with an HTTP response why there were no more attempts. It
+// stores that in the context of the request of the response.
 package gaveup
 
 import (
@@ -39,8 +38,8 @@ func in(ctx context.Context) *Mark {
 	return m
 }
 
-// Unmark removes from an answer the Mark of an earlier call, in whose answer the
-// request of this call got its context, which is ctx.
+// Unmark removes the Mark of an earlier call from a response. The Mark is there if
+// ctx, the context of this call, came from the response of that call.
 func Unmark(ctx context.Context, resp *http.Response) {
 	if old := in(ctx); old != nil && old == Of(resp.Request) {
 		Set(resp, nil)

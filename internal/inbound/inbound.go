@@ -1,6 +1,6 @@
-// Package inbound marks the contexts of requests whose client has chosen their
-// deadline. Such a client is a stranger: what fails because it left too little
-// time says nothing about a service.
+// Package inbound marks contexts whose deadline a client has chosen. Clients are
+// not trusted: a failure of a call that they left too little time says nothing
+// about a service.
 package inbound
 
 import (
@@ -27,7 +27,7 @@ func WithDeadline(ctx context.Context, deadline time.Time) (context.Context, con
 	return ctx, cancel
 }
 
-// Mark says of the deadline of ctx, if it has one, that a client has chosen it.
+// Mark marks the deadline of ctx, if it has one, as chosen by a client.
 func Mark(ctx context.Context) context.Context {
 	deadline, ok := ctx.Deadline()
 	if !ok {
@@ -37,8 +37,8 @@ func Mark(ctx context.Context) context.Context {
 	return context.WithValue(ctx, deadlineKey{}, deadline)
 }
 
-// Limits reports whether the deadline of ctx is one that a client has chosen,
-// and not an earlier one of this process.
+// Limits reports whether a client chose the deadline of ctx, and this process has
+// no earlier one.
 func Limits(ctx context.Context) bool { return used.Load() && limits(ctx) }
 
 func limits(ctx context.Context) bool {

@@ -1,10 +1,10 @@
-// Package inorder has a lock that runs functions after it is given back, in
-// order and one at a time.
+// Package inorder has a Mutex that runs deferred functions after Unlock, in order
+// and one at a time.
 package inorder
 
 import "sync"
 
-// A Mutex is a lock. Whoever holds it may add functions that run without it.
+// A Mutex is a [sync.Mutex] whose holder may add functions that run after Unlock.
 // The zero value is unlocked. A Mutex must not be copied after first use.
 type Mutex struct {
 	sync.Mutex
@@ -13,7 +13,7 @@ type Mutex struct {
 
 type queue struct {
 	waiting []func()
-	running bool // somebody runs them
+	running bool // an Unlock is running them
 }
 
 // Add adds a function, under the lock.
@@ -24,10 +24,9 @@ func (m *Mutex) Add(fn func()) {
 	m.queue.waiting = append(m.queue.waiting, fn)
 }
 
-// Unlock gives the lock back. Then it runs the functions that were added, one
-// after the other, until there are none, unless another call of Unlock does so
-// already. They run on another goroutine: if one ends that, by runtime.Goexit,
-// one more goes on.
+// Unlock releases the lock. Then it runs the functions that were added, one after
+// the other, unless another call of Unlock is running them. They run on a goroutine
+// of their own. If a function ends it, by runtime.Goexit, a new one goes on.
 func (m *Mutex) Unlock() {
 	q := m.queue
 	claimed := q != nil && !q.running && len(q.waiting) > 0
@@ -57,8 +56,8 @@ func (m *Mutex) run(done chan struct{}) {
 	empty = true
 }
 
-// next takes the oldest function. If there is none, the next one is somebody
-// else's.
+// next removes the oldest function and returns it. It returns nil, and ends the
+// run, if there is none.
 func (m *Mutex) next() func() {
 	m.Mutex.Lock()
 	defer m.Mutex.Unlock()

@@ -129,14 +129,14 @@ func (c *Call) Wait(ctx context.Context, rank, most int, after time.Duration) En
 	if after > 0 && (l.phase != down || c.alone > 0) && !c.rest(ctx, now, after) {
 		end = Ended
 	} else {
-		end = c.stand(ctx)
+		end = c.waitInLine(ctx)
 	}
 	c.Probes, c.Why = l.probes-c.before, l.why
 	l.mu.Unlock()
 	return end
 }
 
-// rest waits before the call stands in line. It gives the lock back meanwhile.
+// rest waits before the call joins the line. It releases the lock meanwhile.
 func (c *Call) rest(ctx context.Context, now time.Time, after time.Duration) (rested bool) {
 	l := c.line
 	l.resting++
@@ -153,8 +153,8 @@ func (c *Call) rest(ctx context.Context, now time.Time, after time.Duration) (re
 	return rested
 }
 
-// stand waits in line. It gives the lock back meanwhile.
-func (c *Call) stand(ctx context.Context) End {
+// waitInLine waits for the turn of the call. It releases the lock meanwhile.
+func (c *Call) waitInLine(ctx context.Context) End {
 	l, w := c.line, c.turn
 	l.push(w, c.again)
 	l.mu.Unlock()

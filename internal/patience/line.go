@@ -143,9 +143,9 @@ func (l *Line) Leave(ok bool, of uint64) {
 	}
 }
 
-// settle takes in how a call ended, and gives its turn back. It reports whether
-// the service is down, and whether it has answered another call since the failure
-// before.
+// settle records how a call ended, and releases its turn. It reports whether the
+// service is down, and whether it has answered another call since the previous
+// failure.
 func (l *Line) settle(c *Call, r Result) (isDown, answers bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -162,7 +162,7 @@ func (l *Line) settle(c *Call, r Result) (isDown, answers bool) {
 		}
 		l.answered(now)
 	case c.generation == l.number:
-		l.heed(now, r)
+		l.failed(now, r)
 	}
 	if probed && l.phase == down {
 		l.probed(now, r.Verdict)
@@ -172,7 +172,7 @@ func (l *Line) settle(c *Call, r Result) (isDown, answers bool) {
 	return isDown, answers
 }
 
-// answered takes in that the service has answered.
+// answered records an answer of the service.
 func (l *Line) answered(now time.Time) {
 	l.row, l.throttled, l.hold, l.gap, l.until = 0, 0, false, firstGap, time.Time{}
 	l.next = now.Add(firstGap)
@@ -188,7 +188,7 @@ func (l *Line) answered(now time.Time) {
 	}
 }
 
-// measure takes in how long a call took that succeeded.
+// measure records how long a successful call took.
 func (l *Line) measure(took time.Duration) {
 	if l.takes == 0 {
 		l.takes = took
@@ -196,8 +196,8 @@ func (l *Line) measure(took time.Duration) {
 	l.takes += (took - l.takes) / 8
 }
 
-// forget makes takes less because a call was too late for it, four times a second
-// at most. Otherwise a few slow calls would keep all others from trying.
+// forget lowers takes after a call came too late, at most four times a second.
+// Otherwise a few slow calls would keep all others from trying.
 func (l *Line) forget(now time.Time) {
 	if now.Sub(l.forgot) >= firstGap {
 		l.takes -= l.takes / 8
@@ -205,8 +205,8 @@ func (l *Line) forget(now time.Time) {
 	}
 }
 
-// heed takes in that a call failed.
-func (l *Line) heed(now time.Time, r Result) {
+// failed records a call that failed.
+func (l *Line) failed(now time.Time, r Result) {
 	switch r.Verdict {
 	case Full:
 		l.hold = true
@@ -218,14 +218,14 @@ func (l *Line) heed(now time.Time, r Result) {
 		return
 	case Refused:
 		l.why = r.Err
-		l.fall(now)
+		l.goDown(now)
 	case Failed:
 		l.why, l.limit = r.Err, min(l.limit, l.most())
 		if l.row++; l.row == 1 {
 			l.rowAge = now
 		}
 		if l.row >= downRow && (r.NotSent || l.phase == recovering || now.Sub(l.rowAge) >= downSpan) {
-			l.fall(now)
+			l.goDown(now)
 		}
 	default:
 		return
@@ -236,8 +236,8 @@ func (l *Line) heed(now time.Time, r Result) {
 	l.next = later(l.next, l.until)
 }
 
-// fall takes in that the service is down.
-func (l *Line) fall(now time.Time) {
+// goDown begins the phase in which the service is down.
+func (l *Line) goDown(now time.Time) {
 	if l.phase != down {
 		l.enter(down)
 		l.probe, l.gap = nil, firstGap
@@ -431,7 +431,7 @@ func (l *Line) Ring(a *clock.Alarm) {
 	}
 }
 
-// publish lets those see the state who take no lock.
+// publish stores the state for those who do not take the lock.
 func (l *Line) publish() {
 	state := l.number << generation
 	if l.phase != well || l.row > 0 || l.queue.length > 0 {

@@ -1,5 +1,5 @@
 // Package registry keeps one value per key. It bounds the number of keys and
-// forgets those that are no longer used, since a stranger may choose the keys.
+// forgets those that are no longer used, since an attacker may choose the keys.
 package registry
 
 import (
@@ -20,13 +20,12 @@ import (
 // A key that was not asked for within Idle is forgotten when the next new keys
 // come: after twice Idle at the latest. If Max keys are there, a new key takes
 // the place of another. A key that was asked for only once goes first, the
-// oldest before the others: so a flood of new keys, which a stranger may send,
-// drives out the flood itself. A key that was asked for again goes only if many
-// others were asked for again, too, and more often since.
+// oldest first. So a flood of new keys, which an attacker may send, evicts
+// itself. A key that was asked for again is evicted only by keys that are used
+// more often.
 //
-// A value with a [Claim] stays. It gives its place to others, and up to Max of
-// such values are kept besides. If there are more, keys that are new share one
-// value.
+// A value with a [Claim] is not forgotten. It moves out of the Max places, into
+// up to Max further ones. If those are full too, new keys share one value.
 //
 // A lookup of a known key takes neither a lock nor the time.
 type Registry[V any] struct {
@@ -43,7 +42,7 @@ type Registry[V any] struct {
 	known queue[V]        // entries that were asked for again and again
 	kept  queue[V]        // entries that had a claim, beyond Max
 	lost  map[string]bool // keys that were forgotten for others lately
-	rest  *entry[V]       // that keys without a place share; nil if there was none
+	rest  *entry[V]       // shared by the keys without a place; nil until there is one
 	swept time.Time       // when idle keys were last forgotten
 }
 
@@ -60,7 +59,7 @@ const (
 	Always
 )
 
-// Rest is the key for which the value is made that keys without a place share.
+// Rest is the key of the value that the keys without a place share.
 const Rest = "(other)"
 
 // An entry is a value and what is known of its use.
@@ -186,8 +185,8 @@ func (r *Registry[V]) full() bool { return len(r.fresh)+len(r.known) >= max(1, r
 // forgotten.
 func (r *Registry[V]) makeRoom() bool {
 	r.release()
-	patience := 8 * (len(r.fresh) + len(r.known)) // lest lookups meanwhile go on for ever
-	for ; r.full(); patience-- {
+	rounds := 8 * (len(r.fresh) + len(r.known)) // then concurrent lookups no longer count
+	for ; r.full(); rounds-- {
 		from := &r.fresh
 		if len(r.fresh) <= r.Max/8 && len(r.known) > 0 {
 			from = &r.known
@@ -201,7 +200,7 @@ func (r *Registry[V]) makeRoom() bool {
 			return false
 		case stays:
 			r.kept.push(e)
-		case uses > 0 && patience > 0:
+		case uses > 0 && rounds > 0:
 			e.use.CompareAndSwap(use, use-(uses+1)/2)
 			r.known.push(e)
 		case from == &r.known:

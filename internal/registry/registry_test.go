@@ -25,15 +25,18 @@ type value struct {
 	claim registry.Claim
 }
 
-// bubble runs a test in virtual time.
-func bubble(t *testing.T, f func(t *testing.T)) {
+// values is a registry of the tests.
+type values = registry.Registry[*value]
+
+// bubble runs a test in virtual time, with a registry of so many keys.
+func bubble(t *testing.T, limit int, f func(t *testing.T, r *values)) {
 	t.Helper()
-	synctest.Test(t, f)
+	synctest.Test(t, func(t *testing.T) { f(t, open(limit)) })
 }
 
 // open returns a registry of values that stay while they have a claim.
-func open(limit int) *registry.Registry[*value] {
-	return &registry.Registry[*value]{
+func open(limit int) *values {
+	return &values{
 		New:   func(key string, late bool) *value { return &value{key: key, late: late} },
 		Claim: func(v *value) registry.Claim { return v.claim },
 		Max:   limit,
@@ -42,14 +45,14 @@ func open(limit int) *registry.Registry[*value] {
 }
 
 // flood asks for n keys that nobody asked for before.
-func flood(r *registry.Registry[*value], from, n int) {
+func flood(r *values, from, n int) {
 	for i := range n {
 		r.Get("flood " + strconv.Itoa(from+i))
 	}
 }
 
 // held returns what the registry holds, by key.
-func held(t *testing.T, r *registry.Registry[*value]) map[string]*value {
+func held(t *testing.T, r *values) map[string]*value {
 	t.Helper()
 	all := make(map[string]*value)
 	r.Range(func(key string, v *value) bool {
@@ -63,7 +66,7 @@ func held(t *testing.T, r *registry.Registry[*value]) map[string]*value {
 }
 
 func TestManyGoroutinesGetTheSameValue(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		const keys, callers = 20, 50
 		var made [keys]atomic.Int64
 		r := open(2 * keys)
@@ -93,8 +96,7 @@ func TestManyGoroutinesGetTheSameValue(t *testing.T) {
 }
 
 func TestAnIdleKeyIsForgottenWhenANewOneComes(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		r := open(100)
+	bubble(t, 100, func(t *testing.T, r *values) {
 		first := r.Get("a")
 		time.Sleep(idle)
 		r.Get("b")
@@ -109,8 +111,7 @@ func TestAnIdleKeyIsForgottenWhenANewOneComes(t *testing.T) {
 func TestTheNumberOfKeysIsBounded(t *testing.T) {
 	for _, limit := range []int{2, 3, 10, 100} {
 		t.Run(strconv.Itoa(limit), func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
-				r := open(limit)
+			bubble(t, limit, func(t *testing.T, r *values) {
 				for i := range 5 * limit {
 					flood(r, i, 1)
 					require.LessOrEqual(t, len(held(t, r)), limit)
@@ -123,8 +124,7 @@ func TestTheNumberOfKeysIsBounded(t *testing.T) {
 }
 
 func TestTheNewestKeysStay(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		r := open(10)
+	bubble(t, 10, func(t *testing.T, r *values) {
 		flood(r, 0, 100)
 		all := held(t, r)
 		for i := 90; i < 100; i++ {
@@ -137,8 +137,7 @@ func TestTheNewestKeysStay(t *testing.T) {
 func TestWithoutRoomTheLastKeyStays(t *testing.T) {
 	for _, limit := range []int{1, 0, -1} {
 		t.Run(strconv.Itoa(limit), func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
-				r := open(limit)
+			bubble(t, limit, func(t *testing.T, r *values) {
 				flood(r, 0, 10)
 				last := r.Get("a")
 				require.Same(t, last, r.Get("a"))
@@ -151,7 +150,7 @@ func TestWithoutRoomTheLastKeyStays(t *testing.T) {
 // 600 keys in rotation under 1024 used to make 2,536 values.
 func TestWhatIsAskedForIsKeptUpToMax(t *testing.T) {
 	for _, keys := range []int{600, 1024} {
-		bubble(t, func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
 			made := 0
 			r := open(1024)
 			create := r.New
@@ -171,7 +170,7 @@ func TestWhatIsAskedForIsKeptUpToMax(t *testing.T) {
 }
 
 func TestAKeyThatWasUsedOftenOutlivesAnyFlood(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		const limit = 100
 		r := open(limit)
 		mine := make([]*value, limit/2)
@@ -190,7 +189,7 @@ func TestAKeyThatWasUsedOftenOutlivesAnyFlood(t *testing.T) {
 
 // A stranger may ask for each of the keys twice.
 func TestAKeyInUseOutlivesAFloodThatComesTwice(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		const limit = 100
 		r := open(limit)
 		mine := r.Get("mine")
@@ -205,7 +204,7 @@ func TestAKeyInUseOutlivesAFloodThatComesTwice(t *testing.T) {
 }
 
 func TestAKeyThatIsNoLongerUsedGivesItsPlaceToThoseThatAre(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		const limit = 64
 		r := open(limit)
 		for range 20 {
@@ -228,8 +227,7 @@ func TestAKeyThatIsNoLongerUsedGivesItsPlaceToThoseThatAre(t *testing.T) {
 
 func TestAKeyThatComesBackSoonCountsAsAskedForAgain(t *testing.T) {
 	for absent, known := range map[int]bool{30: true, 300: false} {
-		bubble(t, func(t *testing.T) {
-			r := open(100)
+		bubble(t, 100, func(t *testing.T, r *values) {
 			flood(r, 0, 100)
 			r.Get("a")
 			flood(r, 100, 100+absent)
@@ -241,8 +239,7 @@ func TestAKeyThatComesBackSoonCountsAsAskedForAgain(t *testing.T) {
 }
 
 func TestLookupsThatNeverEndDoNotHoldUpANewKey(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		r := open(10)
+	bubble(t, 10, func(t *testing.T, r *values) {
 		flood(r, 0, 10)
 		r.Claim = func(v *value) registry.Claim {
 			if v.key != "new" {
@@ -256,8 +253,7 @@ func TestLookupsThatNeverEndDoNotHoldUpANewKey(t *testing.T) {
 }
 
 func TestANewKeyIsLateOnlyWhereAllPlacesAreTaken(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		r := open(10)
+	bubble(t, 10, func(t *testing.T, r *values) {
 		for i := range 10 {
 			require.False(t, r.Get(strconv.Itoa(i)).late)
 		}
@@ -271,8 +267,7 @@ func TestANewKeyIsLateOnlyWhereAllPlacesAreTaken(t *testing.T) {
 
 func TestAValueWithAClaimOutlivesAFloodOfNewKeys(t *testing.T) {
 	for _, claim := range []registry.Claim{registry.InUse, registry.Always, registry.Always + 1} {
-		bubble(t, func(t *testing.T) {
-			r := open(10)
+		bubble(t, 10, func(t *testing.T, r *values) {
 			mine, other := r.Get("mine"), r.Get("other")
 			mine.claim = claim
 			flood(r, 0, 1000)
@@ -283,8 +278,7 @@ func TestAValueWithAClaimOutlivesAFloodOfNewKeys(t *testing.T) {
 }
 
 func TestAValueStaysAlwaysOrWhileItIsInUse(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		r := open(10)
+	bubble(t, 10, func(t *testing.T, r *values) {
 		always, used, unused := r.Get("always"), r.Get("used"), r.Get("unused")
 		always.claim, used.claim, unused.claim = registry.Always, registry.InUse, registry.InUse
 		for i := range 10 {
@@ -298,8 +292,7 @@ func TestAValueStaysAlwaysOrWhileItIsInUse(t *testing.T) {
 }
 
 func TestAClaimFromTheBeginningDoesNotCount(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		r := open(10)
+	bubble(t, 10, func(t *testing.T, r *values) {
 		r.New = func(key string, _ bool) *value { return &value{key: key, claim: registry.Always} }
 		first := r.Get("a")
 		changed := r.Get("b")
@@ -312,8 +305,7 @@ func TestAClaimFromTheBeginningDoesNotCount(t *testing.T) {
 }
 
 func TestAValueWithoutItsClaimIsForgotten(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		r := open(10)
+	bubble(t, 10, func(t *testing.T, r *values) {
 		v := r.Get("a")
 		v.claim = registry.Always
 		flood(r, 0, 100)
@@ -326,7 +318,7 @@ func TestAValueWithoutItsClaimIsForgotten(t *testing.T) {
 }
 
 func TestKeysWithoutAPlaceShareOneValue(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		const limit = 10
 		r := open(limit)
 		claimed := make([]*value, 2*limit)
@@ -356,7 +348,7 @@ func TestKeysWithoutAPlaceShareOneValue(t *testing.T) {
 // A stranger who makes values with a claim drives out neither those of others
 // nor keys in use.
 func TestClaimsOfAStrangerDriveOutNobody(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		const limit = 40
 		r := open(limit)
 		mine := make([]*value, limit/2)
@@ -377,7 +369,7 @@ func TestClaimsOfAStrangerDriveOutNobody(t *testing.T) {
 }
 
 func TestOfTheKeysThatWereAskedForAgainTheOneAskedForMostOftenGoesLast(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		const limit = 10
 		r := open(limit)
 		for i := range limit {
@@ -396,8 +388,7 @@ func TestOfTheKeysThatWereAskedForAgainTheOneAskedForMostOftenGoesLast(t *testin
 }
 
 func TestATimeWithoutLookupsDoesNotCountAsOne(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		r := open(10)
+	bubble(t, 10, func(t *testing.T, r *values) {
 		flood(r, 0, 5)
 		time.Sleep(idle)
 		flood(r, 5, 5) // looks for idle keys
@@ -411,7 +402,7 @@ func TestATimeWithoutLookupsDoesNotCountAsOne(t *testing.T) {
 
 // A stranger may take all places for values with a claim.
 func TestAKeyWithoutAClaimGivesItsPlaceWhereNoMoreCanBeKept(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		const limit = 10
 		r := open(limit)
 		for i := range limit {
@@ -426,8 +417,7 @@ func TestAKeyWithoutAClaimGivesItsPlaceWhereNoMoreCanBeKept(t *testing.T) {
 }
 
 func TestWithoutClaimsNothingStays(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		r := open(10)
+	bubble(t, 10, func(t *testing.T, r *values) {
 		r.Claim = nil
 		r.Get("a").claim = registry.Always
 		flood(r, 0, 100)
@@ -436,8 +426,7 @@ func TestWithoutClaimsNothingStays(t *testing.T) {
 }
 
 func TestRangeGivesEachKeyOnceAndStopsWhenTold(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		r := open(10)
+	bubble(t, 10, func(t *testing.T, r *values) {
 		require.Empty(t, held(t, r), "before the first key")
 		flood(r, 0, 8)
 		require.Len(t, held(t, r), 8)
@@ -453,8 +442,7 @@ func TestRangeGivesEachKeyOnceAndStopsWhenTold(t *testing.T) {
 }
 
 func TestRangeDoesNotCountAsUse(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		r := open(100)
+	bubble(t, 100, func(t *testing.T, r *values) {
 		r.Get("a")
 		for i := range 2 {
 			time.Sleep(idle)
@@ -466,8 +454,7 @@ func TestRangeDoesNotCountAsUse(t *testing.T) {
 }
 
 func TestRangeMayUseTheRegistry(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		r := open(10)
+	bubble(t, 10, func(t *testing.T, r *values) {
 		flood(r, 0, 3)
 		r.Range(func(key string, v *value) bool {
 			require.Same(t, v, r.Get(key))
@@ -479,8 +466,7 @@ func TestRangeMayUseTheRegistry(t *testing.T) {
 }
 
 func TestAPanicOfNewLeavesTheRegistryUsable(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		r := open(10)
+	bubble(t, 10, func(t *testing.T, r *values) {
 		create := r.New
 		r.New = func(string, bool) *value { panic("no value") }
 		require.PanicsWithValue(t, "no value", func() { r.Get("a") })
@@ -494,7 +480,7 @@ func TestAPanicOfNewLeavesTheRegistryUsable(t *testing.T) {
 // of a stranger, with and without claims, and now and then much later.
 func TestTheRegistryKeepsWhatItPromises(t *testing.T) {
 	for seed := range uint64(nightly.Size(50, 5000)) {
-		bubble(t, func(t *testing.T) { promises(t, rand.New(rand.NewPCG(seed, 1))) })
+		synctest.Test(t, func(t *testing.T) { promises(t, rand.New(rand.NewPCG(seed, 1))) })
 	}
 }
 

@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// A Driver makes happen what a hedged call wants. Its methods are called on the
-// goroutine of the simulation. Send and Arm must do no more than take note, as
-// the call is locked.
+// A Driver carries out what a hedged call decides. Its methods are called on the
+// goroutine of the simulation. Send and Arm must only record the request, because
+// the call holds its lock.
 type Driver interface {
 	// Send makes an attempt, and calls done with its error when it has one, nil
 	// for success.

@@ -6,7 +6,7 @@ import "time"
 // a price. The lock of its owner guards it. The zero value is ready for use.
 type Grants struct {
 	Ring
-	won  Slide             // what those cost that succeeded, as Bad
+	won  Slide             // the price of the grants that succeeded, as Bad
 	last uint32            // the number of the last grant
 	done [doneWords]uint64 // a bit for each of the last ones
 }
@@ -80,7 +80,7 @@ func (g *Grants) Done(of Grant) (first, known bool) {
 // Win notes that what was granted succeeded.
 func (g *Grants) Win(of Grant) { g.won.Add(Bad, of.Price()) }
 
-// Won returns what those cost, within the window, that succeeded.
+// Won returns the price of the grants that succeeded within the window.
 func (g *Grants) Won() uint64 { return g.won.Least(Bad) }
 
 // GiveBack takes back a grant from the bucket it was counted in.

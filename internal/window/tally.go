@@ -1,6 +1,5 @@
-// Package window counts what happened lately: successes without a lock or a
-// look at the clock, because nearly all events are successes, and all others
-// exactly.
+// Package window counts recent events. It counts successes, which are nearly all
+// events, without a lock and without reading the clock, and all others exactly.
 package window
 
 import (
