@@ -343,3 +343,29 @@ func ExampleParseRetryAfter() {
 	// 30s true
 	// 0s false
 }
+
+// Some servers want the key in double quotes.
+func ExampleKeyForm() {
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		fmt.Println(r.Header.Get("Idempotency-Key"))
+	}))
+	defer server.Close()
+
+	client := &http.Client{Transport: &backoffhttp.Transport{KeyForm: backoffhttp.KeyQuoted}}
+	ctx := backoff.WithIdempotencyKey(context.Background(), "charge-7")
+	req, _ := http.NewRequestWithContext(ctx, http.MethodPost, server.URL, http.NoBody)
+	resp, err := client.Do(req)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	resp.Body.Close()
+	// Output: "charge-7"
+}
+
+func ExampleResetForm() {
+	limit := backoffhttp.RateLimit{Remaining: "X-Left", Reset: "X-Again-In", Form: backoffhttp.ResetDuration}
+	resp := &http.Response{Header: http.Header{"X-Left": {"0"}, "X-Again-In": {"1m30s"}}}
+	fmt.Println(limit.Wait(resp))
+	// Output: 1m30s true
+}

@@ -65,3 +65,13 @@ func ExampleYieldToCaller() {
 	// 4
 	// 1
 }
+
+func ExampleUpstream() {
+	h := backoffhttp.Inbound(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if up, ok := backoffhttp.UpstreamFrom(r.Context()); ok && up.Attempt > 1 {
+			fmt.Println("serve from the cache")
+		}
+	}))
+	request{header: http.Header{"X-Envoy-Attempt-Count": {"2"}}}.to(h)
+	// Output: serve from the cache
+}
