@@ -34,8 +34,6 @@ func (t *trial) chart(m *modelFlags) chart.Chart {
 		return t.herdChart(frame)
 	case t.scenario.Failed:
 		return t.herdChart(frame)
-	case t.scenario.Name == "chain" && t.scenario.Layers < chart.MaxLines:
-		return t.layersChart(frame)
 	}
 	return t.dipChart(frame)
 }
@@ -140,22 +138,6 @@ func binsUsed(arrivals []float64) int {
 		n--
 	}
 	return n
-}
-
-func (t *trial) layersChart(frame chart.Frame) chart.Chart {
-	c := chart.Layers{Frame: frame, Hops: []string{"user"}}
-	for hop := range t.results[0].Amplification {
-		c.Hops = append(c.Hops, fmt.Sprintf("layer %d", hop+1))
-	}
-	for i, r := range t.results {
-		p := chart.LayersPolicy{Policy: t.subjects[i].caption(), Calls: []float64{1}}
-		for _, a := range r.Amplification {
-			p.Calls = append(p.Calls, a.Mean)
-		}
-		c.Policies = append(c.Policies, p)
-	}
-	c.Policies = limitLines(c.Policies, &c.Frame)
-	return c
 }
 
 func failureChart(probabilities []float64, trials []*trial, m *modelFlags) chart.Chart {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -80,7 +79,6 @@ func runRun(t *terminal, c *command, args []string) error {
 // simulateDip runs a command whose scenario is s as changed by flags.
 func simulateDip(t *terminal, c *command, args []string, s sim.Scenario, about string) error {
 	f := c.runFlags(&s)
-	recoveryMap := f.Bool("map", false, "show the recovery for loads of 10 to 95 % and faults of 1 to 60 s; takes long")
 	if err := f.parse(t, about, args); err != nil {
 		return err
 	}
@@ -92,12 +90,6 @@ func simulateDip(t *terminal, c *command, args []string, s sim.Scenario, about s
 	subjects, err := f.apply(t, sim.References("dip"))
 	if err != nil {
 		return err
-	}
-	if *recoveryMap {
-		if f.verdict.hasGates() || f.verdict.findCliff != "" || f.verdict.warnOnly || f.model.json {
-			return errors.New("-map has no verdict, and so no gates, cliff or warnings, and no -json")
-		}
-		return t.recoveryMap(s, subjects, &f.model)
 	}
 	return t.simulateOne(s, subjects, f)
 }

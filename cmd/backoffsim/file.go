@@ -51,46 +51,35 @@ func (t *terminal) readInput(path string) ([]byte, error) {
 
 // parseSpec parses a policy file by the rules of package spec.
 func parseSpec(text []byte) (spec.Spec, error) {
-	documents, err := readDocuments(text)
+	document, err := readDocument(text)
 	if err != nil {
 		return spec.Spec{}, err
 	}
-	if len(documents) != 1 {
-		return spec.Spec{}, fmt.Errorf("has %d documents, want one policy", len(documents))
-	}
-	s, err := spec.Parse(documents[0])
+	s, err := spec.Parse(document)
 	if err != nil {
 		return s, errors.New(strings.TrimPrefix(err.Error(), "backoff: spec: "))
 	}
 	return s, nil
 }
 
-// readDocuments returns the documents of a text as JSON. A text that begins
-// with a brace or a bracket, maybe after a byte order mark, is one document of
-// JSON. Any other text is YAML.
-func readDocuments(text []byte) (documents [][]byte, err error) {
+// readDocument returns a text as JSON. A text that begins with a brace or a
+// bracket, maybe after a byte order mark, is JSON. Any other text is YAML.
+func readDocument(text []byte) ([]byte, error) {
 	text = bytes.TrimPrefix(text, []byte("\ufeff"))
 	trimmed := bytes.TrimSpace(text)
 	if len(trimmed) == 0 {
 		return nil, errors.New("is empty")
 	}
 	if trimmed[0] == '{' || trimmed[0] == '[' {
-		return [][]byte{text}, nil
+		return text, nil
 	}
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
-	for {
-		var value any
-		err := decoder.Decode(&value)
-		if errors.Is(err, io.EOF) {
-			return documents, nil
-		}
-		if err != nil {
-			return nil, errors.New(oneLine(err.Error()))
-		}
-		document, err := asjson.Text(value)
-		if err != nil {
-			return nil, err
-		}
-		documents = append(documents, document)
+	var value, second any
+	if err := decoder.Decode(&value); err != nil {
+		return nil, errors.New(oneLine(err.Error()))
 	}
+	if err := decoder.Decode(&second); !errors.Is(err, io.EOF) {
+		return nil, errors.New("has several documents, want one policy")
+	}
+	return asjson.Text(value)
 }

@@ -6,23 +6,19 @@
 //	go install github.com/gobackoff/backoff/cmd/backoffsim@latest  once there is a release
 //
 //	backoffsim policy -policy fetch.json -policy default -deadline 10s
-//	backoffsim import -pick search.Search/Query serviceconfig.json >fetch.json
 //	backoffsim dip -policy fetch.json -load 0.7 -svg dip.svg
 //	backoffsim chain -policy fetch.json -p 0.1,0.5,1
 //	backoffsim herd -policy fetch.json -clients 5000
 //	backoffsim ratelimit -policy fetch.json -users 50 -limit 100 -retry-after 1s
-//	backoffsim occ -clients 10,50,100
 //	backoffsim run -policy fetch.json -trace calls.csv -p50 8ms -p99 90ms -capacity 1200
 //
 // A policy is a file of package spec, in JSON or YAML, or the name of a
 // preset; policy -list prints the names. The command policy prints the waits
-// of policies, and import converts a gRPC service config or an Istio
-// VirtualService. The other commands simulate: dip a server that is slow for a
+// of policies. The other commands simulate: dip a server that is slow for a
 // while, chain retries in several layers, herd clients that retry together,
-// ratelimit a job at an API that accepts so many requests a second, occ
-// clients that contend for one record, and run your own service and traffic.
-// Each command has help by -h. The same seed gives the same numbers and
-// pictures on every machine.
+// ratelimit a job at an API that accepts so many requests a second, and run
+// your own service and traffic. Each command has help by -h. The same seed
+// gives the same numbers and pictures on every machine.
 //
 // Tables, or JSON with -json, go to the standard output, and everything else to
 // the standard error. -svg draws a chart.
@@ -75,12 +71,10 @@ var commands []*command
 func init() {
 	commands = []*command{
 		{"policy", "print the waits of policies", runPolicy},
-		{"import", "turn a gRPC service config or an Istio VirtualService into a policy file", runImport},
 		{"dip", "simulate a server that is slow for a while, and whether it recovers", runDip},
 		{"chain", "simulate retries in several layers of services", runChain},
 		{"herd", "simulate clients that failed together and come back together", runHerd},
 		{"ratelimit", "simulate a job at an API with a rate limit", runRateLimit},
-		{"occ", "simulate clients that contend for one version", runOCC},
 		{"run", "simulate your own service and traffic", runRun},
 	}
 }
@@ -147,26 +141,25 @@ func (c *command) flags() *flag.FlagSet {
 	return set
 }
 
-// parse parses args. usage names the arguments after the flags, such as "
-// FILE".
-func (t *terminal) parse(c *command, set *flag.FlagSet, usage, about string, args []string) error {
+// parse parses args, which are flags only.
+func (t *terminal) parse(c *command, set *flag.FlagSet, about string, args []string) error {
 	err := set.Parse(args)
 	if errors.Is(err, flag.ErrHelp) {
-		t.usage(c, set, usage, about)
+		t.usage(c, set, about)
 		return err
 	}
 	if err != nil {
 		return fmt.Errorf("%w; see backoffsim %s -h", err, c.name)
 	}
-	if usage == "" && set.NArg() > 0 {
+	if set.NArg() > 0 {
 		return fmt.Errorf("%q is not a flag; see backoffsim %s -h", set.Arg(0), c.name)
 	}
 	return nil
 }
 
 // usage prints the help text of a command.
-func (t *terminal) usage(c *command, set *flag.FlagSet, usage, about string) {
-	fmt.Fprintf(t.out, "usage: backoffsim %s [flags]%s\n\n%s\n\nFlags:\n", c.name, usage, about)
+func (t *terminal) usage(c *command, set *flag.FlagSet, about string) {
+	fmt.Fprintf(t.out, "usage: backoffsim %s [flags]\n\n%s\n\nFlags:\n", c.name, about)
 	set.SetOutput(t.out)
 	set.PrintDefaults()
 }

@@ -88,7 +88,6 @@ func TestWrongUsageIsOneLineAndStatus2(t *testing.T) {
 		"policy -policy default -policy default": `backoffsim policy: policy "default" is there twice`,
 		"policy -retries 1001":                   `backoffsim policy: -retries must be 0 to 1000`,
 		"policy -deadline -1s":                   `backoffsim policy: -deadline and -attempt must not be negative`,
-		"import":                                 `backoffsim import: want one file; see backoffsim import -h`,
 		"dip -depth 2":                           `backoffsim dip: -depth is 2, want 0 (for all of it) to 1`,
 		"dip -down -part 2":                      `backoffsim dip: -part is 2, want 0 (for all of it) to 1, with -down`,
 		"dip -part 0.1":                          `backoffsim dip: -part is 0.1, want 0 (for all of it) to 1, with -down`,
@@ -99,7 +98,6 @@ func TestWrongUsageIsOneLineAndStatus2(t *testing.T) {
 		"dip -find-cliff seeds":                  `backoffsim dip: -find-cliff is "seeds", want load or dip`,
 		"dip -queue -1":                          `backoffsim dip: -queue is -1, want 0 or more`,
 		"dip -p50 3s":                            `backoffsim dip: -p50 and -p99 belong together`,
-		"dip -map -users 5":                      `backoffsim dip: -map wants a rate of calls, a service that takes time, and a fault`,
 		"run":                                    `backoffsim run: there is no traffic: want one of -rate, -load, -every, -users, -trace`,
 		"run -rate 10":                           `backoffsim run: there is no service: want -capacity, -service, or -p50 and -p99`,
 		"run -rate 1 -capacity 0":                `backoffsim run: -capacity is 0, want more than 0 per second`,
@@ -107,12 +105,9 @@ func TestWrongUsageIsOneLineAndStatus2(t *testing.T) {
 		"chain -p 1.5":                           `backoffsim chain: invalid value "1.5" for flag -p: "1.5" is not a number from 0 to 1; see backoffsim chain -h`,
 		"chain -fault-errors 1":                  `backoffsim chain: -fault-errors is called -p here`,
 		"herd -clients 0":                        `backoffsim herd: -clients is 0, want 1 to 10000000`,
-		"herd -variant B":                        `backoffsim herd: herd: there is no variant "B", want A1 to A6`,
-		"occ -clients 0":                         `backoffsim occ: invalid value "0" for flag -clients: "0" is not a number from 1 to 10000; see backoffsim occ -h`,
 		"dip -warn-only -must-recover 60s":       `backoffsim dip: -warn-only runs nothing, and so holds nothing against a gate`,
-		"dip -map -min-success .9":               `backoffsim dip: -map has no verdict, and so no gates, cliff or warnings, and no -json`,
 		"dip -fault 0 -must-recover 60s":         `backoffsim dip: -must-recover and -find-cliff want a fault, with calls that go on after it`,
-		"herd -variant A2 -must-recover 60s":     `backoffsim herd: -must-recover and -find-cliff want a fault, with calls that go on after it`,
+		"herd -fault 5s -must-recover 60s":       `backoffsim herd: -must-recover and -find-cliff want a fault, with calls that go on after it`,
 		"chain -fault 0 -find-cliff dip":         `backoffsim chain: -must-recover and -find-cliff want a fault, with calls that go on after it`,
 		"dip -svg no/such/x.svg":                 `backoffsim dip: no/such/x.svg cannot be written: there is no directory no/such`,
 		"dip -trace testdata/trace.csv":          `backoffsim dip: -trace has calls for 3s, and the fault ends at 40s: want -fault-at and -fault to leave 5s of them, or -fault 0`,
@@ -146,7 +141,7 @@ func TestABadPolicyFileGetsOneLineWithFilePathAndValue(t *testing.T) {
 		"budget:\n  retry:\n":                     `budget.retry is null, want an object`,
 		"maxAttempt: 3\n":                         `maxAttempt is not known, want one of name, maxAttempts, maxElapsed, attemptTimeout, attemptTimeoutSchedule, schedule, byClass, jitter, maxDelay, maxRetryAfter, idempotency, budget, shortenLastWait, breaker, version, $schema`,
 		"maxAttempts: 3\nmaxAttempts: 4\n":        `yaml: unmarshal errors: line 2: mapping key "maxAttempts" already defined at line 1`,
-		"name: a\n---\nname: b\n":                 `has 2 documents, want one policy`,
+		"name: a\n---\nname: b\n":                 `has several documents, want one policy`,
 		"just a text\n":                           `the policy is "just a text", want an object`,
 		"1: 2\n":                                  `1 is not known, want one of name, maxAttempts, maxElapsed, attemptTimeout, attemptTimeoutSchedule, schedule, byClass, jitter, maxDelay, maxRetryAfter, idempotency, budget, shortenLastWait, breaker, version, $schema`,
 		"budget: {2: 3}\n":                        `budget.2 is not known, want one of retry, pacer, throttle, rate, concurrency, sleeping, grpcThrottling, all`,
@@ -167,6 +162,18 @@ func TestABadPolicyFileGetsOneLineWithFilePathAndValue(t *testing.T) {
 	status, _, err := execute(t, `{"jitter": "some"}`, "dip", "-policy", "-")
 	require.Equal(t, 2, status)
 	require.Equal(t, "backoffsim dip: -: jitter is \"some\", want none, full, equal, or an object with one of decorrelated, uniform, added, slotted\n", err)
+}
+
+// What a terminal would take for a command is shown, and not sent.
+func TestAFileSendsNoEscapesToTheTerminal(t *testing.T) {
+	for _, text := range []string{
+		`{"\u001b[2J": 1}`, "\u009b2J\u202e: 1", `{"schedule": "\u001b[2J"}`,
+		`{"name": "\u001b[2J\u009b2J\u202e", "maxAttempts": 2}`,
+	} {
+		_, out, err := execute(t, "", "policy", "-policy", file(t, "policy", text))
+		require.NotRegexp(t, "[\x1b\u009b\u202e]", out+err)
+		require.NotEmpty(t, out+err)
+	}
 }
 
 // zeros is a file without an end.

@@ -18,11 +18,14 @@ type modelFlags struct {
 	svg      string
 }
 
-// define defines the flags. seeds is the default number of seeds.
-func (f *modelFlags) define(set *flag.FlagSet, seeds int) {
+// define defines the flags.
+func (f *modelFlags) define(set *flag.FlagSet) {
 	namesVar(set, &f.policies, "policy", "a policy `file or name` (see backoffsim policy -list); may be given more than once")
-	set.IntVar(&f.seeds, "seeds", seeds, "run every policy with so many `seeds`")
+	set.IntVar(&f.seeds, "seeds", 10, "run every policy with so many `seeds`")
 	set.Uint64Var(&f.first, "seed", 1, "the first `seed`; the same seed gives the same numbers")
+	namesVar(set, &f.peers, "peer",
+		"show a well-known algorithm, too, by its `name`, or all of them; may be given more than once")
+	set.BoolVar(&f.json, "json", false, "print JSON instead of tables")
 	set.StringVar(&f.svg, "svg", "", "draw the chart to this `file`, for light and dark colour schemes")
 }
 
@@ -98,10 +101,7 @@ type runFlags struct {
 func (c *command) runFlags(s *sim.Scenario) *runFlags {
 	set := c.flags()
 	f := &runFlags{FlagSet: set, command: c}
-	f.model.define(set, 10)
-	namesVar(set, &f.model.peers, "peer",
-		"show a well-known algorithm, too, by its `name`, or all of them; may be given more than once")
-	set.BoolVar(&f.model.json, "json", false, "print JSON instead of tables")
+	f.model.define(set)
 	f.verdict.define(set)
 	f.scenario.define(set, s)
 	return f
@@ -109,7 +109,7 @@ func (c *command) runFlags(s *sim.Scenario) *runFlags {
 
 // parse parses args and checks the flags that do not depend on the scenario.
 func (f *runFlags) parse(t *terminal, about string, args []string) error {
-	if err := t.parse(f.command, f.FlagSet, "", about, args); err != nil {
+	if err := t.parse(f.command, f.FlagSet, about, args); err != nil {
 		return err
 	}
 	return errors.Join(f.model.check(), f.verdict.check())

@@ -37,7 +37,7 @@ func (f *policyFlags) parse(t *terminal, c *command, args []string) error {
 	set.DurationVar(&f.deadline, "deadline", 0, "count the attempts that begin within this `time`")
 	set.DurationVar(&f.attempt, "attempt", 0,
 		"how long an attempt takes, a `duration`; a policy's attemptTimeout may cut it")
-	if err := t.parse(c, set, "", aboutPolicy, args); err != nil {
+	if err := t.parse(c, set, aboutPolicy, args); err != nil {
 		return err
 	}
 	if f.retries < 0 || f.retries > maxRetries {

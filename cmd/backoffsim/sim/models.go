@@ -1,9 +1,6 @@
 package sim
 
-import (
-	"fmt"
-	"time"
-)
+import "time"
 
 // Dip returns the reference's metastable overload. Users make 800 calls a
 // second, through 20 processes, to one server that can serve 1000 a second, and
@@ -39,19 +36,11 @@ func Chain(p float64) Scenario {
 	}
 }
 
-// Herd returns a variant of the reference's herd: 1000 clients fail together
-// and retry until they are served, by a server that can serve 500 a second and
-// has a queue of 50. The variants are:
-//
-//	A1  the server is up at once
-//	A2  the server is down for 5 s
-//	A3  as A1, with an unlimited queue
-//	A4  as A1; the clients have a base of 1 s (see HerdReferences)
-//	A5  the server is down for 30 s
-//	A6  as A1, with 5 times the network delay and 10 times its deviation
-func Herd(variant string) (Scenario, error) {
-	s := Scenario{
-		Name:    "herd " + variant,
+// Herd returns the reference's herd: 1000 clients fail together and retry until
+// they are served, by a server that can serve 500 a second and has a queue of 50.
+func Herd() Scenario {
+	return Scenario{
+		Name:    "herd",
 		Trace:   Trace{{Count: 1000}},
 		Failed:  true,
 		Timeout: time.Second,
@@ -60,20 +49,6 @@ func Herd(variant string) (Scenario, error) {
 		Server:  Server{Service: Exact(2 * time.Millisecond), Limit: 50},
 		Horizon: 600 * time.Second,
 	}
-	switch variant {
-	case "A1", "A4":
-	case "A2":
-		s.Fault = Fault{For: 5 * time.Second, Down: true}
-	case "A3":
-		s.Server.Limit = 0
-	case "A5":
-		s.Fault = Fault{For: 30 * time.Second, Down: true}
-	case "A6":
-		s.Delay, s.DelaySD = 25*time.Millisecond, 10*time.Millisecond
-	default:
-		return Scenario{}, fmt.Errorf("herd: there is no variant %q, want A1 to A6", variant)
-	}
-	return s, nil
 }
 
 // RateLimit returns a job of 1000 calls, which 50 workers make as fast as they

@@ -247,13 +247,9 @@ func strategy(name string, s backoff.Schedule, j backoff.Jitter) Client {
 	return NewClient(name, backoff.Policy{MaxAttempts: -1, Schedule: s, Jitter: j}, nil, nil)
 }
 
-// HerdReferences returns the strategies of the reference for a variant, without
-// a limit on attempts. The base is 100 ms, or 1 s for A4, and the cap is 10 s.
-func HerdReferences(variant string) []Client {
-	base := 100 * time.Millisecond
-	if variant == "A4" {
-		base = time.Second
-	}
+// HerdReferences returns the strategies of the reference, without a limit on
+// attempts. The base of the reference is 100 ms, and the cap is 10 s.
+func HerdReferences(base time.Duration) []Client {
 	growing := backoff.Exponential{Initial: base, Max: 10 * time.Second}
 	return []Client{
 		strategy("immediate", backoff.Constant(0), backoff.NoJitter),

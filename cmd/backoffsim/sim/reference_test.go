@@ -299,14 +299,25 @@ func TestTheHerdIsServedAsInTheReference(t *testing.T) {
 		"A6": {{}, {4560, 3, 0, 51.6, .3}, {}, {}, {2659, 2, 0, 5.41, .1}, {1678, 2, 0, 3.59, .02}},
 	} {
 		seeds := nightly.Size(6, 200)
-		s, err := Herd(variant)
-		require.NoError(t, err)
+		s, base := Herd(), 100*ms
+		switch variant {
+		case "A2":
+			s.Fault = Fault{For: 5 * time.Second, Down: true}
+		case "A3":
+			s.Server.Limit = 0
+		case "A4":
+			base = time.Second
+		case "A5":
+			s.Fault = Fault{For: 30 * time.Second, Down: true}
+		case "A6":
+			s.Delay, s.DelaySD = 25*ms, 10*ms
+		}
 		for i, name := range names {
 			row := rows[i]
 			if row.wasted == 0 || !nightly.On && i < 2 {
 				continue
 			}
-			r := run(t, s, seeds, named(t, HerdReferences(variant), name))[0]
+			r := run(t, s, seeds, named(t, HerdReferences(base), name))[0]
 			agree(t, want{row.wasted, row.se, 200}, r.Wasted, seeds, 1.5, "%s: wasted by %s", variant, name)
 			agree(t, want{row.drain, max(row.drainSE, .005), 200}, r.Drain, seeds, .05, "%s: drain of %s", variant, name)
 			if row.peak > 0 {
@@ -319,10 +330,10 @@ func TestTheHerdIsServedAsInTheReference(t *testing.T) {
 // If the waits of clients are equal, a recovering server gets a thousand attempts at once. With the
 // zero Policy it gets no more than it can serve.
 func TestTheZeroPolicyIsNoHerd(t *testing.T) {
-	s, err := Herd("A2")
-	require.NoError(t, err)
+	s, peers := Herd(), HerdReferences(100*ms)
+	s.Fault = Fault{For: 5 * time.Second, Down: true}
 	zero := NewClient("zero", backoff.Policy{MaxAttempts: -1}, nil, nil)
-	r := run(t, s, nightly.Size(3, 50), named(t, HerdReferences("A2"), "constant 1 s"), named(t, HerdReferences("A2"), "exponential"), zero)
+	r := run(t, s, nightly.Size(3, 50), named(t, peers, "constant 1 s"), named(t, peers, "exponential"), zero)
 	require.Equal(t, 1000.0, r[0].PeakArrivals.Mean)
 	require.Equal(t, 1000.0, r[1].PeakArrivals.Mean)
 	require.Less(t, r[2].PeakArrivals.Mean, 60.0, "500 a second are 50 in 100 ms")
@@ -331,84 +342,15 @@ func TestTheZeroPolicyIsNoHerd(t *testing.T) {
 }
 
 func TestTheHerdThatDoesNotWait(t *testing.T) {
-	s, err := Herd("A1")
-	require.NoError(t, err)
-	immediate := HerdReferences("A1")[0]
+	s, immediate := Herd(), HerdReferences(100 * ms)[0]
 	r := run(t, s, nightly.Size(1, 10), immediate)[0]
 	require.InEpsilon(t, 90022, r.Wasted.Mean, .01)
 	require.InDelta(t, 2.01, r.Drain.Mean, .02)
 
-	s, err = Herd("A3")
-	require.NoError(t, err)
+	s.Server.Limit = 0
 	r = run(t, s, 1, immediate)[0]
 	require.InDelta(t, 504, r.Lost.Mean, 8, "a queue that is full of what nobody waits for serves half of them, ever")
 	require.InEpsilon(t, 302664, r.Wasted.Mean, .01)
-}
-
-// occ returns the cells of the contention model, by strategy and number of
-// clients.
-func occ(t *testing.T, seeds int) map[string]map[int]OCC {
-	t.Helper()
-	var counts []int
-	for n := 10; n <= 120; n += 10 {
-		counts = append(counts, n)
-	}
-	cells, err := RunOCC(OCCReferences(), append(counts, 150, 200), Options{Seeds: seeds})
-	require.NoError(t, err)
-	by := map[string]map[int]OCC{}
-	for _, c := range cells {
-		if by[c.Strategy] == nil {
-			by[c.Strategy] = map[int]OCC{}
-		}
-		by[c.Strategy][c.Clients] = c
-	}
-	return by
-}
-
-func TestTheOrderingsOfTheContentionModel(t *testing.T) {
-	cells := occ(t, nightly.Size(30, 500))
-	calls := func(s string, n int) float64 { return cells[s][n].Calls.Mean }
-	took := func(s string, n int) float64 { return cells[s][n].Seconds.Mean }
-	for n := 10; n <= 120; n += 10 {
-		for _, jittered := range []string{"full", "equal", "decorrelated"} {
-			require.Less(t, calls(jittered, n), min(calls("none", n), calls("exponential", n)), "calls of %s, %d clients", jittered, n)
-		}
-		require.Less(t, calls("full", n), calls("equal", n), "%d clients", n)
-		if n >= 40 {
-			require.Less(t, max(calls("full", n), calls("equal", n)), calls("decorrelated", n), "%d clients", n)
-		}
-		require.Less(t, took("none", n), min(took("full", n), took("decorrelated", n)), "%d clients", n)
-		require.Less(t, max(took("full", n), took("decorrelated", n)), took("equal", n), "%d clients", n)
-		require.Less(t, took("equal", n), took("exponential", n), "%d clients", n)
-		if n >= 20 {
-			require.InDelta(t, 13.5, took("exponential", n)/took("full", n), 1.5+nightly.Size(3.0, .7), "%d clients", n)
-		}
-	}
-	require.InDelta(t, 7, took("exponential", 10)/took("full", 10), nightly.Size(2, 1.))
-	for strategy, exponent := range map[string]float64{"none": 1.84, "exponential": 1.59, "decorrelated": 1.40, "full": 1.25, "equal": 1.21} {
-		require.InDelta(t, exponent, math.Log(calls(strategy, 200)/calls(strategy, 50))/math.Log(4), .02, "growth of %s", strategy)
-	}
-	exponential := calls("exponential", 100)
-	require.InDelta(t, .43, calls("full", 100)/exponential, .02)
-	require.InDelta(t, .54, calls("decorrelated", 100)/exponential, .02)
-	require.InDelta(t, 1.3, calls("none", 100)/exponential, .03)
-}
-
-func TestTheAnchorsOfTheContentionModel(t *testing.T) {
-	seeds := nightly.Size(300, 2000)
-	cells, err := RunOCC(OCCReferences(), []int{1, 2, 3}, Options{Seeds: seeds})
-	require.NoError(t, err)
-	for _, c := range cells {
-		switch c.Clients {
-		case 1:
-			require.Equal(t, Figure{Mean: 1}, c.Calls, c.Strategy)
-			require.InDelta(t, .040, c.Seconds.Mean, .001)
-		case 2:
-			require.Equal(t, Figure{Mean: 3}, c.Calls, c.Strategy)
-		case 3:
-			require.InDelta(t, 6, c.Calls.Mean, .01, c.Strategy)
-		}
-	}
 }
 
 // The formula is that of docs/simulation.md.

@@ -46,8 +46,8 @@ func TestAVerdictIsALine(t *testing.T) {
 	gone.Never = 1
 	require.Contains(t, Verdict(Dip(), gone), "does not recover from a 10s dip to 30 % of capacity at 80 % load in 1 of 10 seeds")
 	require.Contains(t, Verdict(Chain(.5), passing), "recovers from 10m0s of 50 % errors in 12.3 s")
-	herd, err := Herd("A2")
-	require.NoError(t, err)
+	herd := Herd()
+	herd.Fault = Fault{For: 5 * time.Second, Down: true}
 	drained := passing
 	drained.Drain = Figure{Mean: 6.34}
 	require.Contains(t, Verdict(herd, drained), "mine: answers all 1000 calls that had failed together, in an outage of 5s, the last after 6.3 s; success")
@@ -61,8 +61,7 @@ func TestWarningsNameProblemsThatNeedNoRun(t *testing.T) {
 	limited.Server.Limit = 500
 	many := limited
 	many.Processes = 4000
-	herd, err := Herd("A1")
-	require.NoError(t, err)
+	herd := Herd()
 	fleet := herd
 	fleet.Processes = 1000
 	long := limited
@@ -79,7 +78,7 @@ func TestWarningsNameProblemsThatNeedNoRun(t *testing.T) {
 		"the load is 110 % of capacity without any retry":                                                      ServiceWarnings(full),
 		"grants some: 20 processes x 10 retries per second = 200 per second, and 200":                          Warnings(limited, NewClient("f", backoff.Policy{}, finagle, nil)),
 		"saves some up: 4000 processes x 10 retries = 40000 attempts":                                          Warnings(many, NewClient("r", backoff.Policy{}, successFunded(.1), nil)),
-		"the first retries of 1000 calls that fail together come within 100ms, and the service needs 2s":       Warnings(herd, HerdReferences("A1")[5]),
+		"the first retries of 1000 calls that fail together come within 100ms, and the service needs 2s":       Warnings(herd, HerdReferences(100 * ms)[5]),
 		"3 layers make up to 64 attempts":                                                                      Warnings(Chain(1), References("chain")[1]),
 		"a process makes 2 calls in 10s, and the rate of failures wants 20; only consecutive failures open it": Warnings(many, Default()),
 		"a process makes 1 calls in 10s":                                                                       Warnings(fleet, Default()),
@@ -108,9 +107,7 @@ func TestThereAreNoWarningsWithoutAProblem(t *testing.T) {
 	require.Empty(t, Warnings(s, forever))
 	require.Empty(t, ServiceWarnings(s))
 	require.Empty(t, ServiceWarnings(Chain(.5)))
-	herd, err := Herd("A1")
-	require.NoError(t, err)
-	require.Empty(t, ServiceWarnings(herd), "a herd has no load")
+	require.Empty(t, ServiceWarnings(Herd()), "a herd has no load")
 }
 
 func TestTheAllowanceOfEveryPresetBudgetIsKnown(t *testing.T) {

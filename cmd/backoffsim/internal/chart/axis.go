@@ -135,27 +135,20 @@ func logarithmic(a *plot.Axis, lines []curve) {
 		lo = fewest
 	}
 	lo = math.Pow(10, math.Floor(math.Log10(min(lo, hi))+1e-9))
-	powers(a, lo, max(hi*1.15, lo*10))
-	if below {
-		ticks := a.Tick.Marker.Ticks(a.Min, a.Max)
-		ticks[0].Label = "≤ " + ticks[0].Label
-	}
-}
-
-// powers makes an axis from lo to hi logarithmic.
-func powers(a *plot.Axis, lo, hi float64) {
+	hi = max(hi*1.15, lo*10)
 	a.Scale = plot.LogScale{}
 	a.Min, a.Max = lo, hi
 	few := hi/lo < 150
 	var ticks []plot.Tick
-	for e := math.Floor(math.Log10(lo)); math.Pow(10, e) <= hi*(1+1e-9); e++ {
+	for power := lo; power <= hi; power *= 10 {
 		for _, f := range []float64{1, 2, 5} {
-			v := f * math.Pow(10, e)
-			if v < lo*(1-1e-9) || v > hi*(1+1e-9) || f > 1 && !few {
-				continue
+			if v := f * power; v <= hi && (few || f == 1) {
+				ticks = append(ticks, plot.Tick{Value: v, Label: number(v)})
 			}
-			ticks = append(ticks, plot.Tick{Value: min(max(v, lo), hi), Label: number(v)})
 		}
+	}
+	if below {
+		ticks[0].Label = "≤ " + ticks[0].Label
 	}
 	a.Tick.Marker = plot.ConstantTicks(ticks)
 }

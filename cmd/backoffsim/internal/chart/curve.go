@@ -9,18 +9,13 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// A curve is one numbered line of a plot.
+// A curve is one line of a plot.
 type curve struct {
 	index int
 	x     []float64
 	Band
-	// bars says that bars from Low to High are drawn at each x, instead of an
-	// area.
-	bars bool
-	// name and note are the text of the label. rank orders the labels of lines
-	// that end at the same height, the lowest rank on top.
+	// name and note are the text of the label.
 	name, note string
-	rank       float64
 }
 
 // on returns a function that maps data to points of c. Values below the axis
@@ -40,43 +35,25 @@ func (k *curve) points(p *plot.Plot, c draw.Canvas, y []float64) []vg.Point {
 	return pts
 }
 
-// curves draws the bands first, then the lines, and then their numbers.
-type curves struct {
-	lines []curve
-	// tags is how often each line has its number.
-	tags int
-}
+// curves draws the bands first, and then the lines.
+type curves []curve
 
 // Plot implements plot.Plotter.
 func (s curves) Plot(c draw.Canvas, p *plot.Plot) {
-	paths := make([][]vg.Point, len(s.lines))
-	for i := range s.lines {
-		s.lines[i].drawBand(c, p)
-		paths[i] = s.lines[i].points(p, c, s.lines[i].Mean)
+	for i := range s {
+		s[i].drawBand(c, p)
 	}
-	for i, path := range paths {
-		c.StrokeLines(stroke(s.lines[i].index), path)
-		if len(path) == 1 {
-			c.StrokeLine2(stroke(s.lines[i].index), path[0].X-6, path[0].Y, path[0].X+6, path[0].Y)
-		}
-	}
-	for i, places := range tagPoints(paths, s.tags) {
-		for _, at := range places {
-			tag(c, s.lines[i].index, at)
-		}
+	for i := range s {
+		c.StrokeLines(stroke(s[i].index), s[i].points(p, c, s[i].Mean))
 	}
 }
 
-// drawBand draws the area or the bars between Low and High.
+// drawBand draws the area between Low and High.
 func (k *curve) drawBand(c draw.Canvas, p *plot.Plot) {
 	if len(k.Low) == 0 {
 		return
 	}
 	low, high := k.points(p, c, k.Low), k.points(p, c, k.High)
-	if k.bars {
-		k.errorBars(c, low, high)
-		return
-	}
 	slices.Reverse(high)
 	fill(c, append(low, high...), faint(hue(k.index), .16))
 }
@@ -90,19 +67,6 @@ func fill(c draw.Canvas, outline []vg.Point, color color.Color) {
 	path.Close()
 	c.SetColor(color)
 	c.Fill(path)
-}
-
-func (k *curve) errorBars(c draw.Canvas, low, high []vg.Point) {
-	thin := draw.LineStyle{Color: hue(k.index), Width: .9}
-	for i := range low {
-		if low[i] == high[i] {
-			continue
-		}
-		x, w := low[i].X, vg.Length(2.5)
-		c.StrokeLine2(thin, x, low[i].Y, x, high[i].Y)
-		c.StrokeLine2(thin, x-w, low[i].Y, x+w, low[i].Y)
-		c.StrokeLine2(thin, x-w, high[i].Y, x+w, high[i].Y)
-	}
 }
 
 // level is a line across the plot at y, such as a capacity or a deadline, with

@@ -1,6 +1,6 @@
 package chart
 
-// A Chart is one picture: a [Dip], [Failure], [Map], [Herd], [OCC] or [Layers].
+// A Chart is one picture: a [Dip], [Failure] or [Herd].
 type Chart interface {
 	layOut() *figure
 }
@@ -23,9 +23,9 @@ type Frame struct {
 	Version string
 }
 
-// Policy names the policy of a line, panel or group of bars. A chart has from 1
+// Policy names the policy of a line or panel. A chart has from 1
 // to [MaxLines] policies, with distinct short names. The caption gives the
-// Parameters in full. The order decides about colours, dashes and numbers.
+// Parameters in full. The order decides about colours and dashes.
 type Policy struct {
 	Name       string
 	Parameters string
@@ -37,7 +37,7 @@ type Band struct {
 	Mean, Low, High []float64
 }
 
-// Line is one policy in two plots above or beside each other.
+// Line is one policy in two plots, one above the other.
 type Line struct {
 	Policy
 	First, Second Band
@@ -69,42 +69,6 @@ type Failure struct {
 	Lines       []Line
 }
 
-// OCC shows the cost of optimistic concurrency control for clients that contend
-// for one row: the calls, and below them the seconds until all clients have
-// succeeded, on a logarithmic scale. Bands are drawn as bars.
-type OCC struct {
-	Frame
-	// Clients is the x axis, ascending.
-	Clients []float64
-	Lines   []Line
-}
-
-// Map shows how long the recovery takes for each load and each length of a
-// fault. There is one small map for each policy, with the user's own scenario
-// marked.
-type Map struct {
-	Frame
-	// Load is the x axis, in percent of capacity, and Fault is the y axis, in
-	// seconds. Both ascend.
-	Load, Fault []float64
-	// Horizon is how many seconds after the fault each run ended.
-	Horizon float64
-	// Mark is the user's own scenario, within the axes, or nil.
-	Mark *Mark
-	Maps []PolicyMap
-}
-
-// PolicyMap is one policy in a [Map].
-type PolicyMap struct {
-	Policy
-	// Recovery is in seconds. It has a row for each Fault, with a value for each
-	// Load. +Inf means never within the horizon.
-	Recovery [][]float64
-}
-
-// Mark is a point of a [Map]. It may lie between two values of an axis.
-type Mark struct{ Load, Fault float64 }
-
 // Herd shows the arrivals at a server when many clients come back at once.
 // There is one panel for each strategy, all with the same y axis.
 type Herd struct {
@@ -129,20 +93,4 @@ type HerdPanel struct {
 	Peak float64
 	// Drain is when the last client is served, in seconds. +Inf means never.
 	Drain float64
-}
-
-// Layers shows how many calls one request of a user causes at each hop of a
-// chain, as bars on a logarithmic scale.
-type Layers struct {
-	Frame
-	// Hops are the names of the hops, from the user on.
-	Hops     []string
-	Policies []LayersPolicy
-}
-
-// LayersPolicy is one policy in a [Layers].
-type LayersPolicy struct {
-	Policy
-	// Calls is the number of calls per request of a user, for each hop.
-	Calls []float64
 }

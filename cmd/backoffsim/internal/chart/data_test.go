@@ -86,43 +86,6 @@ func failure(most ...float64) Failure {
 	return d
 }
 
-func layers() Layers {
-	d := Layers{
-		Frame: Frame{Conditions: "Three layers with 4 attempts each.", Seed: 1, Seeds: 100, Version: "v1.0.0"},
-		Hops:  []string{"layer 1", "layer 2", "layer 3", "leaf"},
-	}
-	for i, calls := range [][]float64{{1, 1, 1, 1}, {1, 4, 16, 64}, {1, 1, 1, 1.1}, {1, 1.1, 1.21, 1.331}, {1, .25, .03, .00017}} {
-		d.Policies = append(d.Policies, LayersPolicy{Policy: shapes[i].policy(), Calls: calls})
-	}
-	return d
-}
-
-func recoveryMap() Map {
-	d := Map{
-		Frame:   frame("Capacity 1000/s, 30 % of it during the dip; attempt timeout 1 s, 20 processes."),
-		Load:    []float64{10, 20, 30, 40, 50, 60, 70, 80, 85, 90, 95},
-		Fault:   []float64{1, 2, 5, 10, 20, 60},
-		Horizon: 200,
-		Mark:    &Mark{Load: 80, Fault: 10},
-	}
-	for _, s := range shapes[:6] {
-		m := PolicyMap{Policy: s.policy()}
-		for _, y := range d.Fault {
-			var row []float64
-			for _, load := range d.Load {
-				recovery := max(0, (load/100-.3)*y/(1-load/100))
-				if recovery > 200 || math.IsInf(s.recovery, 1) && load > 25 {
-					recovery = never
-				}
-				row = append(row, recovery)
-			}
-			m.Recovery = append(m.Recovery, row)
-		}
-		d.Maps = append(d.Maps, m)
-	}
-	return d
-}
-
 func herd() Herd {
 	d := Herd{Frame: frame("1000 clients fail together at 0; capacity 500/s."), Capacity: 50}
 	for i := range 100 {
@@ -137,23 +100,6 @@ func herd() Herd {
 			Policy: Policy{Name: fmt.Sprintf("full jitter, base %d s", n)}, Peak: slices.Max(arrivals),
 			Drain: 100 / float64(n+1), Arrivals: arrivals,
 		})
-	}
-	return d
-}
-
-func occ() OCC {
-	d := OCC{Frame: frame("Each client needs one successful update; network delay 10 ms, base 5 ms, cap 2 s.")}
-	for n := 10; n <= 120; n += 10 {
-		d.Clients = append(d.Clients, float64(n))
-	}
-	for i, power := range []float64{1.84, 1.59, 1.21, 1.25, 1.4} {
-		l := Line{Policy: shapes[i].policy()}
-		for _, n := range d.Clients {
-			calls, seconds := 1000*math.Pow(n/100, power), power*math.Pow(n/100, .9)
-			add(&l.First, calls, calls*.016)
-			add(&l.Second, seconds, seconds*.06)
-		}
-		d.Lines = append(d.Lines, l)
 	}
 	return d
 }

@@ -5,6 +5,6 @@
 // same data give the same bytes.
 //
 // Every picture is readable in light and dark colour schemes and without
-// colours. A line has its own colour, dashes and number. The number also begins
-// the label at its end. A picture says in words that a policy never recovers.
+// colours. A line has its own colour and dashes, and the label at its end begins
+// with a sample of it. A picture says in words that a policy never recovers.
 package chart

@@ -16,36 +16,18 @@ const (
 	inner            = width - 2*margin
 )
 
-// A figure is a picture before it is drawn: a heading, blocks below each other,
+// A figure is a picture before it is drawn: a heading, panels below each other,
 // and a caption.
 type figure struct {
 	frame  Frame
-	blocks []block
-	// policies are explained in the caption. numbered says that lines have
-	// numbers.
+	panels []*panel
+	room   vg.Length // to the right of the data of each panel
+	// policies are explained in the caption.
 	policies []Policy
-	numbered bool
-	// spread describes the bands or bars around the values.
+	// spread describes the bands around the values.
 	spread string
 	// also are lines of the caption after the policies.
 	also []string
-	// words are the numbers, for readers who cannot see the picture.
-	words string
-}
-
-// A block is one part of the body of a figure.
-type block struct {
-	height vg.Length
-	draw   func(draw.Canvas)
-}
-
-// inWords returns a table as one text.
-func inWords(caption string, rows [][]string) string {
-	var all []string
-	for _, row := range rows {
-		all = append(all, strings.Join(row, " "))
-	}
-	return caption + ": " + strings.Join(all, "; ") + "."
 }
 
 const (
@@ -64,10 +46,7 @@ func (f *figure) conditions() []string {
 
 func (f *figure) height() vg.Length {
 	h := 2*margin + titleLine*vg.Length(len(f.titles())) + bodyLine*vg.Length(len(f.conditions())) + headGap
-	for _, b := range f.blocks {
-		h += b.height
-	}
-	return h + captionLine*vg.Length(len(f.caption()))
+	return h + height(f.panels) + captionLine*vg.Length(len(f.caption()))
 }
 
 func (f *figure) titles() []string { return titleText.wrap(f.frame.Title, inner, 0) }
@@ -86,13 +65,10 @@ func (f *figure) paint(c draw.Canvas) {
 		at.Y -= bodyLine
 	}
 	at.Y -= headGap
-	for _, b := range f.blocks {
-		b.draw(draw.Canvas{Canvas: c.Canvas, Rectangle: vg.Rectangle{
-			Min: vg.Point{X: margin, Y: at.Y - b.height},
-			Max: vg.Point{X: width - margin, Y: at.Y},
-		}})
-		at.Y -= b.height
-	}
+	stack(draw.Canvas{Canvas: c.Canvas, Rectangle: vg.Rectangle{
+		Min: vg.Point{X: margin}, Max: vg.Point{X: width - margin, Y: at.Y},
+	}}, f.panels, f.room)
+	at.Y -= height(f.panels)
 	for _, l := range f.caption() {
 		at.Y -= captionLine
 		nameText.write(c, at, draw.XLeft, l.name)
@@ -109,9 +85,9 @@ type captionRow struct {
 
 func (f *figure) caption() []captionRow {
 	var rows []captionRow
-	for i, p := range f.policies {
+	for _, p := range f.policies {
 		if p.Parameters != "" {
-			rows = append(rows, captionOf(f.nameOf(i), p.Parameters)...)
+			rows = append(rows, captionOf(p.Name, p.Parameters)...)
 		}
 	}
 	for _, s := range slices.Concat(f.also, f.frame.Notes) {
@@ -121,13 +97,6 @@ func (f *figure) caption() []captionRow {
 		rows = append(rows, captionOf("", s)...)
 	}
 	return rows
-}
-
-func (f *figure) nameOf(i int) string {
-	if f.numbered {
-		return fmt.Sprintf("%d. %s", i+1, f.policies[i].Name)
-	}
-	return f.policies[i].Name
 }
 
 // captionOf breaks a text into rows of the caption.

@@ -14,7 +14,6 @@ import (
 func (d Herd) layOut() *figure {
 	var panels []*panel
 	var empty []string
-	var rows [][]string
 	top := d.Capacity * 1.2
 	for i, p := range d.Panels {
 		top = max(top, slices.Max(p.Arrivals))
@@ -23,7 +22,6 @@ func (d Herd) layOut() *figure {
 		} else {
 			empty = append(empty, p.Name)
 		}
-		rows = append(rows, []string{p.Name, number(p.Peak), number(p.Drain)})
 	}
 	for i, p := range panels {
 		d.axis(&p.plot.Y, top)
@@ -38,8 +36,7 @@ func (d Herd) layOut() *figure {
 	return &figure{
 		frame:    d.named("Arrivals per " + seconds(d.step()) + " when a herd comes back"),
 		policies: policiesOf(d.Panels), also: d.legend(d.steep(top), empty),
-		blocks: []block{grid(panels, 1, 130)},
-		words:  inWords("Arrivals", rows),
+		panels: panels, room: 130,
 	}
 }
 

@@ -12,10 +12,8 @@ import (
 // layOut places the goodput above the load.
 func (d Dip) layOut() *figure {
 	goodput, attempts := curvesOf(d.Seconds, d.Lines)
-	recoveries := make([][]string, len(d.Lines))
 	for i, l := range d.Lines {
-		goodput[i].rank, attempts[i].rank, goodput[i].note = l.Recovery, l.Recovery, recovers(l.Recovery)
-		recoveries[i] = []string{l.Name, number(l.Recovery)}
+		goodput[i].note = recovers(l.Recovery)
 	}
 	top := d.panel("Goodput, % of offered requests", "", goodput)
 	linear(&top.plot.Y, 0, highest(goodput, 100)*1.02, 5)
@@ -24,10 +22,8 @@ func (d Dip) layOut() *figure {
 	linear(&low.plot.Y, 0, highest(attempts, 1.25)*1.04, 4)
 	low.height = 70 + max(110, 13*vg.Length(len(attempts)))
 	return &figure{
-		frame: d.named("Goodput after the dip"), policies: policiesOf(d.Lines), numbered: true,
-		spread: spreadText(d.Lines, "; the areas span 5 % to 95 % of the runs"),
-		blocks: []block{grid([]*panel{top, low}, 1, labelRoom(goodput))},
-		words:  inWords("Seconds from the end of the trigger to recovery", recoveries),
+		frame: d.named("Goodput after the dip"), policies: policiesOf(d.Lines),
+		spread: spreadText(d.Lines), panels: []*panel{top, low}, room: labelRoom(goodput),
 	}
 }
 
@@ -41,7 +37,7 @@ func recovers(after float64) string {
 
 func (d Dip) panel(heading, xlabel string, lines []curve, below ...plot.Plotter) *panel {
 	fault := span{d.From, d.To}
-	p := linePanel(heading, xlabel, lines, 2, append([]plot.Plotter{fault}, below...)...)
+	p := linePanel(heading, xlabel, lines, append([]plot.Plotter{fault}, below...)...)
 	linear(&p.plot.X, d.Seconds[0], d.Seconds[len(d.Seconds)-1], 8)
 	if d.Trigger != "" && d.To > d.From {
 		p.above = func(data draw.Canvas) { fault.name(data, p.plot, d.Trigger) }
@@ -49,54 +45,29 @@ func (d Dip) panel(heading, xlabel string, lines []curve, below ...plot.Plotter)
 	return p
 }
 
-// layOut places the calls beside the success.
+// layOut places the calls above the success.
 func (d Failure) layOut() *figure {
 	calls, success := curvesOf(d.Probability, d.Lines)
 	last := len(d.Probability) - 1
 	for i := range calls {
 		calls[i].note = number(calls[i].Mean[last]) + " at p = " + number(d.Probability[last])
 	}
-	const xlabel = "probability p that a call fails"
-	left := linePanel("Calls per request", xlabel, calls, 1)
+	top := linePanel("Calls per request", "", calls)
 	if most := highest(calls, 0); most <= 10*lowest(calls) || most <= 5 {
-		linear(&left.plot.Y, 0, highest(calls, 1)*1.05, 5)
+		linear(&top.plot.Y, 0, highest(calls, 1)*1.05, 5)
 	} else {
-		left.heading += ", log scale"
-		logarithmic(&left.plot.Y, calls)
+		top.heading += ", log scale"
+		logarithmic(&top.plot.Y, calls)
 	}
-	right := linePanel("Requests that succeed, %", xlabel, success, 1)
-	right.aside = nil
-	linear(&right.plot.Y, 0, 102, 5)
-	for _, p := range []*panel{left, right} {
-		p.height = max(260, 60+23*vg.Length(len(calls)))
-		linear(&p.plot.X, d.Probability[0], d.Probability[last], 5)
-	}
-	return &figure{
-		frame: d.named("Calls and success as failures rise"), policies: policiesOf(d.Lines), numbered: true,
-		blocks: []block{pair(left, right, labelRoom(calls))},
-		words:  inWords("Calls per request, by the probability that a call fails", rowsOf(calls)),
-	}
-}
-
-// layOut places the calls above the seconds.
-func (d OCC) layOut() *figure {
-	calls, times := curvesOf(d.Clients, d.Lines)
-	for i := range calls {
-		calls[i].bars, times[i].bars = true, true
-	}
-	top := linePanel("Calls until every client has succeeded", "", calls, 1)
-	linear(&top.plot.Y, 0, highest(calls, 1)*1.03, 5)
-	low := linePanel("Seconds until then, log scale", "clients that contend", times, 1)
-	logarithmic(&low.plot.Y, times)
+	low := linePanel("Requests that succeed, %", "probability p that a call fails", success)
+	linear(&low.plot.Y, 0, 102, 5)
+	top.height, low.height = max(200, 60+23*vg.Length(len(calls))), max(200, 60+13*vg.Length(len(calls)))
 	for _, p := range []*panel{top, low} {
-		p.height = max(200, 60+13*vg.Length(len(calls)))
-		linear(&p.plot.X, min(0, d.Clients[0]), slices.Max(d.Clients)*1.01, 8)
+		linear(&p.plot.X, d.Probability[0], d.Probability[last], 8)
 	}
 	return &figure{
-		frame: d.named("Clients that contend for one row"), policies: policiesOf(d.Lines), numbered: true,
-		spread: spreadText(d.Lines, "; the bars are two standard errors each way"),
-		blocks: []block{grid([]*panel{top, low}, 1, labelRoom(calls))},
-		words:  inWords("Calls until every client has succeeded, by clients", rowsOf(calls)),
+		frame: d.named("Calls and success as failures rise"), policies: policiesOf(d.Lines),
+		panels: []*panel{top, low}, room: labelRoom(calls),
 	}
 }
 
@@ -122,7 +93,7 @@ func policiesOf[L interface{ policy() Policy }](lines []L) []Policy {
 // curvesOf returns the curves of both plots.
 func curvesOf(x []float64, lines []Line) (first, second []curve) {
 	for i, l := range lines {
-		c := curve{index: i, x: x, name: l.Name, rank: float64(i)}
+		c := curve{index: i, x: x, name: l.Name}
 		c.Band = l.First
 		first = append(first, c)
 		c.Band = l.Second
@@ -160,34 +131,18 @@ func everything(lines []curve) []float64 {
 	return all
 }
 
-// spreadText returns text if a line has a band.
-func spreadText(lines []Line, text string) string {
-	if slices.ContainsFunc(lines, func(l Line) bool { return len(l.First.Low)+len(l.Second.Low) > 0 }) {
-		return text
+// spreadText describes the bands, if a line has one.
+func spreadText(lines []Line) string {
+	if slices.ContainsFunc(lines, func(l Line) bool { return len(l.First.Low) > 0 }) {
+		return "; the areas span 5 % to 95 % of the runs"
 	}
 	return ""
 }
 
-// linePanel returns a panel with lines, drawn over the plotters of below. Each
-// line has its number as many times as tags says.
-func linePanel(heading, xlabel string, lines []curve, tags int, below ...plot.Plotter) *panel {
+// linePanel returns a panel with lines, drawn over the plotters of below.
+func linePanel(heading, xlabel string, lines []curve, below ...plot.Plotter) *panel {
 	p := ruled(newPlot(xlabel))
 	p.Add(below...)
-	p.Add(curves{lines, tags})
+	p.Add(curves(lines))
 	return &panel{heading: heading, plot: p, aside: labels(p, lines)}
-}
-
-// rowsOf returns a row for each line, with its values at no more than 13 points
-// in equal steps, and always the last.
-func rowsOf(lines []curve) [][]string {
-	rows := make([][]string, len(lines))
-	for i, k := range lines {
-		rows[i] = []string{k.name}
-		last := len(k.Mean) - 1
-		for at, step := 0, max(1, (last+11)/12); at < last; at += step {
-			rows[i] = append(rows[i], number(k.Mean[at]))
-		}
-		rows[i] = append(rows[i], number(k.Mean[last]))
-	}
-	return rows
 }

@@ -20,18 +20,6 @@ func TestColoursStandOutFromThePaperInBothSchemes(t *testing.T) {
 	}
 }
 
-func TestNumbersOnATintCanBeRead(t *testing.T) {
-	for _, tint := range tints {
-		require.Greater(t, contrast(tint.text, tint.fill), 4.5, "%v", tint)
-	}
-}
-
-func TestTintsDarkenWithTheRecovery(t *testing.T) {
-	for i := 1; i < len(tints); i++ {
-		require.Less(t, luminance(tints[i].fill)+.01, luminance(tints[i-1].fill), i)
-	}
-}
-
 func TestEveryLineHasDashesOfItsOwn(t *testing.T) {
 	seen := map[string]bool{}
 	for _, d := range dashes {

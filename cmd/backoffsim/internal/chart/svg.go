@@ -8,10 +8,12 @@ import (
 	"io"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
+	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 	"gonum.org/v1/plot/vg/vgsvg"
 )
@@ -78,18 +80,31 @@ func (f *figure) svg() string {
 	s := b.String()
 	at := opening.FindStringIndex(s)
 	head := strings.TrimSuffix(s[at[0]:at[1]], ">") + ` class="backoffsim" role="img">`
-	drawing := outlined(s[at[1]:])
+	drawing := writtenText.ReplaceAllStringFunc(s[at[1]:], fitted)
 	return head + "\n" + f.describe() + styleSheet(drawing) + drawing
+}
+
+// writtenText matches the start of a text as the plotting library writes it,
+// and the text.
+var writtenText = regexp.MustCompile(`<text [^>]*font-weight:(\w+)[^>]*font-size:([0-9.]+)px[^>]*>([^<]*)`)
+
+// fitted makes a text as wide as it was measured, whatever fonts a reader has.
+func fitted(element string) string {
+	m := writtenText.FindStringSubmatch(element)
+	size, _ := strconv.ParseFloat(m[2], 64)
+	w := lettering{size: vg.Length(size), bold: m[1] == "bold"}.width(html.UnescapeString(m[3]))
+	return fmt.Sprintf(`<text textLength="%.5g" lengthAdjust="spacingAndGlyphs" %s`, float64(w),
+		strings.TrimPrefix(element, "<text "))
 }
 
 // describe returns the title and the description for screen readers.
 func (f *figure) describe() string {
 	return fmt.Sprintf("<title>%s</title>\n<desc>%s</desc>\n",
-		html.EscapeString(f.frame.Title), html.EscapeString(strings.TrimSpace(f.frame.Conditions+" "+f.words)))
+		html.EscapeString(f.frame.Title), html.EscapeString(f.frame.Conditions))
 }
 
 // styleSheet returns a style sheet that replaces the colours of a drawing in a
-// dark scheme, and names the fonts of what is left as text. It needs
+// dark scheme, and names the fonts. It needs
 // !important to override the attributes of the drawing. A viewer without style
 // sheets shows the light picture.
 func styleSheet(drawing string) string {

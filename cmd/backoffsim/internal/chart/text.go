@@ -13,7 +13,7 @@ import (
 )
 
 // A lettering is the size, weight and colour of text in Liberation Sans. An SVG
-// has its outlines, so that readers without the font see the same layout.
+// has the measured widths, so that readers without the font see the same layout.
 type lettering struct {
 	size  vg.Length
 	bold  bool
