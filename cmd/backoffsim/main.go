@@ -20,8 +20,8 @@
 // your own service and traffic. Each command has help by -h. The same seed
 // gives the same numbers and pictures on every machine.
 //
-// Tables, or JSON with -json, go to the standard output, and everything else to
-// the standard error. -svg draws a chart.
+// Tables go to the standard output, and everything else to the standard error.
+// A simulation prints JSON with -json, and draws a chart with -svg.
 //
 // For builds there are gates, which the given policies must pass:
 //

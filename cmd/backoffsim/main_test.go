@@ -87,7 +87,7 @@ func TestWrongUsageIsOneLineAndStatus2(t *testing.T) {
 		"policy -policy missing":                 `backoffsim policy: policy "missing" is neither a file nor a name; see backoffsim policy -list`,
 		"policy -policy default -policy default": `backoffsim policy: policy "default" is there twice`,
 		"policy -retries 1001":                   `backoffsim policy: -retries must be 0 to 1000`,
-		"policy -deadline -1s":                   `backoffsim policy: -deadline and -attempt must not be negative`,
+		"policy -deadline -1s":                   `backoffsim policy: -deadline must not be negative`,
 		"dip -depth 2":                           `backoffsim dip: -depth is 2, want 0 (for all of it) to 1`,
 		"dip -down -part 2":                      `backoffsim dip: -part is 2, want 0 (for all of it) to 1, with -down`,
 		"dip -part 0.1":                          `backoffsim dip: -part is 0.1, want 0 (for all of it) to 1, with -down`,

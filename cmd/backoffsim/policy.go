@@ -15,16 +15,14 @@ A policy whose byClass has a class of failures is followed by what a call does t
 fails with this class only.
 
 A policy is a file in JSON or YAML (- is the standard input), or a name of -list. The
-attempts themselves take no time unless -attempt says so. In -json, all times are seconds.`
+attempts themselves take no time.`
 
 // policyFlags are the flags of the command policy.
 type policyFlags struct {
 	policies []string
 	list     bool
-	json     bool
 	retries  int
 	deadline time.Duration
-	attempt  time.Duration
 }
 
 // parse parses and checks the flags.
@@ -32,19 +30,16 @@ func (f *policyFlags) parse(t *terminal, c *command, args []string) error {
 	set := c.flags()
 	namesVar(set, &f.policies, "policy", "a policy `file or name`; may be given more than once (default \"default\")")
 	set.BoolVar(&f.list, "list", false, "print the names that -policy knows")
-	set.BoolVar(&f.json, "json", false, "print JSON instead of tables")
 	set.IntVar(&f.retries, "retries", 0, "show so many `retries`, whether the policy allows them or not (default what it allows, at most 20)")
 	set.DurationVar(&f.deadline, "deadline", 0, "count the attempts that begin within this `time`")
-	set.DurationVar(&f.attempt, "attempt", 0,
-		"how long an attempt takes, a `duration`; a policy's attemptTimeout may cut it")
 	if err := t.parse(c, set, aboutPolicy, args); err != nil {
 		return err
 	}
 	if f.retries < 0 || f.retries > maxRetries {
 		return errors.New("-retries must be 0 to 1000")
 	}
-	if f.deadline < 0 || f.attempt < 0 {
-		return errors.New("-deadline and -attempt must not be negative")
+	if f.deadline < 0 {
+		return errors.New("-deadline must not be negative")
 	}
 	if len(f.policies) == 0 {
 		f.policies = []string{"default"}
@@ -70,11 +65,6 @@ func runPolicy(t *terminal, c *command, args []string) error {
 		for _, c := range byClass(c) {
 			views = append(views, newView(c, &f))
 		}
-	}
-	if f.json {
-		return encode(t.out, struct {
-			Policies []view `json:"policies"`
-		}{views})
 	}
 	t.printViews(views, &f)
 	return nil

@@ -1,13 +1,15 @@
 package main
 
 import (
-	"encoding/json"
+	"context"
+	"errors"
 	"maps"
 	"slices"
 	"time"
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/cmd/backoffsim/internal/preview"
+	"github.com/gobackoff/backoff/internal/clock"
 	"github.com/gobackoff/backoff/internal/limits"
 	"github.com/gobackoff/backoff/internal/timeouts"
 )
@@ -15,89 +17,65 @@ import (
 const (
 	maxRetries       = 1000 // that -retries may ask for
 	defaultRetries   = 20   // that are shown without -retries
-	unlimitedRetries = 10   // that are shown if nothing limits a call
-	countedRetries   = 100  // up to which attempts are counted
+	unlimitedRetries = 10   // that are shown if there is no end of them
+	countedAttempts  = 101
 )
 
 // A view is what can be said about a policy without running it.
 type view struct {
-	Policy     string `json:"policy"`
-	Parameters string `json:"parameters"`
-	// MaxAttempts is -1 for no limit.
-	MaxAttempts int   `json:"maxAttempts"`
-	Attempts    count `json:"attempts"`
-	// Within counts the attempts that begin before the deadline.
-	Within *count `json:"withinDeadline,omitempty"`
-	// Worst is how long a call can take. It includes the attempts if
-	// TimedAttempts is true, and only the waits if not. It is null if nothing
-	// limits a call.
-	Worst         *seconds `json:"worst"`
-	TimedAttempts bool     `json:"timedAttempts"`
-	Retries       []step   `json:"retries"`
-	// NeverGrows says that the schedule is written as one that grows, and has
+	policy   string
+	attempts count
+	within   count // of the attempts that begin before the deadline
+	// worst is how long a call can take. It includes the attempts if timed is
+	// true, and only the waits if not. It is negative if nothing limits a call.
+	worst time.Duration
+	timed bool
+	// neverGrows says that the schedule is written as one that grows, and has
 	// the same delay before every retry.
-	NeverGrows bool `json:"neverGrows,omitempty"`
-	more       int  // retries that are not shown
+	neverGrows bool
+	retries    []step
+	more       int // retries that are not shown
 }
 
 // A step is one retry.
 type step struct {
-	Retry int     `json:"retry"`
-	Delay seconds `json:"delay"`
-	Wait  spread  `json:"wait"`
-	Total spread  `json:"total"`
+	retry       int
+	delay       time.Duration
+	wait, total spread
 }
 
 // A spread is the range of a wait, with its mean.
-type spread struct {
-	Min  seconds `json:"min"`
-	Mean seconds `json:"mean"`
-	Max  seconds `json:"max"`
+type spread struct{ min, mean, max time.Duration }
+
+// add adds two spreads. The longest duration is the most.
+func (s spread) add(o spread) spread {
+	return spread{limits.Add(s.min, o.min), limits.Add(s.mean, o.mean), limits.Add(s.max, o.max)}
 }
 
-// A count is the number of attempts at the longest, the mean and the shortest
-// waits. More says that there may be more attempts than were counted.
+// A count is the number of attempts for high, middle and low random numbers. If
+// more is true there may be more attempts than were counted.
 type count struct {
-	Least int  `json:"least"`
-	Mean  int  `json:"mean"`
-	Most  int  `json:"most"`
-	More  bool `json:"more,omitempty"`
+	least, middle, most int
+	more                bool
 }
-
-// seconds is a duration that is encoded as a number of seconds in JSON.
-type seconds time.Duration
-
-// MarshalJSON implements json.Marshaler.
-func (s seconds) MarshalJSON() ([]byte, error) { return json.Marshal(time.Duration(s).Seconds()) }
 
 // newView previews a policy.
 func newView(c candidate, f *policyFlags) view {
 	p := c.policy
-	v := view{Policy: c.name, Parameters: c.parameters, MaxAttempts: preview.MaxAttempts(p)}
-	counted := countedRetries
-	if v.MaxAttempts >= 0 {
-		counted = min(v.MaxAttempts-1, counted)
-	}
-	counter := attemptCounter{policy: &p, maxAttempts: v.MaxAttempts, attempt: f.attempt}
-	counter.retries = firstRetries(p, max(f.retries, counted))
-	v.Attempts = counter.count(0)
+	v := view{policy: c.name, attempts: countAttempts(p, 0), neverGrows: preview.Of(p, 1).NeverGrows}
 	if f.deadline > 0 {
-		within := counter.count(f.deadline)
-		v.Within = &within
+		v.within = countAttempts(p, f.deadline)
 	}
-	switch most := v.Attempts.Most - 1; {
+	switch retries := v.attempts.most - 1; {
 	case f.retries > 0:
-		v.Retries = counter.retries[:f.retries]
-	case p.MaxAttempts < 0 && p.MaxElapsed <= 0:
-		v.Retries = counter.retries[:unlimitedRetries]
+		v.retries = firstRetries(p, f.retries)
+	case v.attempts.more:
+		v.retries = firstRetries(p, unlimitedRetries)
 	default:
-		v.Retries = counter.retries[:min(most, defaultRetries)]
-		if !v.Attempts.More {
-			v.more = most - len(v.Retries)
-		}
+		v.retries = firstRetries(p, min(retries, defaultRetries))
+		v.more = retries - len(v.retries)
 	}
-	v.setWorst(&p)
-	v.NeverGrows = preview.Of(p, 1).NeverGrows
+	v.setWorst(p)
 	return v
 }
 
@@ -117,93 +95,57 @@ func byClass(c candidate) []candidate {
 // firstRetries returns the first n retries, whether the policy allows them or
 // not.
 func firstRetries(p backoff.Policy, n int) []step {
-	steps := make([]step, n)
+	var steps []step
 	var total spread
-	for i, w := range preview.Of(p, n).Waits {
-		wait := spread{seconds(w.Min), seconds(w.Mean), seconds(w.Max)}
-		total = spread{sum(total.Min, wait.Min), sum(total.Mean, wait.Mean), sum(total.Max, wait.Max)}
-		steps[i] = step{Retry: i + 1, Delay: seconds(w.Delay), Wait: wait, Total: total}
+	for i, w := range preview.Of(p, max(1, n)).Waits[:n] {
+		wait := spread{w.Min, w.Mean, w.Max}
+		total = total.add(wait)
+		steps = append(steps, step{retry: i + 1, delay: w.Delay, wait: wait, total: total})
 	}
 	return steps
 }
 
-// sum adds two durations, at most to the longest duration.
-func sum(a, b seconds) seconds { return seconds(limits.Add(time.Duration(a), time.Duration(b))) }
-
-// An attemptCounter counts the attempts of a call by the rules of the loop.
-type attemptCounter struct {
-	policy      *backoff.Policy
-	maxAttempts int           // negative for no limit
-	attempt     time.Duration // how long an attempt takes without a timeout
-	retries     []step
-}
-
-// count counts the attempts that begin before the deadline. 0 means no
-// deadline.
-func (a *attemptCounter) count(deadline time.Duration) count {
-	var c count
-	c.Least, _ = a.begun(deadline, func(s step) seconds { return s.Wait.Max })
-	c.Mean, _ = a.begun(deadline, func(s step) seconds { return s.Wait.Mean })
-	c.Most, c.More = a.begun(deadline, func(s step) seconds { return s.Wait.Min })
+// countAttempts counts the attempts of a call that always fails. A deadline of 0
+// means none.
+func countAttempts(p backoff.Policy, deadline time.Duration) (c count) {
+	high, middle, low := failingCall(p, deadline, 1-1e-12), failingCall(p, deadline, 0.5), failingCall(p, deadline, 0)
+	c.least, c.most = min(high, low), max(high, low)
+	c.middle, c.more = middle, c.most == countedAttempts && p.MaxAttempts != countedAttempts
 	return c
 }
 
-// begun counts the attempts that begin with the given waits. more says that
-// there are more attempts than known retries.
-func (a *attemptCounter) begun(deadline time.Duration, wait func(step) seconds) (n int, more bool) {
-	now := seconds(0)
-	for n = 1; n <= len(a.retries); n++ {
-		if a.maxAttempts > 0 && n >= a.maxAttempts {
-			return n, false
+// failingCall counts the attempts of a call in virtual time. Attempts take no
+// time, and u is the random number of all waits.
+func failingCall(p backoff.Policy, deadline time.Duration, u float64) (attempts int) {
+	began := time.Unix(0, 0)
+	now := began
+	clock.Source = func() time.Time { return now }
+	defer func() { clock.Source = nil }()
+	p.Rand = func() float64 { return u }
+	run := p.Start(context.Background())
+	for wait, ok := run.Admit(); ok && attempts < countedAttempts; wait, ok = run.Retry(errDown) {
+		now = now.Add(wait)
+		if deadline > 0 && now.Sub(began) >= deadline || !run.Begin(0) {
+			break
 		}
-		now = a.next(sum(now, seconds(a.attemptTime(n))), wait(a.retries[n-1]))
-		if deadline > 0 && now >= seconds(deadline) || a.elapsed(now) {
-			return n, false
-		}
+		attempts++
 	}
-	return n, a.maxAttempts < 0 || n < a.maxAttempts
+	return attempts
 }
 
-// next returns when the next attempt begins, given when the last one failed.
-func (a *attemptCounter) next(failed, wait seconds) seconds {
-	next, limit := sum(failed, wait), seconds(a.policy.MaxElapsed)
-	if a.policy.ShortenLastWait && failed < limit && timeouts.Of(a.policy) == nil {
-		return min(next, limit)
-	}
-	return next
-}
-
-// elapsed reports whether MaxElapsed allows no attempt at a time.
-func (a *attemptCounter) elapsed(now seconds) bool {
-	limit := seconds(a.policy.MaxElapsed)
-	if limit <= 0 {
-		return false
-	}
-	return now > limit || now == limit && timeouts.Of(a.policy) != nil
-}
-
-// attemptTime returns how long the given attempt takes.
-func (a *attemptCounter) attemptTime(number int) time.Duration {
-	if timeout := timeouts.Of(a.policy); timeout != nil {
-		if limit := timeout.Delay(number); limit > 0 {
-			return min(a.attempt, limit)
-		}
-	}
-	return a.attempt
-}
+var errDown = errors.New("down")
 
 // setWorst sets how long a call can take.
-func (v *view) setWorst(p *backoff.Policy) {
-	if v.MaxAttempts < 0 && p.MaxElapsed <= 0 {
+func (v *view) setWorst(p backoff.Policy) {
+	if p.MaxAttempts < 0 && p.MaxElapsed <= 0 {
+		v.worst = -1
 		return
 	}
-	limited := *p
-	limited.MaxAttempts = v.Attempts.Most
-	worst := seconds(preview.Of(limited, 0).Worst)
-	v.Worst = &worst
-	timeout := timeouts.Of(p)
-	v.TimedAttempts = timeout != nil
-	for n := 1; v.TimedAttempts && n <= v.Attempts.Most; n++ {
-		v.TimedAttempts = timeout.Delay(n) > 0
+	timeout := timeouts.Of(&p)
+	p.MaxAttempts = v.attempts.most
+	v.worst = preview.Of(p, 0).Worst
+	v.timed = timeout != nil
+	for n := 1; v.timed && n <= v.attempts.most; n++ {
+		v.timed = timeout.Delay(n) > 0
 	}
 }

@@ -13,8 +13,8 @@ func (t *terminal) printViews(views []view, f *policyFlags) {
 	rows.add("retry", "policy", "delay", "wait min", "mean", "max", "total min", "mean", "max")
 	for n := range maxRetries {
 		for _, v := range views {
-			if n < len(v.Retries) {
-				rows.add(v.Retries[n].cells(v.Policy)...)
+			if n < len(v.retries) {
+				rows.add(v.retries[n].cells(v.policy)...)
 			}
 		}
 	}
@@ -24,10 +24,10 @@ func (t *terminal) printViews(views []view, f *policyFlags) {
 	}
 	for _, v := range views {
 		if v.more > 0 {
-			fmt.Fprintf(t.out, "%s has %d more retries; -retries %d shows them.\n\n", v.Policy, v.more, v.more+len(v.Retries))
+			fmt.Fprintf(t.out, "%s has %d more retries; -retries %d shows them.\n\n", v.policy, v.more, v.more+len(v.retries))
 		}
-		if v.NeverGrows {
-			fmt.Fprintf(t.out, "The delay of %s never grows.\n\n", v.Policy)
+		if v.neverGrows {
+			fmt.Fprintf(t.out, "The delay of %s never grows.\n\n", v.policy)
 		}
 	}
 	summary := table{left: 1}
@@ -45,50 +45,49 @@ func (t *terminal) printViews(views []view, f *policyFlags) {
 // cells returns the row of a retry.
 func (s step) cells(policy string) []string {
 	return []string{
-		strconv.Itoa(s.Retry), policy, exact(s.Delay),
-		exact(s.Wait.Min), about(s.Wait.Mean), exact(s.Wait.Max),
-		exact(s.Total.Min), about(s.Total.Mean), exact(s.Total.Max),
+		strconv.Itoa(s.retry), policy, exact(s.delay),
+		exact(s.wait.min), about(s.wait.mean), exact(s.wait.max),
+		exact(s.total.min), about(s.total.mean), exact(s.total.max),
 	}
 }
 
 // summary returns the row of a policy.
 func (v view) summary() []string {
 	worst := "no limit"
-	if v.Worst != nil {
-		worst = exact(*v.Worst)
-		if !v.TimedAttempts {
+	if v.worst >= 0 {
+		worst = exact(v.worst)
+		if !v.timed {
 			worst += " + attempts"
 		}
 	}
-	cells := []string{v.Policy, v.Attempts.String(), worst}
-	if v.Within != nil {
-		cells = append(cells, v.Within.String(), strconv.Itoa(v.Within.Mean))
+	cells := []string{v.policy, v.attempts.String(), worst}
+	if v.within.most > 0 {
+		cells = append(cells, v.within.String(), strconv.Itoa(v.within.middle))
 	}
 	return cells
 }
 
 // String returns one number, or the smallest and the largest.
 func (c count) String() string {
-	most := strconv.Itoa(c.Most)
-	if c.More {
+	most := strconv.Itoa(c.most)
+	if c.more {
 		most = "no limit"
 	}
-	if c.Least == c.Most {
+	if c.least == c.most {
 		return most
 	}
-	return strconv.Itoa(c.Least) + " to " + most
+	return strconv.Itoa(c.least) + " to " + most
 }
 
 // exact formats a duration with six digits. The longest wait below 100ms is
 // 99.999999ms, and is shown as 100ms.
-func exact(s seconds) string { return digits(s, 6) }
+func exact(d time.Duration) string { return digits(d, 6) }
 
 // about formats a mean with three digits. Means are no more exact.
-func about(s seconds) string { return digits(s, 3) }
+func about(d time.Duration) string { return digits(d, 3) }
 
 // digits formats a duration with n digits.
-func digits(s seconds, n int) string {
-	d := time.Duration(s)
+func digits(d time.Duration, n int) string {
 	if d <= 0 {
 		return "0s"
 	}
