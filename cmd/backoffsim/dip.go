@@ -24,24 +24,9 @@ warnings, which need no simulation. In -json, times are seconds.
 Peers, for -peer:` + nameLines(peers)
 }
 
-// nameLines returns the names of peers, in lines for the help text.
+// nameLines returns the names of peers, each on a line of the help text.
 func nameLines(peers []sim.Client) string {
-	var b strings.Builder
-	width := 80
-	for i, name := range clientNames(slices.DeleteFunc(peers, isReference)) {
-		if i > 0 {
-			b.WriteByte(';')
-		}
-		if width+len(name) > 84 {
-			b.WriteString("\n  ")
-			width = 0
-		} else {
-			b.WriteByte(' ')
-		}
-		b.WriteString(name)
-		width += len(name) + 2
-	}
-	return b.String()
+	return "\n  " + strings.Join(clientNames(slices.DeleteFunc(peers, isReference)), "\n  ")
 }
 
 // The figures and the recovery of the commands dip and run.

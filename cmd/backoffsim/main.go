@@ -89,16 +89,12 @@ var errGate = errors.New("a gate did not hold")
 
 // main runs the command that args name, and returns the exit status.
 func (t *terminal) main(args []string) int {
-	if len(args) == 0 || slices.Contains([]string{"-h", "-help", "--help"}, args[0]) ||
-		args[0] == "help" && len(args) == 1 {
+	if len(args) == 0 || slices.Contains([]string{"-h", "-help", "--help", "help"}, args[0]) {
 		t.help()
 		if len(args) == 0 {
 			return exitUsage
 		}
 		return exitOK
-	}
-	if args[0] == "help" {
-		args = []string{args[1], "-h"}
 	}
 	for _, c := range commands {
 		if c.name == args[0] {

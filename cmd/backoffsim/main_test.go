@@ -74,11 +74,6 @@ func TestEveryCommandExplainsItself(t *testing.T) {
 	}
 }
 
-func TestHelpMayComeBeforeTheCommand(t *testing.T) {
-	require.Equal(t, succeed(t, "dip", "-h"), succeed(t, "help", "dip"))
-	require.Equal(t, succeed(t, "-h"), succeed(t, "help"))
-}
-
 func TestWrongUsageIsOneLineAndStatus2(t *testing.T) {
 	for args, want := range map[string]string{
 		"simulate":                               `backoffsim: there is no command "simulate"; see backoffsim -h`,
@@ -89,14 +84,10 @@ func TestWrongUsageIsOneLineAndStatus2(t *testing.T) {
 		"policy -retries 1001":                   `backoffsim policy: -retries must be 0 to 1000`,
 		"policy -deadline -1s":                   `backoffsim policy: -deadline must not be negative`,
 		"dip -depth 2":                           `backoffsim dip: -depth is 2, want 0 (for all of it) to 1`,
-		"dip -down -part 2":                      `backoffsim dip: -part is 2, want 0 (for all of it) to 1, with -down`,
-		"dip -part 0.1":                          `backoffsim dip: -part is 0.1, want 0 (for all of it) to 1, with -down`,
 		"dip -rate 10 -users 3":                  `backoffsim dip: -rate and -users exclude one another`,
 		"dip -seeds 0":                           `backoffsim dip: -seeds is 0, want 1 to 100000`,
 		"dip -min-success 95":                    `backoffsim dip: -min-success is 95, want 0 (for no limit) to 1`,
-		"dip -must-recover -1s":                  `backoffsim dip: -must-recover is -1s, want 0 (for no limit) or more`,
 		"dip -find-cliff seeds":                  `backoffsim dip: -find-cliff is "seeds", want load or dip`,
-		"dip -queue -1":                          `backoffsim dip: -queue is -1, want 0 or more`,
 		"dip -p50 3s":                            `backoffsim dip: -p50 and -p99 belong together`,
 		"run":                                    `backoffsim run: there is no traffic: want one of -rate, -load, -every, -users, -trace`,
 		"run -rate 10":                           `backoffsim run: there is no service: want -capacity, -service, or -p50 and -p99`,
@@ -111,16 +102,9 @@ func TestWrongUsageIsOneLineAndStatus2(t *testing.T) {
 		"chain -fault 0 -find-cliff dip":         `backoffsim chain: -must-recover and -find-cliff want a fault, with calls that go on after it`,
 		"dip -svg no/such/x.svg":                 `backoffsim dip: no/such/x.svg cannot be written: there is no directory no/such`,
 		"dip -trace testdata/trace.csv":          `backoffsim dip: -trace has calls for 3s, and the fault ends at 40s: want -fault-at and -fault to leave 5s of them, or -fault 0`,
-		"dip -rate 0":                            `backoffsim dip: 0 of -rate, -every, -users and -trace are given, want one`,
-		"dip -rate 1e12":                         `backoffsim dip: -rate is 1e+12, want more than 0 calls per second, and at most 100000000`,
-		"dip -horizon 1s":                        `backoffsim dip: -fault-at + -fault is 40s, want less than the -horizon of 1s`,
 		"dip -fault-at 2562047h -fault 2562047h": `backoffsim dip: -fault-at + -fault is 2562047h47m16.854775807s, want less than the -horizon of 4m0s`,
 		"ratelimit -calls 0":                     `backoffsim ratelimit: a job has a number of -calls, and is done by -users; for other traffic there is backoffsim run`,
 		"ratelimit -rate 5":                      `backoffsim ratelimit: a job has a number of -calls, and is done by -users; for other traffic there is backoffsim run`,
-		"ratelimit -limit -1":                    `backoffsim ratelimit: -limit is -1, want 0 (for no limit) or more`,
-		"ratelimit -burst -1":                    `backoffsim ratelimit: -burst is -1, want 0 (for 1) or more`,
-		"ratelimit -must-recover 9s":             `backoffsim ratelimit: -must-recover and -find-cliff want a fault, with calls that go on after it`,
-		"dip -calls 5":                           `backoffsim dip: -calls is 5, want 0 (for no limit) or more, and only with -users`,
 	} {
 		status, out, err := execute(t, "", strings.Fields(args)...)
 		require.Equal(t, 2, status, args)
@@ -143,11 +127,7 @@ func TestABadPolicyFileGetsOneLineWithFilePathAndValue(t *testing.T) {
 		"maxAttempts: 3\nmaxAttempts: 4\n":        `yaml: unmarshal errors: line 2: mapping key "maxAttempts" already defined at line 1`,
 		"name: a\n---\nname: b\n":                 `has several documents, want one policy`,
 		"just a text\n":                           `the policy is "just a text", want an object`,
-		"1: 2\n":                                  `1 is not known, want one of name, maxAttempts, maxElapsed, attemptTimeout, attemptTimeoutSchedule, schedule, byClass, jitter, maxDelay, maxRetryAfter, idempotency, budget, shortenLastWait, breaker, version, $schema`,
-		"budget: {2: 3}\n":                        `budget.2 is not known, want one of retry, pacer, throttle, rate, concurrency, sleeping, grpcThrottling, all`,
 		"breaker: {slowRate: .nan}\n":             `breaker.slowRate is "NaN", want a number of 0 or more, or -1 for none`,
-		"budget: {retry: {ratio: -.inf}}\n":       `budget.retry.ratio is "-Inf", want a number of 0 or more, or -1 for none`,
-		"~: 3\n":                                  `null is not known, want one of name, maxAttempts, maxElapsed, attemptTimeout, attemptTimeoutSchedule, schedule, byClass, jitter, maxDelay, maxRetryAfter, idempotency, budget, shortenLastWait, breaker, version, $schema`,
 		"maxElapsed: 0000-01-01T00:00:00+24:00\n": `maxElapsed is "0000-01-01T00:00:00+24:00", want a duration such as "1.5s", or -1 for no limit`,
 		"name: [\n":                               `yaml: line 1: did not find expected node content`,
 		"{\n  \"name\": \"x\",\n}":                `line 3, column 1: invalid character '}' looking for beginning of object key string`,

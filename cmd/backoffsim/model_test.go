@@ -134,11 +134,6 @@ func TestAPolicyThatServesNobodyPassesNoGate(t *testing.T) {
 	status, out, err := execute(t, "", append(down, "-policy", patient, "-min-success", "0.9")...)
 	require.Equal(t, 1, status, out)
 	require.Regexp(t, `^gate: patient: success \d+\.\d\d % < 90\.00 %\n$`, err)
-
-	status, out, err = execute(t, "", "run", "-seeds", "1", "-rate", "0.001", "-capacity", "100", "-fault", "0", "-horizon", "20s", "-min-success", "0.9")
-	require.Equal(t, 1, status)
-	require.Contains(t, out, "default: there were no calls\n")
-	require.Equal(t, "gate: default: there was no call to hold against a gate\n", err)
 }
 
 func TestAPartOfTheServiceMayBeDown(t *testing.T) {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"math"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -35,6 +34,7 @@ func TestPoliciesAreListedRetryByRetry(t *testing.T) {
 	require.Regexp(t, `(?m)^gcs-go-default +no limit +no limit$`, out)
 	require.NotRegexp(t, `(?m)^4 +default`, out)
 	require.Regexp(t, `(?m)^10 +gcs-go-default +30s`, out)
+	require.Regexp(t, `(?m)^70 +sip-timer-a `, succeed(t, "policy", "-policy", "sip-timer-a", "-retries", "70"))
 }
 
 func TestAGrowingScheduleThatDoesNotGrowIsNamed(t *testing.T) {
@@ -97,64 +97,6 @@ func viewOf(t *testing.T, policy string, f policyFlags) view {
 	c, err := new(terminal).find(policy)
 	require.NoError(t, err)
 	return newView(c, &f)
-}
-
-// delays returns the delays in the given unit.
-func (v view) delays(unit time.Duration) (all []float64) {
-	for _, r := range v.retries {
-		all = append(all, math.Round(1e6*float64(r.delay)/float64(unit))/1e6)
-	}
-	return all
-}
-
-func TestPresetsHaveTheAttemptsAndDelaysOfTheirStandards(t *testing.T) {
-	const slot = 51200 * time.Nanosecond // of Ethernet
-	sip := []float64{.5, 1, 2, 4, 4, 4, 4, 4, 4, 4}
-	for name, want := range map[string]struct {
-		attempts int
-		unit     time.Duration
-		delays   []float64
-	}{
-		"sip-timer-a":              {7, time.Second, []float64{.5, 1, 2, 4, 8, 16}},
-		"sip-timer-e":              {11, time.Second, sip},
-		"sip-timer-g":              {11, time.Second, sip},
-		"ieee-802.3-truncated-beb": {16, slot, []float64{1, 3, 7, 15, 31, 63, 127, 255, 511, 1023, 1023, 1023, 1023, 1023, 1023}},
-	} {
-		v := viewOf(t, name, policyFlags{})
-		require.Equal(t, count{want.attempts, want.attempts, want.attempts, false}, v.attempts, name)
-		require.Equal(t, want.delays, v.delays(want.unit), name)
-	}
-	require.Equal(t, 31500*time.Millisecond, viewOf(t, "sip-timer-a", policyFlags{}).worst)
-	require.Equal(t, 31500*time.Millisecond, viewOf(t, "sip-timer-g", policyFlags{}).worst)
-	csma := viewOf(t, "csma-ca-ofdm", policyFlags{retries: 8})
-	require.Equal(t, []float64{15, 31, 63, 127, 255, 511, 1023, 1023}, csma.delays(9*time.Microsecond))
-}
-
-func TestUntruncatedEthernetDoesNotWrap(t *testing.T) {
-	v := viewOf(t, "ethernet-untruncated-beb", policyFlags{retries: 70})
-	require.Len(t, v.retries, 70)
-	for i := 1; i < 70; i++ {
-		require.GreaterOrEqual(t, v.retries[i].delay, v.retries[i-1].delay)
-		require.GreaterOrEqual(t, v.retries[i].total.max, v.retries[i-1].total.max)
-	}
-	require.Greater(t, v.retries[69].delay.Seconds(), 9e9)
-}
-
-// The wait is a whole number of slots, with a mean of half the delay. Any base
-// and slot can be written as a sequence.
-func TestSlottedWaitsReachFromZeroToTheDelay(t *testing.T) {
-	base3 := file(t, "base3.yaml", "schedule: {sequence: [2ms, 8ms, 26ms, 80ms]}\njitter: {slotted: 1ms}\nmaxAttempts: 5\n")
-	for policy, c := range map[string]struct{ base, slot, most float64 }{
-		"ieee-802.3-truncated-beb": {2, 51.2e-6, 1024}, base3: {3, 1e-3, 81},
-	} {
-		for n, r := range viewOf(t, policy, policyFlags{}).retries {
-			most := c.slot * (min(math.Pow(c.base, float64(n+1)), c.most) - 1)
-			require.Zero(t, r.wait.min)
-			require.InEpsilon(t, most, r.wait.max.Seconds(), 1e-6)
-			require.InEpsilon(t, most/2, r.wait.mean.Seconds(), 0.01)
-		}
-	}
-	require.Equal(t, "base3", viewOf(t, base3, policyFlags{}).policy)
 }
 
 func TestADeadlineCountsAttemptsThatBeginBefore(t *testing.T) {

@@ -21,11 +21,8 @@ type TokenBucket struct {
 	// PaidBySuccess adds tokens for attempts that succeed, instead of for calls
 	// that begin.
 	PaidBySuccess bool
-	// Floor is how many tokens are added per second in any case.
-	Floor float64
 
-	spent float64   // below Capacity
-	last  time.Time // when the floor was added last
+	spent float64 // below Capacity
 }
 
 // Reserve implements [backoff.Budget].
@@ -36,20 +33,11 @@ func (b *TokenBucket) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration,
 		}
 		return backoff.Ticket{}, 0, true
 	}
-	b.addFloor(a.Time())
 	if b.spent+1 > b.Capacity+1e-9 { // ten times a tenth is one, despite rounding
 		return backoff.Ticket{}, 0, false
 	}
 	b.spent++
 	return backoff.Ticket{}, 0, true
-}
-
-// addFloor adds the tokens of the floor since it was added last.
-func (b *TokenBucket) addFloor(now time.Time) {
-	if b.Floor > 0 && !b.last.IsZero() {
-		b.add(b.Floor * now.Sub(b.last).Seconds())
-	}
-	b.last = now
 }
 
 func (b *TokenBucket) add(tokens float64) { b.spent = max(0, b.spent-tokens) }

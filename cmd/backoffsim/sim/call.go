@@ -162,7 +162,7 @@ func (c *call) cut(end, limit time.Duration) time.Duration {
 func (c *call) arrive() {
 	var latency time.Duration
 	latency, c.err = c.serve(c.needs, c.attemptEnd)
-	c.afterInOrder(latency, c, answered)
+	c.after(latency, c, answered)
 }
 
 // serve sends an attempt to a service for a client that gives up at end. It

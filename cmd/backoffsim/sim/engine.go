@@ -19,12 +19,11 @@ import (
 	"github.com/gobackoff/backoff/internal/clock"
 )
 
-// An engine runs events in virtual time. Most events are scheduled in the order
-// of their times, or for the present instant. Only the others need a heap.
+// An engine runs events in virtual time. Many events are scheduled for the
+// present instant. Only the others need a heap.
 type engine struct {
 	now       time.Duration
 	immediate queue // events of this instant
-	ordered   queue // events that were scheduled in the order of their times
 	heap      heap
 	sequence  uint64 // of the event scheduled last
 	stalled   int    // events in a row at the same instant
@@ -76,16 +75,10 @@ func (e *engine) next(until time.Duration) (event, bool) {
 		e.stalled++
 		return e.immediate.pop(), true
 	}
-	useOrdered := e.ordered.size > 0 && (len(e.heap) == 0 || e.ordered.first().before(&e.heap[0]))
-	var next event
-	switch {
-	case useOrdered && e.ordered.first().at <= until:
-		next = e.ordered.pop()
-	case !useOrdered && len(e.heap) > 0 && e.heap[0].at <= until:
-		next = e.heap.pop()
-	default:
+	if len(e.heap) == 0 || e.heap[0].at > until {
 		return event{}, false
 	}
+	next := e.heap.pop()
 	if next.at > e.now {
 		e.stalled = 0
 	}
@@ -101,18 +94,6 @@ func (e *engine) after(d time.Duration, a actor, kind int) {
 	}
 	e.sequence++
 	e.heap.push(event{at: e.now + min(d, forever-e.now), sequence: e.sequence, actor: a, kind: kind})
-}
-
-// afterInOrder is like after, and faster for events that are mostly scheduled
-// in the order of their times.
-func (e *engine) afterInOrder(d time.Duration, a actor, kind int) {
-	at := e.now + min(d, forever-e.now)
-	if d <= 0 || e.ordered.size > 0 && at < e.ordered.last().at {
-		e.after(d, a, kind)
-		return
-	}
-	e.sequence++
-	e.ordered.push(event{at: at, sequence: e.sequence, actor: a, kind: kind})
 }
 
 // forever is a time that no simulation reaches.

@@ -34,11 +34,7 @@ func (d *recorder) schedule() {
 	}
 	in := time.Duration(d.rand.IntN(1000)) - 100
 	d.scheduled = append(d.scheduled, d.now+max(0, in))
-	if d.rand.IntN(2) == 0 {
-		d.after(in, d, d.rand.IntN(3))
-	} else {
-		d.afterInOrder(in, d, d.rand.IntN(3))
-	}
+	d.after(in, d, d.rand.IntN(3))
 }
 
 func TestEverythingHappensOnceAndInTheOrderOfTime(t *testing.T) {
@@ -60,7 +56,6 @@ func TestNothingHappensBeyondTheHorizonAndTheClockIsGivenBack(t *testing.T) {
 	d.run(time.Second, func() {
 		d.after(time.Second, d, 0)
 		d.after(time.Second+1, d, 0)
-		d.afterInOrder(2*time.Second, d, 0)
 		require.Equal(t, epoch, clock.Now())
 	})
 	require.Equal(t, []time.Duration{time.Second}, d.handled)

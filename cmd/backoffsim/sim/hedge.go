@@ -83,7 +83,7 @@ func (a *hedgedAttempt) send() {
 func (a *hedgedAttempt) arrive() {
 	var latency time.Duration
 	latency, a.err = a.serve(a.needs, a.attemptEnd)
-	a.afterInOrder(latency, a, answered)
+	a.after(latency, a, answered)
 }
 
 // validateHedge refuses a hedge that is invalid or cannot be simulated.

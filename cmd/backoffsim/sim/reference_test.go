@@ -152,25 +152,16 @@ func TestFleetSizesOfTheReference(t *testing.T) {
 	recoverAs(t, []float64{1, 20, 200, 1000, 4000}, setProcesses, []row{
 		{peer(t, "budget 10 %"), []float64{40, 42, 55, 116, gone}},
 		{peer(t, "success-funded 10 %"), []float64{21, 23, 31, 71, gone}},
-		{funded(1, 0), []float64{21, 22, 22, 26, 41}},
+		{funded(1), []float64{21, 22, 22, 26, 41}},
 		{peer(t, "500-5-1"), []float64{21, 32, 121, gone, gone}},
 		{peer(t, "gRPC 10/0.1"), []float64{22, 22, 26, 42, 91}},
 	}, func(client string, size float64) bool { return size == 200 && client != "500-5-1" })
 }
 
 // funded returns a client with a success-funded budget.
-func funded(capacity, floor float64) Client {
-	bucket := &TokenBucket{Ratio: .1, Capacity: capacity, PaidBySuccess: true, Floor: floor}
-	return NewClient(fmt.Sprintf("success-funded, cap %v, floor %v", capacity, floor), fullJitter(), capped(bucket), nil)
-}
-
-func TestFloorsOfTheReference(t *testing.T) {
-	low := funded(10, .1)
-	recoverAs(t, []float64{1, 20, 100, 200, 1000}, setProcesses, []row{
-		{low, []float64{21, 23, 28, 36, 141}},
-		{funded(10, 1), []float64{22, 26, 59, gone, gone}},
-		{funded(10, 10), []float64{23, gone, gone, gone, gone}},
-	}, func(client string, size float64) bool { return size == 20 && client != low.Name })
+func funded(capacity float64) Client {
+	bucket := &TokenBucket{Ratio: .1, Capacity: capacity, PaidBySuccess: true}
+	return NewClient(fmt.Sprintf("success-funded, cap %v", capacity), fullJitter(), capped(bucket), nil)
 }
 
 func TestServersOfTheReference(t *testing.T) {

@@ -56,10 +56,8 @@ type Scenario struct {
 	// figures cover the time from the beginning of the fault to the horizon.
 	From, To time.Duration
 	// The service counts as recovered when a share Recovered of the calls
-	// offered per second succeeds for as long as RecoveredFor. 0 means 0.9 and
-	// 5 s.
-	Recovered    float64
-	RecoveredFor time.Duration
+	// offered per second succeeds for 5 s. 0 means 0.9.
+	Recovered float64
 }
 
 // A Server serves attempts in the order of their arrival. The zero value
@@ -147,19 +145,6 @@ func (s *Scenario) window() (from, to time.Duration) {
 		return s.From, s.Horizon + 1
 	}
 	return s.From, s.To
-}
-
-// recovered returns the share of calls that must succeed, and for how many
-// seconds, for the service to count as recovered.
-func (s *Scenario) recovered() (share float64, seconds int) {
-	share, lasting := s.Recovered, s.RecoveredFor
-	if share == 0 {
-		share = 0.9
-	}
-	if lasting == 0 {
-		lasting = 5 * time.Second
-	}
-	return share, max(1, int(lasting/time.Second))
 }
 
 // load returns the calls per second that users make over the whole run.

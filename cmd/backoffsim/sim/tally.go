@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/gobackoff/backoff"
@@ -162,7 +163,8 @@ func (t *tally) countUnanswered(began, horizon time.Duration) {
 // recovery returns the time from the end of the fault until enough of the
 // offered calls succeed for long enough, or -1 if they never do.
 func (t *tally) recovery(s *Scenario) time.Duration {
-	share, lasting := s.recovered()
+	share := cmp.Or(s.Recovered, 0.9)
+	const lasting = 5 // seconds
 	from := int((t.fault.end() + time.Second - 1) / time.Second)
 	until := int(s.until() / time.Second)
 	if s.Trace != nil { // there are no calls after the end of the trace

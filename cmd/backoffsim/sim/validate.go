@@ -66,7 +66,6 @@ func (s Scenario) Validate() error {
 		{s.Until >= 0, "Until", s.Until, "0 or more"},
 		{s.From >= 0 && s.To >= 0 && (s.To == 0 || s.To > s.From), "From and To", [2]time.Duration{s.From, s.To}, "0 <= From < To"},
 		{within(s.Recovered, 1), "Recovered", s.Recovered, "0 (for 0.9) to 1"},
-		{s.RecoveredFor >= 0, "RecoveredFor", s.RecoveredFor, "0 (for 5s) or more"},
 	})
 }
 

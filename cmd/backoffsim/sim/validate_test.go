@@ -56,7 +56,6 @@ func TestScenariosThatCannotBeAreRefusedByTheirField(t *testing.T) {
 		"Until is -1s":           func(s *Scenario) { s.Until = -time.Second },
 		"From and To is [2s 1s]": func(s *Scenario) { s.From, s.To = 2*time.Second, time.Second },
 		"Recovered is 90":        func(s *Scenario) { s.Recovered = 90 },
-		"RecoveredFor is -1s":    func(s *Scenario) { s.RecoveredFor = -time.Second },
 	} {
 		s := Dip()
 		change(&s)

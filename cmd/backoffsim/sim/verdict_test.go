@@ -66,8 +66,6 @@ func TestWarningsNameProblemsThatNeedNoRun(t *testing.T) {
 	fleet.Processes = 1000
 	long := limited
 	long.Server.Limit = 5000
-	hurried := limited
-	hurried.Deadline = 500 * time.Millisecond
 	full := limited
 	full.Rate = 1100
 	finagle := func() backoff.Budget { return presets.NewFinagleBudget() }
@@ -86,7 +84,6 @@ func TestWarningsNameProblemsThatNeedNoRun(t *testing.T) {
 		"the queue of the service has no limit: with more than 1000 in it":                                     ServiceWarnings(Dip()),
 		"with more than 250 in it, the service works for attempts that have timed out after 250ms":             Warnings(Dip(), impatient),
 		"in a full queue of 5000 attempts wait 5s, and they time out after 1s":                                 ServiceWarnings(long),
-		"the deadline of 500ms is shorter than the delays of its retries":                                      Warnings(hurried, Default()),
 	} {
 		found := false
 		for _, line := range lines {

@@ -29,7 +29,6 @@ func Warnings(s Scenario, c Client) []string {
 	if timeout := w.timeout(); timeout != s.Timeout {
 		w.checkQueue(timeout)
 	}
-	w.checkDeadline()
 	return w.lines
 }
 
@@ -192,26 +191,6 @@ func (w *warner) checkQueue(timeout time.Duration) {
 	}
 }
 
-// checkDeadline warns if there is no time for all attempts before the deadline.
-func (w *warner) checkDeadline() {
-	end, policy := w.scenario.Deadline, &w.process.Policy
-	if end == 0 || policy.MaxAttempts < 0 {
-		return
-	}
-	var schedule backoff.Schedule = backoff.Exponential{}
-	if policy.Schedule != nil {
-		schedule = policy.Schedule
-	}
-	var sum time.Duration
-	for retry := 1; retry < attempts(*policy) && sum <= end; retry++ {
-		sum += min(max(0, schedule.Delay(retry)), forever-sum)
-	}
-	if sum > end {
-		w.warn("the deadline of %v is shorter than the delays of its retries, %v and more", end,
-			sum.Round(time.Millisecond))
-	}
-}
-
 // attempts returns how many attempts a policy makes at most, and a million if
 // there is no limit.
 func attempts(p backoff.Policy) int {
@@ -240,7 +219,7 @@ func allowanceOf(p *Process) allowance {
 	case *backoff.RetryBudget:
 		return allowance{reserve: 1, known: true} // the spare one; others are paid by successes, or made once in a life
 	case *TokenBucket:
-		f := allowance{ratio: b.Ratio, floor: b.Floor, reserve: b.Capacity, known: true}
+		f := allowance{ratio: b.Ratio, reserve: b.Capacity, known: true}
 		if b.PaidBySuccess {
 			f.ratio = 0
 		}

@@ -65,24 +65,6 @@ func TestAPreviewSaysOfAGrowingScheduleThatItNeverGrows(t *testing.T) {
 	}
 }
 
-// Five waits are 31 to 36 s in all.
-func TestPreviewBoundsEachWaitAndTheirSum(t *testing.T) {
-	policy := backoff.Policy{
-		MaxAttempts: 6, Schedule: backoff.Exponential{Initial: time.Second, Max: -1}, Jitter: backoff.AddedJitter(time.Second),
-	}
-	view := preview.Of(policy, 0)
-	least := time.Duration(0)
-	for i, w := range view.Waits {
-		delay := time.Second << i
-		least += w.Min
-		require.Equal(t, delay, w.Min)
-		require.InDelta(t, delay+time.Second, w.Max, 1)
-		require.InEpsilon(t, delay+time.Second/2, w.Mean, 0.001)
-	}
-	require.Equal(t, 31*time.Second, least)
-	require.InDelta(t, 36*time.Second, view.Worst, 5)
-}
-
 func TestTheWorstOfAPreviewKnowsTheLimitsOfTime(t *testing.T) {
 	const s = time.Second
 	for name, row := range map[string]struct {
