@@ -45,7 +45,7 @@ func TestTheReferencesAreAlwaysShown(t *testing.T) {
 
 func TestAllPeersAreThoseThatAreNotThereAlready(t *testing.T) {
 	all := policiesOf(simulated(t, with("dip", "-seeds", "1", "-peer", "all")...))
-	require.Len(t, all, 3+32)
+	require.Len(t, all, 3+31)
 	require.NotContains(t, all, "no retries")
 	require.NotContains(t, all, "default (peer)")
 	require.Contains(t, policiesOf(simulated(t, with("dip", "-seeds", "1", "-peer", "default")...)), "default (peer)")

@@ -37,20 +37,6 @@ func TestPoliciesAreListedRetryByRetry(t *testing.T) {
 	require.Regexp(t, `(?m)^70 +sip-timer-a `, succeed(t, "policy", "-policy", "sip-timer-a", "-retries", "70"))
 }
 
-func TestAGrowingScheduleThatDoesNotGrowIsNamed(t *testing.T) {
-	for text, never := range map[string]bool{
-		`{"name": "minutely", "schedule": {"exponential": {"initial": "1m", "max": "1m"}}}`:     true,
-		`{"name": "minutely", "schedule": {"linear": {"initial": "1m", "max": "1m"}}}`:          true,
-		`{"name": "minutely", "schedule": {"exponential": {"initial": "1m", "multiplier": 1}}}`: true,
-		`{"name": "minutely", "schedule": {"exponential": {"initial": "1m"}}}`:                  false,
-		`{"name": "minutely", "schedule": "1m"}`:                                                false,
-	} {
-		status, out, _ := execute(t, text, "policy", "-policy", "-")
-		require.Zero(t, status)
-		require.Equal(t, never, strings.Contains(out, "The delay of minutely never grows.\n"), text)
-	}
-}
-
 func TestAClassWithLimitsOfItsOwnIsListedAfterItsPolicy(t *testing.T) {
 	const text = `{"name": "fetch", "maxAttempts": 3, "jitter": "none", "byClass": {
 		"throttled": {"maxAttempts": 5, "schedule": {"exponential": {"initial": "1m", "max": "1m"}}}, "notSent": {"maxAttempts": 1}}}`
@@ -58,7 +44,6 @@ func TestAClassWithLimitsOfItsOwnIsListedAfterItsPolicy(t *testing.T) {
 	require.Zero(t, status)
 	require.Regexp(t, `(?m)^fetch +3 +300ms \+ attempts\nfetch \(not sent\) +1 +0s \+ attempts\nfetch \(throttled\) +5 +4m0s \+ attempts$`, out)
 	require.Regexp(t, `(?m)^4 +fetch \(throttled\) +1m0s`, out)
-	require.Contains(t, out, "The delay of fetch (throttled) never grows.\n")
 }
 
 func TestYAMLIsTheSameAsJSON(t *testing.T) {

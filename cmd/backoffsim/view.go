@@ -28,13 +28,10 @@ type view struct {
 	within   count // of the attempts that begin before the deadline
 	// worst is how long a call can take. It includes the attempts if timed is
 	// true, and only the waits if not. It is negative if nothing limits a call.
-	worst time.Duration
-	timed bool
-	// neverGrows says that the schedule is written as one that grows, and has
-	// the same delay before every retry.
-	neverGrows bool
-	retries    []step
-	more       int // retries that are not shown
+	worst   time.Duration
+	timed   bool
+	retries []step
+	more    int // retries that are not shown
 }
 
 // A step is one retry.
@@ -62,7 +59,7 @@ type count struct {
 // newView previews a policy.
 func newView(c candidate, f *policyFlags) view {
 	p := c.policy
-	v := view{policy: c.name, attempts: countAttempts(p, 0), neverGrows: preview.Of(p, 1).NeverGrows}
+	v := view{policy: c.name, attempts: countAttempts(p, 0)}
 	if f.deadline > 0 {
 		v.within = countAttempts(p, f.deadline)
 	}

@@ -26,9 +26,6 @@ func (t *terminal) printViews(views []view, f *policyFlags) {
 		if v.more > 0 {
 			fmt.Fprintf(t.out, "%s has %d more retries; -retries %d shows them.\n\n", v.policy, v.more, v.more+len(v.retries))
 		}
-		if v.neverGrows {
-			fmt.Fprintf(t.out, "The delay of %s never grows.\n\n", v.policy)
-		}
 	}
 	summary := table{left: 1}
 	head := []string{"policy", "attempts", "a call takes at most"}

@@ -58,12 +58,9 @@ func TestTheDefaultIsAsGoodInTheDipAsTheBestPeer(t *testing.T) {
 }
 
 func TestNoGuardWinsInAllPartialOutages(t *testing.T) {
-	clients := []Client{Default()}
-	for _, name := range []string{"Policy + RetryBudget", "RetryBudget + Throttle", "RetryBudget + proportional"} {
-		clients = append(clients, named(t, References("dip"), name))
-	}
-	const breaker, budget, throttle, proportional = 0, 1, 2, 3
-	success := func(processes int, f Fault) (of [4]float64, attempts [4]int) {
+	clients := []Client{Default(), named(t, References("dip"), "Policy + RetryBudget"), throttled()}
+	const breaker, budget, throttle = 0, 1, 2
+	success := func(processes int, f Fault) (of [3]float64, attempts [3]int) {
 		s := Dip()
 		f.From, f.For = s.Fault.From, time.Minute
 		s.Processes, s.Fault, s.Horizon = processes, f, 2*time.Minute
@@ -77,7 +74,6 @@ func TestNoGuardWinsInAllPartialOutages(t *testing.T) {
 			got, _ := success(processes, f)
 			require.InDelta(t, got[budget], got[breaker], 0.01, "what the breaker costs: %+v", f)
 			require.InDelta(t, got[budget], got[throttle], 0.01, "what the throttle costs: %+v", f)
-			require.Less(t, got[proportional], got[breaker]-0.05, "%+v", f)
 		}
 		most, _ := success(processes, Fault{Down: true, Part: 0.6})
 		require.Greater(t, most[budget], most[throttle])
@@ -88,23 +84,6 @@ func TestNoGuardWinsInAllPartialOutages(t *testing.T) {
 		require.Less(t, attempts[breaker], attempts[throttle])
 		require.Less(t, attempts[throttle], attempts[budget])
 	}
-}
-
-// Without errors nothing is refused. With as many errors as share, the
-// controller comes to rest where P is 0.
-func TestTheProportionalControllerRefusesAsItIsDescribed(t *testing.T) {
-	refused := func(errors float64) float64 {
-		b := &Proportional{Rand: func() float64 { return 1 }}
-		for second := range int64(120) {
-			b.buckets[second%10].all, b.buckets[second%10].failed = 100, 100*errors
-			b.control()
-		}
-		return b.share
-	}
-	require.Zero(t, refused(0))
-	require.Zero(t, refused(0.06), "within the dead zone")
-	require.InDelta(t, 0.25/0.75, refused(0.3), 0.02)
-	require.InDelta(t, 1, refused(0.7), 0.02)
 }
 
 // A call needs the same part for all of its attempts.

@@ -130,21 +130,15 @@ func dipReferences() []Client {
 		preset(".NET budget", func() backoff.Budget { return presets.NewDotNetBudget() }),
 		preset("Kubernetes budget", func() backoff.Budget { return presets.NewKubernetesBudget() }),
 		preset("AWS adaptive", awsAdaptive),
-	}, libraryClients(), refusers(), []Client{Hedging(), paced(), HTTPDefault()})
+	}, libraryClients(), []Client{throttled(), Hedging(), paced(), HTTPDefault()})
 }
 
-// refusers returns clients with the zero Policy and RetryBudget, and a budget
-// that refuses a share of all attempts.
-func refusers() []Client {
-	with := func(name string, refuser func(Environment) backoff.Budget) Client {
-		return Client{Name: "RetryBudget + " + name, New: func(env Environment) Process {
-			return Process{Policy: backoff.Policy{Budget: backoff.JoinBudgets(new(backoff.RetryBudget), refuser(env))}}
-		}}
-	}
-	return []Client{
-		with("Throttle", func(env Environment) backoff.Budget { return &limit.Throttle{Rand: env.Rand} }),
-		with("proportional", func(env Environment) backoff.Budget { return &Proportional{Rand: env.Rand} }),
-	}
+// throttled returns a client with the zero Policy, RetryBudget and Throttle.
+func throttled() Client {
+	return Client{Name: "RetryBudget + Throttle", New: func(env Environment) Process {
+		budget := backoff.JoinBudgets(new(backoff.RetryBudget), &limit.Throttle{Rand: env.Rand})
+		return Process{Policy: backoff.Policy{Budget: budget}}
+	}}
 }
 
 // Hedging returns a client with a zero Hedge and no policy. It sends a second

@@ -2,6 +2,7 @@ package chart
 
 import (
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -122,20 +123,10 @@ const fewest = .001
 // powers of ten, and also at 2 and 5 times these if there are few. Values below
 // fewest are drawn at the end of the axis, and the lowest tick says so.
 func logarithmic(a *plot.Axis, lines []curve) {
-	lo, hi, below := math.Inf(1), fewest, false
-	for _, v := range everything(lines) {
-		hi = max(hi, v)
-		if v >= fewest {
-			lo = min(lo, v)
-		} else {
-			below = true
-		}
-	}
-	if below {
-		lo = fewest
-	}
-	lo = math.Pow(10, math.Floor(math.Log10(min(lo, hi))+1e-9))
-	hi = max(hi*1.15, lo*10)
+	all := everything(lines)
+	least := slices.Min(all)
+	lo := math.Pow(10, math.Floor(math.Log10(max(least, fewest))+1e-9))
+	hi := max(slices.Max(all)*1.15, lo*10)
 	a.Scale = plot.LogScale{}
 	a.Min, a.Max = lo, hi
 	few := hi/lo < 150
@@ -147,7 +138,7 @@ func logarithmic(a *plot.Axis, lines []curve) {
 			}
 		}
 	}
-	if below {
+	if least < fewest {
 		ticks[0].Label = "≤ " + ticks[0].Label
 	}
 	a.Tick.Marker = plot.ConstantTicks(ticks)

@@ -105,10 +105,7 @@ func curvesOf(x []float64, lines []Line) (first, second []curve) {
 // highest returns the largest value of all lines and their bands, and at least
 // the given one.
 func highest(lines []curve, least float64) float64 {
-	for _, v := range everything(lines) {
-		least = max(least, v)
-	}
-	return least
+	return slices.Max(append(everything(lines), least))
 }
 
 // lowest returns the smallest positive value of all lines and their bands.

@@ -30,10 +30,6 @@ type Preview struct {
 	// themselves come on top. Each wait can grow to MaxRetryAfter, and by a tenth
 	// of that, if a server asks for it.
 	Worst time.Duration
-	// NeverGrows says that the schedule has one delay for the first 1,000
-	// retries, though it is no Constant: a schedule whose Max is its Initial,
-	// or whose Multiplier is 1.
-	NeverGrows bool
 }
 
 // A Wait is the wait before one retry.
@@ -46,7 +42,7 @@ type Wait struct {
 const (
 	defaultMaxAttempts = 4
 	unlimitedRetries   = 10   // are shown where MaxAttempts sets no limit
-	mostRetries        = 1000 // are shown, however many are asked for, and looked at
+	mostRetries        = 1000 // are shown, however many are asked for
 )
 
 // Of returns the waits before the given number of retries, whether or not the
@@ -73,7 +69,6 @@ func Of(p backoff.Policy, retries int) Preview {
 	}
 	view.Worst = within(p.MaxElapsed, view.Worst)
 	view.Worst = withAttempts(p, view.Worst, retries+1)
-	view.NeverGrows = neverGrows(p.Schedule)
 	return view
 }
 
@@ -93,20 +88,6 @@ func ForClass(p backoff.Policy, class backoff.Class) backoff.Policy {
 	p.MaxAttempts = limits.Or(own.MaxAttempts, p.MaxAttempts)
 	p.ByClass = nil
 	return p
-}
-
-// neverGrows is whether a schedule that seems to grow does not.
-func neverGrows(s backoff.Schedule) bool {
-	if _, constant := s.(backoff.Constant); constant {
-		return false
-	}
-	first := delay(s, 1)
-	for retry := 2; retry <= mostRetries; retry++ {
-		if delay(s, retry) != first {
-			return false
-		}
-	}
-	return true
 }
 
 // MaxAttempts returns the MaxAttempts of a policy, with the default filled in. A

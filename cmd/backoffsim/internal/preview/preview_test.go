@@ -41,30 +41,6 @@ func TestPreviewShowsAsManyRetriesAsAskedUpToAThousand(t *testing.T) {
 	require.Equal(t, preview.Preview{Waits: []preview.Wait{}}, preview.Of(never, 0))
 }
 
-func TestAPreviewSaysOfAGrowingScheduleThatItNeverGrows(t *testing.T) {
-	const s, m = time.Second, time.Minute
-	for _, row := range []struct {
-		schedule backoff.Schedule
-		never    bool
-	}{
-		{nil, false},
-		{backoff.Exponential{Initial: m}, false},
-		{backoff.Linear{Initial: s, Step: m}, false},
-		{backoff.Exponential{Multiplier: 1.0001}, false},
-		{backoff.Sequence(s, s, 2*s), false},
-		{backoff.Exponential{Initial: m, Max: m}, true},
-		{backoff.Linear{Initial: m, Max: m}, true},
-		{backoff.Exponential{Initial: m, Multiplier: 1}, true},
-		{backoff.Truncate(backoff.Exponential{Initial: m}, 0), true},
-		{backoff.Truncate(nil, s/10), true},
-		{backoff.Constant(s), false}, // which nobody takes for a growing one
-		{backoff.Constant(0), false},
-	} {
-		policy := backoff.Policy{Schedule: row.schedule}
-		require.Equal(t, row.never, preview.Of(policy, 1).NeverGrows, "%#v", row.schedule)
-	}
-}
-
 func TestTheWorstOfAPreviewKnowsTheLimitsOfTime(t *testing.T) {
 	const s = time.Second
 	for name, row := range map[string]struct {
@@ -136,11 +112,9 @@ func TestACallThatFailsWithOneClassWaitsAsThePreviewOfTheClass(t *testing.T) {
 			d := policy.Decide(len(view.Waits)+1, backoff.OfClass(errors.New("down"), class))
 			require.Equal(t, one.MaxAttempts < 0, d.Again, class)
 		})
-		require.Equal(t, class == backoff.ClassUnknown, view.NeverGrows, class)
 		require.Nil(t, one.ByClass)
 	}
 	require.Len(t, policy.ByClass, 4)
-	require.False(t, preview.Of(policy, 0).NeverGrows)
 }
 
 // A jitter need not grow with its draw.
