@@ -12,13 +12,16 @@ import (
 // Naive retries recover at a load of 30 % and not of 40 %, and from a dip of
 // one second and not of two.
 func TestTheCliffIsFound(t *testing.T) {
-	cliff, err := FindCliff(Dip(), Naive(), CliffLoad, .2, .8, nightly.Size(.1, .02), Options{Seeds: nightly.Size(1, 5)})
+	s := Dip()
+	s.Server.Service = Exponential(nightly.Size(10*ms, ms))
+	s.Rate = .8 * s.Server.Capacity()
+	cliff, err := FindCliff(s, Naive(), CliffLoad, .2, .8, nightly.Size(.1, .02), Options{Seeds: nightly.Size(1, 5)})
 	require.NoError(t, err)
 	require.GreaterOrEqual(t, cliff.Safe, .2)
 	require.Less(t, cliff.Unsafe, .45)
 	require.LessOrEqual(t, cliff.Unsafe-cliff.Safe, nightly.Size(.1, .02))
 
-	cliff, err = FindCliff(Dip(), Naive(), CliffDip, .5, 4, nightly.Size(.5, .1), Options{Seeds: nightly.Size(1, 5)})
+	cliff, err = FindCliff(s, Naive(), CliffDip, .5, 4, nightly.Size(.5, .1), Options{Seeds: nightly.Size(1, 5)})
 	require.NoError(t, err)
 	require.GreaterOrEqual(t, cliff.Unsafe, 1.0)
 	require.LessOrEqual(t, cliff.Safe, 2.0)
