@@ -105,9 +105,10 @@ func firstRetries(p backoff.Policy, n int) []step {
 // countAttempts counts the attempts of a call that always fails. A deadline of 0
 // means none.
 func countAttempts(p backoff.Policy, deadline time.Duration) (c count) {
-	high, middle, low := failingCall(p, deadline, 1-1e-12), failingCall(p, deadline, 0.5), failingCall(p, deadline, 0)
+	high, low := failingCall(p, deadline, 1-1e-12), failingCall(p, deadline, 0)
 	c.least, c.most = min(high, low), max(high, low)
-	c.middle, c.more = middle, c.most == countedAttempts && p.MaxAttempts != countedAttempts
+	c.middle = failingCall(p, deadline, 0.5)
+	c.more = c.most == countedAttempts && p.MaxAttempts != countedAttempts
 	return c
 }
 

@@ -50,7 +50,9 @@ func (k *curve) labelHeight() vg.Length {
 func (k *curve) label(room draw.Canvas, end vg.Point, y vg.Length) {
 	x := room.Min.X + leader
 	thin := draw.LineStyle{Color: hue(k.index), Width: .8}
-	room.StrokeLines(thin, []vg.Point{{X: room.Min.X + 1, Y: end.Y}, {X: room.Min.X + 3, Y: end.Y}, {X: x, Y: y}})
+	room.StrokeLines(thin, []vg.Point{
+		{X: room.Min.X + 1, Y: end.Y}, {X: room.Min.X + 3, Y: end.Y}, {X: x, Y: y},
+	})
 	room.StrokeLine2(stroke(k.index), x, y, x+sample, y)
 	x += sample + 4
 	top := y - 3

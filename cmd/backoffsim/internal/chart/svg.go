@@ -86,7 +86,8 @@ func (f *figure) svg() string {
 
 // writtenText matches the start of a text as the plotting library writes it,
 // and the text.
-var writtenText = regexp.MustCompile(`<text [^>]*font-weight:(\w+)[^>]*font-size:([0-9.]+)px[^>]*>([^<]*)`)
+var writtenText = regexp.MustCompile(
+	`<text [^>]*font-weight:(\w+)[^>]*font-size:([0-9.]+)px[^>]*>([^<]*)`)
 
 // fitted makes a text as wide as it was measured, whatever fonts a reader has.
 func fitted(element string) string {
