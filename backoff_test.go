@@ -30,14 +30,6 @@ func TestTheZeroPolicyMakesFourAttemptsUnderFullJitter(t *testing.T) {
 	})
 }
 
-func TestDoEndsWithTheFirstSuccess(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		op := returning(errBoom, errBoom, nil)
-		require.NoError(t, steady(time.Second).Do(t.Context(), op.do))
-		require.Equal(t, msec(0, 1000, 2000), op.at)
-	})
-}
-
 func TestDoStopsOnPermanent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		op := returning(errBoom, backoff.Permanent(errFinal))
@@ -76,22 +68,6 @@ func TestNoAttemptIsMadeUnderAnEndedContext(t *testing.T) {
 	})
 }
 
-func TestCancellingEndsASleepAtOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		errShutdown := errors.New("shutdown")
-		ctx, cancel := context.WithCancelCause(t.Context())
-		time.AfterFunc(700*time.Millisecond, func() { cancel(errShutdown) })
-		began := time.Now()
-
-		err := steady(time.Hour).Do(ctx, returning(errBoom).do)
-
-		require.Equal(t, 700*time.Millisecond, time.Since(began))
-		require.ErrorIs(t, err, context.Canceled)
-		require.ErrorIs(t, err, errShutdown, "the cause")
-		require.ErrorIs(t, err, errBoom, "and what the operation said last")
-	})
-}
-
 func TestASleepThatCannotEndInAnAttemptIsNotBegun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
@@ -103,20 +79,6 @@ func TestASleepThatCannotEndInAnAttemptIsNotBegun(t *testing.T) {
 		require.Zero(t, time.Since(began), "it must not wait for the deadline")
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.ErrorIs(t, err, errBoom)
-	})
-}
-
-func TestMaxElapsedAllowsTheAttemptThatBeginsExactlyThen(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		policy := steady(time.Second)
-		policy.MaxAttempts, policy.MaxElapsed = -1, 3*time.Second
-		op := returning(errBoom)
-
-		err := policy.Do(t.Context(), op.do)
-
-		require.ErrorIs(t, err, backoff.ErrExhausted)
-		require.Equal(t, msec(0, 1000, 2000, 3000), op.at)
-		require.Equal(t, backoff.ReasonElapsed, gaveUp(t, err).Reason)
 	})
 }
 
@@ -150,15 +112,6 @@ func TestAnOperationsOwnCancellationIsFinal(t *testing.T) {
 		op := returning(context.Canceled)
 		require.ErrorIs(t, steady(time.Second).Do(t.Context(), op.do), context.Canceled)
 		require.Len(t, op.at, 1)
-	})
-}
-
-func TestWhatAServerAsksForIsObeyedAndSpreadUpward(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		policy := backoff.Policy{Rand: fixed(0.5)} // 120 s and half of a tenth of it
-		op := returning(backoff.RetryAfter(errBoom, 2*time.Minute), nil)
-		require.NoError(t, policy.Do(t.Context(), op.do))
-		require.Equal(t, msec(0, 126_000), op.at)
 	})
 }
 
@@ -200,42 +153,6 @@ func TestNestedPoliciesDoNotMultiply(t *testing.T) {
 	})
 }
 
-func TestAPolicyIsVariedByCopyingIt(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		policy := steady(time.Minute)
-		urgent := *policy
-		urgent.Schedule = backoff.Constant(time.Second)
-
-		op := returning(errBoom, nil)
-		require.NoError(t, urgent.Do(t.Context(), op.do))
-		require.Equal(t, msec(0, 1000), op.at)
-
-		op = returning(errBoom, nil)
-		require.NoError(t, policy.Do(t.Context(), op.do))
-		require.Equal(t, msec(0, 60_000), op.at, "the original must not know of its copy")
-	})
-}
-
-func TestTheRangeLoopRetriesTheBodyThatFailed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		op := returning(errBoom, errBoom, nil)
-		r := steady(time.Second).Start(t.Context())
-		last := 0
-		for ctx := range r.Attempts() {
-			n := r.Attempt()
-			last = n
-			if err := op.do(ctx); err != nil {
-				r.Fail(err)
-				continue
-			}
-			break
-		}
-		require.NoError(t, r.Err())
-		require.Equal(t, 3, last)
-		require.Equal(t, msec(0, 1000, 2000), op.at)
-	})
-}
-
 // A refused connection never reached the server, a reset one
 // may have.
 func TestANonIdempotentOperationIsRepeatedOnlyIfItWasNeverSent(t *testing.T) {
@@ -271,21 +188,6 @@ func TestAKeyIsTheSameForAllAttemptsOfACallAndNoOther(t *testing.T) {
 	})
 }
 
-func TestTheBudgetIsAskedBeforeTheSleep(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		policy := steady(time.Second)
-		policy.Budget = &ledger{refuse: func(a backoff.Attempt) bool { return a.Number == 3 }}
-		op, began := returning(errBoom), time.Now()
-
-		err := policy.Do(t.Context(), op.do)
-
-		require.Equal(t, time.Second, time.Since(began), "no sleep before a refusal")
-		require.Len(t, op.at, 2)
-		require.ErrorIs(t, err, backoff.ErrBudget)
-		require.ErrorIs(t, err, errBoom, "the budget must not hide the operation's error")
-	})
-}
-
 func TestTheObserverHearsOfEveryRetryAndOfTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var heard []backoff.EventKind
@@ -304,13 +206,6 @@ func TestAnInvalidPolicyIsRefusedBeforeTheFirstAttempt(t *testing.T) {
 	err := (&backoff.Policy{Schedule: backoff.Exponential{Multiplier: 0.5}}).Do(t.Context(), op.do)
 	require.EqualError(t, err, "backoff: Policy.Schedule: Exponential.Multiplier is 0.5, want 0 (for 2) or at least 1")
 	require.Empty(t, op.at)
-}
-
-func TestAValueComesBackAlsoBesideAnError(t *testing.T) {
-	policy := backoff.Policy{MaxAttempts: 1}
-	value, err := backoff.DoValue(t.Context(), &policy, func(context.Context) (int, error) { return 503, errBoom })
-	require.ErrorIs(t, err, errBoom)
-	require.Equal(t, 503, value)
 }
 
 func TestDoValueIsDoWithAValue(t *testing.T) {
@@ -333,24 +228,6 @@ func TestDoValueIsDoWithAValue(t *testing.T) {
 		return 200, nil
 	})
 	require.NoError(t, err)
-}
-
-func TestAStackPutsTheFirstDoerOutermost(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		calls := 0
-		counter := doer(func(ctx context.Context, op func(context.Context) error) error {
-			calls++
-			return op(ctx)
-		})
-		policy := steady(time.Second)
-
-		require.Error(t, backoff.Stack(counter, policy).Do(t.Context(), returning(errBoom).do))
-		require.Equal(t, 1, calls, "around the policy: once per call")
-		require.Error(t, backoff.Stack(policy, counter).Do(t.Context(), returning(errBoom).do))
-		require.Equal(t, 1+4, calls, "inside it: once per attempt")
-		require.Error(t, backoff.Stack(new(backoff.Breaker), policy, counter).Do(t.Context(), returning(errBoom).do))
-		require.Equal(t, 1+4+4, calls, "also as the third")
-	})
 }
 
 // Helpers.
@@ -390,6 +267,13 @@ func gaveUp(t *testing.T, err error) *backoff.Error {
 	e, ok := err.(*backoff.Error)
 	require.True(t, ok, "want an *Error, got %T: %v", err, err)
 	return e
+}
+
+// refusedBy returns the *OpenError that err matches.
+func refusedBy(t *testing.T, err error) (open *backoff.OpenError) {
+	t.Helper()
+	require.ErrorAs(t, err, &open)
+	return open
 }
 
 func msec(ms ...int64) []time.Duration {

@@ -371,17 +371,6 @@ func TestBreakerAdmitsNoMoreProbesThanItSays(t *testing.T) {
 	}
 }
 
-func TestBreakerClosesAfterTwoSuccessfulProbes(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := halfOpenBreaker(t)
-		feed(b, 1, nil)
-		require.Equal(t, backoff.BreakerHalfOpen, b.State())
-		feed(b, 1, nil)
-		require.Equal(t, backoff.BreakerClosed, b.State())
-		require.Equal(t, 100, feed(b, 100, nil))
-	})
-}
-
 func TestBreakerOpensAgainWhenAProbeFails(t *testing.T) {
 	failures := map[string]error{
 		"failure":    errOutage,
@@ -598,14 +587,6 @@ func TestBreakerHearsTheSameAnswerOnce(t *testing.T) {
 	})
 }
 
-func TestBreakerRefusesAPermit(t *testing.T) {
-	b := rateBreaker()
-	b.Trip()
-	done, err := b.Allow()
-	require.Nil(t, done)
-	require.ErrorIs(t, err, backoff.ErrOpen)
-}
-
 func TestBreakerTellsEachTransitionOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var got []backoff.BreakerTransition
@@ -803,20 +784,6 @@ func TestABreakerAsksItsFleetOnceUntilItIsWoken(t *testing.T) {
 			require.Len(t, r.asked, 2)
 		})
 	}
-}
-
-func TestAFleetIsWokenForATimedBreakerToo(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var r rumour
-		b := sharing(&r)
-		b.SlowCall = time.Second
-		feed(b, 1, nil)
-		time.Sleep(time.Hour)
-		r.wake()
-		feed(b, 1, nil)
-		require.Len(t, r.asked, 2)
-		require.Zero(t, b.Stats().Slow, "the call is timed, not the circuit")
-	})
 }
 
 func TestAFleetIsNotAskedOfAnOpenCircuit(t *testing.T) {

@@ -81,7 +81,7 @@ func policyError(reason string, err error) error {
 	case "classifier":
 		p.Classify = func(error) backoff.Class { return backoff.ClassPermanent }
 	case "budget":
-		p.Budget = firstOnly{}
+		p.Budget = refusing(2)
 	case "cancelled":
 		p.Schedule, p.Jitter = backoff.Constant(time.Hour), backoff.NoJitter
 		ctx, cancel := context.WithCancel(context.Background())
@@ -96,13 +96,6 @@ func policyError(reason string, err error) error {
 		return p.Do(ctx, op)
 	}
 	return p.Do(context.Background(), op)
-}
-
-// firstOnly is a budget that grants first attempts only.
-type firstOnly struct{ backoff.BudgetDefaults }
-
-func (firstOnly) Reserve(a backoff.Attempt) (t backoff.Ticket, wait time.Duration, ok bool) {
-	return t, 0, a.First()
 }
 
 // errorTree is a tree that somebody made with a nil in it.
@@ -366,42 +359,6 @@ func TestBreakerAroundAPolicyIsNoOtherForBeingStacked(t *testing.T) {
 		wait := func(context.Context) error { time.Sleep(time.Second); return nil }
 		require.NoError(t, backoff.Stack(slow, new(backoff.Policy)).Do(t.Context(), wait))
 		require.EqualValues(t, 1, slow.Stats().Slow)
-	})
-}
-
-func TestBreakerInsideAPolicyHearsEachAttempt(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := &backoff.Policy{MaxAttempts: 3}
-		b := rateBreaker()
-		require.Equal(t, 18, feed(backoff.Stack(p, b), 6, errOutage))
-		require.EqualValues(t, 18, b.Stats().Failures)
-
-		attempts := 0
-		err := backoff.Stack(p, b).Do(t.Context(), func(context.Context) error { attempts++; return errOutage })
-		require.Equal(t, 2, attempts, "it opened during the loop")
-		require.ErrorIs(t, err, backoff.ErrOpen)
-		require.ErrorIs(t, err, errOutage)
-
-		began := time.Now()
-		require.Zero(t, feed(backoff.Stack(p, b), 10, errOutage))
-		require.Zero(t, time.Since(began), "an open circuit is not retried")
-	})
-}
-
-func TestBreakerMayBeWaitedFor(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := openBreaker(t)
-		p := backoff.Policy{Rand: func() float64 { return 0 }}
-		began := time.Now()
-		err := p.Do(t.Context(), func(ctx context.Context) error {
-			err := b.Do(ctx, func(context.Context) error { return nil })
-			if errors.Is(err, backoff.ErrOpen) {
-				err = backoff.OfClass(err, backoff.ClassRetryable)
-			}
-			return err
-		})
-		require.NoError(t, err)
-		require.Equal(t, 5*time.Second, time.Since(began), "exactly when the circuit lets it")
 	})
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"runtime"
@@ -222,7 +223,7 @@ func TestTheFirstCallUnderARetryBudgetMayUseAllOfItsAttempts(t *testing.T) {
 				for name, budget := range map[string]backoff.Budget{
 					"alone":  new(backoff.RetryBudget),
 					"keyed":  new(backoff.Budgets).For("a"),
-					"joined": backoff.JoinBudgets(new(limiter), new(backoff.RetryBudget)),
+					"joined": backoff.JoinBudgets(new(clerk), new(backoff.RetryBudget)),
 					"inside": &struct{ backoff.RetryBudget }{},
 				} {
 					attempts := 0
@@ -239,21 +240,6 @@ func TestTheFirstCallUnderARetryBudgetMayUseAllOfItsAttempts(t *testing.T) {
 			}
 		}
 	})
-}
-
-// limiter is a budget that grants everything, but no more than most retries if
-// most is set.
-type limiter struct {
-	backoff.BudgetDefaults
-
-	most, made int
-}
-
-func (l *limiter) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
-	if !a.First() {
-		l.made++
-	}
-	return backoff.Ticket{}, 0, l.most == 0 || l.made <= l.most
 }
 
 // fruitless makes a call that fails, and returns how many attempts it made.
@@ -314,11 +300,11 @@ func TestWhatTheFirstCallDoesNotMakeIsThereForAnother(t *testing.T) {
 			require.LessOrEqual(t, fruitless(ctx, p), 3)
 		}
 		b := p.Budget
-		p.Budget = backoff.JoinBudgets(b, &limiter{most: 3})
+		p.Budget = backoff.JoinBudgets(b, new(clerk))
 		require.Equal(t, 1, fruitless(t.Context(), p), "two retries were made")
 		for range 20 { // refused by the other one, in the end
 			a := backoff.Attempt{Number: 4, MaxAttempts: 6}
-			_, _, ok := backoff.JoinBudgets(b, &limiter{most: -1}).Reserve(a)
+			_, _, ok := backoff.JoinBudgets(b, refusing(4)).Reserve(a)
 			require.False(t, ok)
 		}
 		for n := 4; n <= 6; n++ {
@@ -1374,7 +1360,7 @@ func TestJoinedBudgetsOfAKeyGiveTheFirstCallAllOfItsAttempts(t *testing.T) {
 			return backoff.JoinBudgets(new(backoff.RetryBudget), new(backoff.RetryBudget))
 		},
 		"and of all":   func(string) backoff.Budget { return backoff.JoinBudgets(new(backoff.RetryBudget), fleet) },
-		"with another": func(string) backoff.Budget { return backoff.JoinBudgets(new(limiter), new(backoff.RetryBudget), fleet) },
+		"with another": func(string) backoff.Budget { return backoff.JoinBudgets(new(clerk), new(backoff.RetryBudget), fleet) },
 		"too many": func(string) backoff.Budget {
 			b := new(backoff.RetryBudget)
 			return backoff.JoinBudgets(b, b, b, b, b)
@@ -1499,21 +1485,6 @@ func ExampleBudgets() {
 	// Output: <nil>
 }
 
-// resultsBudget grants everything, and keeps what it hears.
-type resultsBudget struct {
-	backoff.BudgetDefaults
-
-	asked []backoff.Attempt
-	heard []backoff.Result
-}
-
-func (b *resultsBudget) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
-	b.asked = append(b.asked, a)
-	return backoff.Ticket{}, 0, true
-}
-
-func (b *resultsBudget) Done(_ backoff.Ticket, r backoff.Result) { b.heard = append(b.heard, r) }
-
 func TestABudgetHearsTheClassAndWhatTheServerAskedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		throttled := backoff.RetryAfter(backoff.OfClass(errBoom, backoff.ClassThrottled), time.Second)
@@ -1522,23 +1493,23 @@ func TestABudgetHearsTheClassAndWhatTheServerAskedFor(t *testing.T) {
 			{Outcome: backoff.OutcomeTransient},
 			{},
 		}
-		b := new(resultsBudget)
+		b := new(clerk)
 		require.NoError(t, backoff.Policy{Budget: b}.Do(t.Context(), returning(throttled, errBoom, nil).do))
-		require.Equal(t, want, b.heard)
+		require.Equal(t, want, b.results)
 
-		b = new(resultsBudget)
+		b = new(clerk)
 		op := returning(throttled, errBoom, nil)
 		_, err := hedge.Value(t.Context(), &hedge.Hedge{MaxAttempts: 3, MaxExtraLoad: -1, Budget: backoff.JoinBudgets(b)}, func(ctx context.Context) (int, error) {
 			return 0, op.do(ctx)
 		}, nil)
 		require.NoError(t, err)
-		require.Equal(t, want, b.heard)
+		require.Equal(t, want, b.results)
 	})
 }
 
 // doorBudget grants first attempts unasked while it is open.
 type doorBudget struct {
-	resultsBudget
+	clerk
 	open bool
 }
 
@@ -1559,9 +1530,9 @@ func TestABudgetIsAskedForFirstAttemptsOnlyWhileItWantsToBe(t *testing.T) {
 			}
 			require.ErrorIs(t, p.Do(t.Context(), returning(backoff.Permanent(errFinal)).do), errFinal)
 			require.Len(t, b.asked, (i+1)/2*3)
-			require.Len(t, b.heard, 3*(i+1), "told of each")
+			require.Len(t, b.results, 3*(i+1), "told of each")
 		}
-		p.Budget = backoff.JoinBudgets(p.Budget, new(resultsBudget))
+		p.Budget = backoff.JoinBudgets(p.Budget, new(clerk))
 		b.open, b.asked = true, nil
 		require.NoError(t, p.Do(t.Context(), returning(nil).do))
 		require.Len(t, b.asked, 1, "for one of the others wants to be asked")
@@ -1571,7 +1542,7 @@ func TestABudgetIsAskedForFirstAttemptsOnlyWhileItWantsToBe(t *testing.T) {
 func TestABudgetSeesHowManyAttemptsTheCallMayMake(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for limit, want := range map[int]int{0: 4, 2: 2, -1: -1} {
-			b := new(resultsBudget)
+			b := new(clerk)
 			_ = backoff.Policy{MaxAttempts: limit, Budget: b}.Do(t.Context(), returning(errBoom, backoff.Permanent(errFinal)).do)
 			require.Len(t, b.asked, 2)
 			for _, a := range b.asked {
@@ -1606,59 +1577,32 @@ func TestEachOfManyJoinedBudgetsGetsItsOwnTicket(t *testing.T) {
 }
 
 func TestABudgetHearsHowLongAnAttemptTookThatItWasAskedFor(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := new(tookBudget)
-		p := backoff.Policy{Budget: b, Schedule: backoff.Constant(time.Second), Jitter: backoff.NoJitter}
-		n := 0
-		op := func(context.Context) error {
-			n++
-			time.Sleep(time.Duration(n) * time.Millisecond)
-			if n < 3 {
-				return errors.New("failed")
+	all := maps.Clone(waysToFail)
+	all["hedge"] = func(ctx context.Context, p *backoff.Policy, op func(context.Context) error) error {
+		h := &hedge.Hedge{MaxAttempts: 3, MaxExtraLoad: -1, Budget: p.Budget}
+		_, err := hedge.Value(ctx, h, func(ctx context.Context) (int, error) { return 0, op(ctx) }, nil)
+		return err
+	}
+	for way, call := range all {
+		bubble(t, way, func(t *testing.T) {
+			b, p, n := new(clerk), steady(time.Second), 0
+			p.Budget = b
+			require.NoError(t, call(t.Context(), p, func(context.Context) error {
+				n++
+				time.Sleep(time.Duration(n) * time.Millisecond)
+				if n < 3 {
+					return errBoom
+				}
+				return nil
+			}))
+			want := msec(1, 2, 3)
+			if way == "Retry only" { // without Begin, nobody knows when an attempt began
+				want = msec(0, 0, 0)
 			}
-			return nil
-		}
-		require.NoError(t, p.Do(t.Context(), op))
-		require.Equal(t, []time.Duration{time.Millisecond, 2 * time.Millisecond, 3 * time.Millisecond}, b.took)
-
-		b.took, n = nil, 0
-		r := p.Start(t.Context())
-		for ctx := range r.Attempts() {
-			if err := op(ctx); err == nil {
-				break
-			} else {
-				r.Fail(err)
-			}
-		}
-		require.Equal(t, []time.Duration{time.Millisecond, 2 * time.Millisecond, 3 * time.Millisecond}, b.took)
-
-		b.took, n = nil, 0
-		r = p.Start(t.Context())
-		for pause, again := r.Retry(op(t.Context())); again; pause, again = r.Retry(op(t.Context())) {
-			time.Sleep(pause)
-		}
-		require.Equal(t, []time.Duration{0, 0, 0}, b.took, "nobody knows when an attempt began that Begin was not called for")
-
-		b.took, n = nil, 0
-		h := &hedge.Hedge{MaxAttempts: 3, MaxExtraLoad: -1, Budget: b}
-		_, err := hedge.Value(t.Context(), h, func(ctx context.Context) (int, error) { return 0, op(ctx) }, nil)
-		require.NoError(t, err)
-		require.Equal(t, []time.Duration{time.Millisecond, 2 * time.Millisecond, 3 * time.Millisecond}, b.took)
-	})
+			require.Equal(t, want, b.took())
+		})
+	}
 }
-
-// tookBudget notes how long attempts took.
-type tookBudget struct {
-	backoff.BudgetDefaults
-
-	took []time.Duration
-}
-
-func (b *tookBudget) Reserve(backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
-	return backoff.Ticket{}, 0, true
-}
-
-func (b *tookBudget) Done(_ backoff.Ticket, r backoff.Result) { b.took = append(b.took, r.Took) }
 
 // Calls that wait for long hold their spare retries. If they end, only the newest
 // goes to another call.

@@ -48,14 +48,10 @@ func TestAnOpenBreakerInsideEndsTheCallWithBothErrors(t *testing.T) {
 		require.Equal(t, 2, calls, "the third was refused")
 		require.ErrorIs(t, err, backoff.ErrOpen)
 		require.ErrorIs(t, err, errDown)
-		var gave *backoff.Error
-		ok := errors.As(err, &gave)
-		require.True(t, ok)
+		gave := gaveUp(t, err)
 		require.Equal(t, backoff.ReasonOpen, gave.Reason)
 		require.Equal(t, 2, gave.Attempts)
-		var open *backoff.OpenError
-		ok = errors.As(err, &open)
-		require.True(t, ok)
+		open := refusedBy(t, err)
 		require.Equal(t, 59*time.Second, open.RetryAfter())
 
 		outer := 0
@@ -63,18 +59,6 @@ func TestAnOpenBreakerInsideEndsTheCallWithBothErrors(t *testing.T) {
 		require.ErrorIs(t, err, backoff.ErrOpen)
 		require.Equal(t, 1, outer, "it is final to the loops around")
 	})
-}
-
-func TestAFirstAttemptThatABreakerRefusesReturnsTheBreakersError(t *testing.T) {
-	breaker := impatient()
-	breaker.Trip()
-	calls := 0
-	err := backoff.Stack(&backoff.Policy{}, breaker).Do(t.Context(), downFor(0, &calls))
-	require.Zero(t, calls)
-	var open *backoff.OpenError
-	ok := errors.As(err, &open)
-	require.True(t, ok)
-	require.Positive(t, open.RetryAfter())
 }
 
 // waitingFor is an operation under a breaker, whose refusals the policy around
@@ -92,14 +76,15 @@ func waitingFor(breaker *backoff.Breaker, op func(context.Context) error) func(c
 func TestAPolicyWaitsExactlyUntilTheCircuitMayBeTried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		calls, start := 0, time.Now()
-		budget := &tokenCount{}
-		policy := &backoff.Policy{MaxAttempts: 3, Schedule: backoff.Constant(time.Second), Jitter: backoff.NoJitter, Budget: budget}
+		clerk := new(clerk)
+		policy := &backoff.Policy{MaxAttempts: 3, Schedule: backoff.Constant(time.Second), Jitter: backoff.NoJitter, Budget: clerk}
 		err := policy.Do(t.Context(), waitingFor(impatient(), downFor(30*time.Second, &calls)))
 
 		require.NoError(t, err)
 		require.Equal(t, 3, calls, "the refusal was no attempt")
 		require.Equal(t, time.Minute+time.Second, time.Since(start), "a second's wait, and a minute after the second failure")
-		require.Equal(t, 3, budget.net(), "and took no token")
+		const failed, unsent = backoff.OutcomeTransient, backoff.OutcomeNotSent
+		require.Equal(t, []backoff.Outcome{failed, failed, unsent, backoff.OutcomeSuccess}, clerk.told, "and took no token")
 	})
 }
 
@@ -112,24 +97,8 @@ func TestACallThatWaitedForACircuitReturnsTheLastRefusal(t *testing.T) {
 		time.AfterFunc(59*time.Second, func() { breaker.Reset(); breaker.Trip() })
 		policy := &backoff.Policy{MaxRetryAfter: 90 * time.Second}
 		err := policy.Do(t.Context(), waitingFor(breaker, downFor(time.Hour, new(int))))
-		var open *backoff.OpenError
-		ok := errors.As(err, &open)
-		require.True(t, ok, "%T", err)
+		open := refusedBy(t, err)
 		require.Equal(t, 59*time.Second, open.RetryAfter())
-	})
-}
-
-func TestAPolicyDoesNotWaitForACircuitBeyondTheDeadline(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-		defer cancel()
-		calls, start := 0, time.Now()
-		policy := &backoff.Policy{MaxAttempts: 3, Schedule: backoff.Constant(time.Second), Jitter: backoff.NoJitter}
-		err := policy.Do(ctx, waitingFor(impatient(), downFor(time.Hour, &calls)))
-
-		require.ErrorIs(t, err, context.DeadlineExceeded)
-		require.ErrorIs(t, err, errDown)
-		require.Equal(t, 2*time.Second, time.Since(start), "it does not start a sleep that cannot end in an attempt")
 	})
 }
 
@@ -144,50 +113,6 @@ func TestAPanicInAStackCountsAndPassesThrough(t *testing.T) {
 	})
 	require.Equal(t, backoff.BreakerOpen, breaker.State())
 	require.ErrorIs(t, service.Do(t.Context(), func(context.Context) error { return nil }), backoff.ErrOpen)
-}
-
-// Around the loop a breaker hears one verdict per call, and
-// open, it lets nothing through and sleeps not at all.
-func TestABreakerAroundTheLoopHearsOneVerdictPerCall(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		attempts := 0
-		breaker := &backoff.Breaker{ConsecutiveFailures: 10, ConsecutiveSpan: -1, MinCalls: 100}
-		service := backoff.Stack(breaker, &backoff.Policy{MaxAttempts: 3})
-		for range 10 {
-			require.Equal(t, backoff.BreakerClosed, breaker.State())
-			require.ErrorIs(t, service.Do(t.Context(), downFor(time.Hour, &attempts)), errDown)
-		}
-		require.Equal(t, 30, attempts)
-		require.Equal(t, backoff.BreakerOpen, breaker.State(), "at the tenth verdict")
-
-		start := time.Now()
-		require.ErrorIs(t, service.Do(t.Context(), downFor(time.Hour, &attempts)), backoff.ErrOpen)
-		require.Equal(t, 30, attempts)
-		require.Zero(t, time.Since(start))
-	})
-}
-
-func TestAStackCarriesACallThroughAFailure(t *testing.T) {
-	attempts := 0
-	service := backoff.Stack(&backoff.Breaker{}, &backoff.Policy{Schedule: backoff.Constant(0)})
-	require.NoError(t, service.Do(t.Context(), func(context.Context) error {
-		if attempts++; attempts < 3 {
-			return errDown
-		}
-		return nil
-	}))
-	require.Equal(t, 3, attempts)
-}
-
-// slow is a budget that grants everything, after so long.
-type slow struct {
-	backoff.BudgetDefaults
-
-	wait time.Duration
-}
-
-func (s slow) Reserve(backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
-	return backoff.Ticket{}, s.wait, true
 }
 
 // An attempt timeout that ends a call of an inner policy is the outer policy's,
@@ -221,91 +146,13 @@ func TestAnInnerPolicyThatRunsIntoTheCallersDeadlineEndsTheCall(t *testing.T) {
 
 // What an inner policy gave up on was no answer that could pay for retries.
 func TestAnInnerPolicysGivingUpPaysNoBudget(t *testing.T) {
-	var outcomes []backoff.Outcome
-	outer := &backoff.Policy{Budget: hears{outcomes: &outcomes}}
+	clerk := new(clerk)
+	outer := &backoff.Policy{Budget: clerk}
 	inner := &backoff.Policy{Schedule: backoff.Constant(0)}
 	calls := 0
 	require.Error(t, backoff.Stack(outer, inner).Do(t.Context(), downFor(time.Hour, &calls)))
-	require.Equal(t, []backoff.Outcome{backoff.OutcomeTransient}, outcomes)
+	require.Equal(t, []backoff.Outcome{backoff.OutcomeTransient}, clerk.told)
 }
-
-type hears struct {
-	backoff.BudgetDefaults
-
-	outcomes *[]backoff.Outcome
-}
-
-func (hears) Reserve(backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
-	return backoff.Ticket{}, 0, true
-}
-func (h hears) Done(_ backoff.Ticket, r backoff.Result) { *h.outcomes = append(*h.outcomes, r.Outcome) }
-
-// Half-open, with its one probe out, a breaker cannot say when to come back.
-func TestAPolicyThatWaitsForACircuitDoesNotSpinWhileAnotherProbeIsOut(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		breaker := backoff.Breaker{ConsecutiveFailures: 1, ConsecutiveSpan: -1, OpenFor: backoff.Constant(time.Second), Jitter: backoff.NoJitter, ProbeTimeout: time.Minute}
-		require.Error(t, breaker.Do(t.Context(), func(context.Context) error { return errDown }))
-		time.Sleep(time.Second)
-		go breaker.Do(t.Context(), func(context.Context) error { time.Sleep(30 * time.Second); return nil })
-		synctest.Wait()
-
-		policy := backoff.Policy{MaxAttempts: 2, Schedule: backoff.Constant(0)}
-		asked := 0
-		require.NoError(t, policy.Do(t.Context(), func(ctx context.Context) error {
-			asked++
-			return waitingFor(&breaker, func(context.Context) error { return nil })(ctx)
-		}))
-		require.LessOrEqual(t, asked, 3100, "at most a hundred times a second")
-	})
-}
-
-// Budget, breaker and retries in one outage, in one call.
-func TestBudgetBreakerAndRetriesWorkTogether(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		calls := 0
-		op := downFor(30*time.Second, &calls)
-		service := backoff.Stack(
-			&backoff.Breaker{OpenFor: backoff.Constant(5 * time.Second), Jitter: backoff.NoJitter},
-			&backoff.Policy{Budget: &backoff.RetryBudget{}, AttemptTimeout: time.Second},
-		)
-		const seconds = 60
-		refused, lost := 0, 0
-		for range seconds * 10 {
-			switch err := service.Do(t.Context(), op); {
-			case errors.Is(err, backoff.ErrOpen):
-				refused++
-			case err != nil:
-				lost++
-			}
-			time.Sleep(100 * time.Millisecond)
-		}
-		require.Greater(t, refused, 150, "of the 300 calls of the outage, most never left")
-		require.Less(t, lost, 40)
-		require.Less(t, calls, 600-refused+10, "and hardly one was retried: nothing succeeded that could pay")
-		require.NoError(t, service.Do(t.Context(), op), "the service is back")
-	})
-}
-
-// tokenCount is a budget that grants everything and keeps count.
-type tokenCount struct {
-	backoff.BudgetDefaults
-
-	reserved, unsent int
-}
-
-func (s *tokenCount) Reserve(backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
-	s.reserved++
-	return backoff.Ticket{}, 0, true
-}
-
-func (s *tokenCount) Done(_ backoff.Ticket, r backoff.Result) {
-	if r.Outcome == backoff.OutcomeNotSent {
-		s.unsent++
-	}
-}
-
-// net is how many attempts were paid for.
-func (s *tokenCount) net() int { return s.reserved - s.unsent }
 
 // The types of this package, and one that it has never seen, for DoValue to
 // serve alike.
@@ -471,7 +318,7 @@ func TestAStackTellsThePolicyInsideOfARefusal(t *testing.T) {
 		why    backoff.Reason
 	}{
 		{"a breaker", open, backoff.ReasonOpen},
-		{"a budget of a policy", backoff.Policy{Budget: refuser{}}, backoff.ReasonBudget},
+		{"a budget of a policy", backoff.Policy{Budget: refusing(1)}, backoff.ReasonBudget},
 		{"a doer of the program's own", refuses, backoff.ReasonBudget},
 		{"another stack", backoff.Stack(open), backoff.ReasonOpen},
 	} {
@@ -488,13 +335,6 @@ func TestAStackTellsThePolicyInsideOfARefusal(t *testing.T) {
 		}
 		require.Len(t, *events, 3, "%s, around a stack", row.name)
 	}
-}
-
-// refuser is a budget that grants nothing.
-type refuser struct{ backoff.BudgetDefaults }
-
-func (refuser) Reserve(backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
-	return backoff.Ticket{}, 0, false
 }
 
 // Whoever puts layers around a policy by hand calls Refused.
@@ -618,18 +458,6 @@ func TestPoliciesInAStackDoNotMultiply(t *testing.T) {
 		require.Equal(t, 4, calls)
 		require.ErrorIs(t, err, errBoom)
 	})
-}
-
-// One policy, two operations of different types, no state
-// between.
-func TestOnePolicyServesOperationsOfAnyType(t *testing.T) {
-	policy := backoff.Policy{}
-	n, err := backoff.DoValue(t.Context(), &policy, func(context.Context) (int, error) { return 7, nil })
-	require.NoError(t, err)
-	s, err := backoff.DoValue(t.Context(), &policy, func(context.Context) ([]string, error) { return []string{"a"}, nil })
-	require.NoError(t, err)
-	require.Equal(t, 7, n)
-	require.Equal(t, []string{"a"}, s)
 }
 
 // A policy is a Doer as a value and as a pointer.

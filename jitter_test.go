@@ -188,21 +188,6 @@ func TestSlottedJitterDrawsAllSlotsAlike(t *testing.T) {
 	require.Less(t, chi2, 29.59)
 }
 
-// After a wait at the maximum, two thirds of the next are
-// there too.
-func TestDecorrelatedJitterBunchesAtItsMaximum(t *testing.T) {
-	const n, limit = 20_000, 30 * time.Second
-	jitter := backoff.DecorrelatedJitter(100*time.Millisecond, limit)
-	rng := rand.New(rand.NewPCG(7, 8))
-	atMax := 0.0
-	for range n {
-		if jitter(0, limit, rng.Float64()) == limit {
-			atMax += 1. / n
-		}
-	}
-	require.InDelta(t, 2./3, atMax, 0.015)
-}
-
 func TestEveryWaitIsDrawnAfresh(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		policy := backoff.Policy{
@@ -212,19 +197,6 @@ func TestEveryWaitIsDrawnAfresh(t *testing.T) {
 		op := returning(errBoom)
 		require.Error(t, policy.Do(t.Context(), op.do))
 		require.Equal(t, msec(0, 100, 1000, 1000, 1500, 1800), op.at)
-	})
-}
-
-// Any function will do, and what it returns is slept.
-func TestAJitterOfTheUsersOwnIsUsedVerbatim(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		policy := backoff.Policy{
-			Schedule: backoff.Linear{Initial: 3 * time.Second},
-			Jitter:   func(delay, _ time.Duration, _ float64) time.Duration { return delay / 3 },
-		}
-		op := returning(errBoom)
-		require.Error(t, policy.Do(t.Context(), op.do))
-		require.Equal(t, msec(0, 1000, 3000, 6000), op.at)
 	})
 }
 

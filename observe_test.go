@@ -121,7 +121,8 @@ func TestAttemptsAreCountedFromEventsAlone(t *testing.T) {
 			case 0:
 				policy.Budget = refusing(2 + draw.IntN(4))
 			case 1:
-				policy.Budget = &leaving{after: draw.IntN(4)}
+				most := draw.IntN(4)
+				policy.Budget = &clerk{depart: func(n int) bool { return n <= most }}
 			case 2:
 				policy.AttemptTimeout = time.Minute
 			}
@@ -171,18 +172,6 @@ func ended(e backoff.Event) bool {
 	return true
 }
 
-// leaving lets so many attempts depart, and grants any number.
-type leaving struct {
-	backoff.BudgetDefaults
-
-	after int
-}
-
-func (l *leaving) Reserve(backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
-	return backoff.Ticket{}, 0, true
-}
-func (l *leaving) Confirm(backoff.Ticket) bool { l.after--; return l.after >= 0 }
-
 func TestABreakerTellsOfItsChangesInTheNameOfTheCallThatCausedThem(t *testing.T) {
 	type key struct{}
 	synctest.Test(t, func(t *testing.T) {
@@ -227,7 +216,7 @@ func TestABreakerTellsWhyItRefuses(t *testing.T) {
 }
 
 func TestABudgetsRefusalOfAnAttemptSaysNothingOfItsClass(t *testing.T) {
-	for name, budget := range map[string]backoff.Budget{"asked": refusing(1), "about to depart": &leaving{}} {
+	for name, budget := range map[string]backoff.Budget{"asked": refusing(1), "about to depart": &clerk{depart: func(int) bool { return false }}} {
 		policy := backoff.Policy{Budget: budget}
 		events := watch(&policy)
 		require.ErrorIs(t, policy.Do(t.Context(), returning(nil).do), backoff.ErrBudget)
@@ -284,10 +273,7 @@ func TestSleptIsTheSleepBeforeThisAttempt(t *testing.T) {
 			policy := backoff.Policy{Schedule: backoff.Sequence(time.Second, 0, time.Minute), Jitter: backoff.NoJitter, MaxElapsed: limit}
 			events := watch(&policy)
 			require.Error(t, policy.Do(t.Context(), returning(errBoom).do))
-			var slept []time.Duration
-			for _, e := range *events {
-				slept = append(slept, e.Slept)
-			}
+			slept := each(*events, func(e backoff.Event) time.Duration { return e.Slept })
 			require.Equal(t, msec(0, 1000, 0, 60_000), slept)
 		}
 	})
@@ -304,11 +290,7 @@ func TestEventsCountFromTheLastProgress(t *testing.T) {
 		}
 		r.Fail(errBoom)
 	}
-	var attempts []int
-	for _, e := range *events {
-		attempts = append(attempts, e.Attempt)
-	}
-	require.Equal(t, []int{1, 1, 2}, attempts)
+	require.Equal(t, []int{1, 1, 2}, each(*events, func(e backoff.Event) int { return e.Attempt }))
 }
 
 func TestKindsHaveNames(t *testing.T) {
@@ -383,10 +365,6 @@ func TestObserversAreToldInOrderAndApart(t *testing.T) {
 func TestNoObserversAreNone(t *testing.T) {
 	require.Nil(t, backoff.JoinObservers())
 	require.Nil(t, backoff.JoinObservers(nil, nil))
-}
-
-func TestAnUnknownKindOfEventSaysSo(t *testing.T) {
-	require.Equal(t, "unknown", backoff.EventKind(99).String())
 }
 
 // Response headers, such as a request's id, reach the

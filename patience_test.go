@@ -298,9 +298,7 @@ func TestAPatientCallThatEndsSaysWhatItWaitedFor(t *testing.T) {
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.ErrorIs(t, err, backoff.ErrExhausted)
 		require.ErrorIs(t, err, syscall.ECONNREFUSED)
-		var gave *backoff.Error
-		ok := errors.As(err, &gave)
-		require.True(t, ok)
+		gave := gaveUp(t, err)
 		require.Equal(t, backoff.ReasonDeadline, gave.Reason)
 		require.Equal(t, 600*time.Millisecond, gave.Elapsed)
 		require.Positive(t, gave.Attempts)
@@ -389,9 +387,7 @@ func TestTheLastFailureIsNotLostWhereTooManyWait(t *testing.T) {
 				synctest.Wait()
 				return refusal
 			})
-			var gave *backoff.Error
-			ok := errors.As(err, &gave)
-			require.True(t, ok)
+			gave := gaveUp(t, err)
 			require.Equal(t, why, gave.Reason, err)
 			require.ErrorIs(t, err, errBoom)
 			require.ErrorIs(t, err, refusal)
@@ -633,24 +629,12 @@ func TestAPatientCallKeepsTheKeyThatItsPolicyMade(t *testing.T) {
 	})
 }
 
-// everySecond is a budget that confirms every second attempt only.
-type everySecond struct {
-	backoff.BudgetDefaults
-
-	asked int
-}
-
-func (*everySecond) Reserve(backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
-	return backoff.Ticket{}, 0, true
-}
-func (b *everySecond) Confirm(backoff.Ticket) bool { b.asked++; return b.asked%2 == 1 }
-
 // A retry policy that gave up between two attempts has asked already whether the
 // operation may be repeated.
 func TestACallThatABudgetEndedBetweenTwoAttemptsWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := 0
-		service := backoff.Stack(&backoff.Patience{}, &backoff.Policy{Idempotency: backoff.NonIdempotent, Budget: &everySecond{}})
+		service := backoff.Stack(&backoff.Patience{}, &backoff.Policy{Idempotency: backoff.NonIdempotent, Budget: &clerk{depart: func(n int) bool { return n%2 == 1 }}})
 		require.NoError(t, within(t, time.Minute, func(ctx context.Context) error {
 			return service.Do(ctx, func(context.Context) error {
 				if n++; n < 3 {

@@ -130,24 +130,6 @@ func TestPushbackIsExactAndRestartsTheSchedule(t *testing.T) {
 	})
 }
 
-// Decorrelated jitter has its schedule in the wait before.
-func TestPushbackRestartsDecorrelatedJitterToo(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		policy := backoff.Policy{Jitter: backoff.DecorrelatedJitter(time.Second, time.Hour), Rand: fixed(0.5), MaxAttempts: 5}
-		op := returning(errBoom, errBoom, backoff.RetryExactlyAfter(errBoom, 0), errBoom)
-		require.Error(t, policy.Do(t.Context(), op.do))
-		require.Equal(t, msec(0, 2000, 5500, 5500, 7500), op.at)
-	})
-}
-
-func TestANegativePushbackForbidsTheRetry(t *testing.T) {
-	op := returning(backoff.RetryExactlyAfter(errBoom, -1))
-	err := (&backoff.Policy{}).Do(t.Context(), op.do)
-	require.Len(t, op.at, 1)
-	require.ErrorIs(t, err, errBoom)
-	require.Equal(t, backoff.ReasonOverloaded, gaveUp(t, err).Reason)
-}
-
 // A RetryAfter in its schedule has its place: it is not started again.
 func TestARetryAfterLetsTheScheduleGoOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -241,9 +223,7 @@ func TestTheWaitOfAnOpenCircuitIsNotThatOfTheCallThatOpenedIt(t *testing.T) {
 		}
 		time.Sleep(30 * time.Minute)
 		refused := b.Do(t.Context(), fail)
-		var open *backoff.OpenError
-		ok := errors.As(refused, &open)
-		require.True(t, ok)
+		open := refusedBy(t, refused)
 		got, ok := backoff.RetryAfterOf(refused)
 		require.True(t, ok)
 		require.Equal(t, open.RetryAfter(), got)

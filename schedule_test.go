@@ -55,17 +55,6 @@ func TestAFractionalFactorIsExactToTheNanosecond(t *testing.T) {
 	}
 }
 
-// The delay stays at its bound, however long that goes on.
-func TestTheDelayStaysAtItsBound(t *testing.T) {
-	e := backoff.Exponential{Initial: time.Second, Max: 64 * time.Second}
-	for retry := 7; retry <= 47; retry++ {
-		require.Equal(t, 64*time.Second, e.Delay(retry))
-	}
-	for _, retry := range []int{62, 63, 64, 65, 1000, math.MaxInt32, math.MaxInt} {
-		require.Equal(t, 64*time.Second, e.Delay(retry), "retry %d", retry)
-	}
-}
-
 // Where nothing bounds the delay, it ends at the largest duration there is, and
 // neither turns negative nor starts again.
 func TestUnboundedSchedulesSaturate(t *testing.T) {

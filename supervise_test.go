@@ -61,14 +61,6 @@ func hold(ctx context.Context, d time.Duration) error {
 // rigid waits 100 ms, 200 ms, 400 ms exactly, up to 30 s.
 func rigid() backoff.Policy { return backoff.Policy{Name: "line", Jitter: backoff.NoJitter} }
 
-func millis(all ...int) []time.Duration {
-	var durations []time.Duration
-	for _, n := range all {
-		durations = append(durations, time.Duration(n)*time.Millisecond)
-	}
-	return durations
-}
-
 // supervise is the Run of a Supervisor with a policy whose MaxAttempts is the
 // MaxRuns.
 func supervise(p backoff.Policy, ctx context.Context, op func(context.Context) error) error {
@@ -101,7 +93,7 @@ func TestASupervisorWaitsAlsoAfterARunThatEndedWithoutAnError(t *testing.T) {
 		var l lineman
 		err := supervise(p, t.Context(), l.run)
 		require.EqualError(t, err, "backoff: line: gave up after 5 attempts: run ended")
-		require.Equal(t, millis(100, 200, 400, 800), l.waits)
+		require.Equal(t, msec(100, 200, 400, 800), l.waits)
 	})
 }
 
@@ -115,9 +107,9 @@ func TestASupervisorStartsTheScheduleAgainAfterAHealthyRunAndNotBefore(t *testin
 		lasting []time.Duration
 		waits   []time.Duration
 	}{
-		{"a minute", time.Minute, []time.Duration{0, 0, short, long, 0, 0}, millis(100, 200, 400, 100, 200, 400)},
-		{"2 min by default", 0, []time.Duration{0, long, 2 * short, 2 * long, 0, 0}, millis(100, 200, 400, 100, 200, 400)},
-		{"negative: every run", -1, []time.Duration{0, 0, long, 0, 0, 0}, millis(100, 100, 100, 100, 100, 100)},
+		{"a minute", time.Minute, []time.Duration{0, 0, short, long, 0, 0}, msec(100, 200, 400, 100, 200, 400)},
+		{"2 min by default", 0, []time.Duration{0, long, 2 * short, 2 * long, 0, 0}, msec(100, 200, 400, 100, 200, 400)},
+		{"negative: every run", -1, []time.Duration{0, 0, long, 0, 0, 0}, msec(100, 100, 100, 100, 100, 100)},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -186,7 +178,7 @@ func TestASupervisorCountsRunsSinceTheLastHealthyRun(t *testing.T) {
 		require.ErrorIs(t, err, backoff.ErrExhausted)
 		require.ErrorIs(t, err, errCut)
 		require.Equal(t, 7, l.runs, "the third and the fifth began anew")
-		require.Equal(t, millis(100, 200, 100, 200, 100, 200), append(l.waits[:3:3], 200*time.Millisecond, l.waits[4], l.waits[5]))
+		require.Equal(t, msec(100, 200, 100, 200, 100, 200), append(l.waits[:3:3], 200*time.Millisecond, l.waits[4], l.waits[5]))
 	})
 }
 
@@ -197,7 +189,7 @@ func TestASupervisorCountsMaxElapsedSinceTheLastHealthyRun(t *testing.T) {
 		l := lineman{lasting: []time.Duration{0, 0, time.Hour, 0}, err: errCut}
 		err := supervise(p, t.Context(), l.run)
 		require.ErrorIs(t, err, backoff.ErrExhausted)
-		require.Equal(t, millis(100, 200, 100, 200, 400), l.waits, "and the next of 800 ms would pass it")
+		require.Equal(t, msec(100, 200, 100, 200, 400), l.waits, "and the next of 800 ms would pass it")
 	})
 }
 
@@ -272,8 +264,7 @@ func TestAReconnectLoopGoesOnAfterAnErrorThatNobodyMarked(t *testing.T) {
 						}
 						return op(ctx)
 					})
-					var gave *backoff.Error
-					require.ErrorAs(t, err, &gave)
+					gave := gaveUp(t, err)
 					require.Equal(t, backoff.ReasonCanceled, gave.Reason)
 					require.Equal(t, 6, runs)
 					require.NotContains(t, clerk.told, backoff.OutcomeDefinitive)
@@ -426,8 +417,7 @@ func TestAReconnectLoopWaitsNoLongerThanMaxRetryAfter(t *testing.T) {
 			require.GreaterOrEqual(t, l.waits[0], row.least)
 			require.LessOrEqual(t, l.waits[0], row.most)
 			require.Equal(t, row.asked, (*events)[0].RetryAfter, "what it asked for is told")
-			var gave *backoff.Error
-			require.ErrorAs(t, err, &gave)
+			gave := gaveUp(t, err)
 			require.Equal(t, row.asked, gave.RetryAfter())
 		})
 	}
@@ -577,20 +567,6 @@ func TestAReconnectLoopAsksACircuitAgainAfterMaxRetryAfter(t *testing.T) {
 	}
 }
 
-func TestAReconnectLoopWaitsForACircuitAsLongAsItLives(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
-		defer cancel()
-		var breaker backoff.Breaker
-		breaker.Force(backoff.ModeForcedOpen)
-		p := backoff.Policy{}
-		l := lineman{}
-		err := supervise(p, ctx, func(ctx context.Context) error { return breaker.Do(ctx, l.run) })
-		require.ErrorIs(t, err, context.DeadlineExceeded)
-		require.Zero(t, l.runs)
-	})
-}
-
 // It would keep its answer for Pace, which a reconnect loop never calls.
 func TestABudgetUnderSuperviseIsToldOfNoWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -599,72 +575,6 @@ func TestABudgetUnderSuperviseIsToldOfNoWait(t *testing.T) {
 		require.ErrorIs(t, supervise(p, t.Context(), func(context.Context) error { return errCut }), errCut)
 		require.Equal(t, msec(0, 0, 0, 0), waits)
 	})
-}
-
-func TestOneImmediateRetryIsConstantZeroAndTwoAttempts(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := backoff.Policy{MaxAttempts: 2, Schedule: backoff.Constant(0)}
-		l := lineman{err: errCut}
-		require.ErrorIs(t, p.Do(t.Context(), l.run), backoff.ErrExhausted)
-		require.Equal(t, []time.Duration{0}, l.waits)
-		require.Equal(t, 2, l.runs)
-		require.Zero(t, p.Delay(1))
-	})
-}
-
-// A clerk is a budget that notes what it is asked and told.
-type clerk struct {
-	backoff.BudgetDefaults
-
-	reserve func(n int) (time.Duration, bool) // the nth question; nil: yes
-	depart  func(n int) bool
-
-	mu       sync.Mutex
-	asked    []backoff.Attempt
-	times    []time.Time
-	departed int
-	out      map[uint64]bool
-	told     []backoff.Outcome
-}
-
-func (c *clerk) Reserve(a backoff.Attempt) (t backoff.Ticket, wait time.Duration, ok bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.asked, c.times = append(c.asked, a), append(c.times, time.Now())
-	n := len(c.asked)
-	ok = true
-	if c.reserve != nil {
-		wait, ok = c.reserve(n)
-	}
-	if ok {
-		if c.out == nil {
-			c.out = make(map[uint64]bool)
-		}
-		c.out[uint64(n)] = true
-	}
-	return backoff.Ticket{Word: uint64(n)}, wait, ok
-}
-
-func (c *clerk) Confirm(backoff.Ticket) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.departed++
-	return c.depart == nil || c.depart(c.departed)
-}
-
-func (c *clerk) Done(t backoff.Ticket, r backoff.Result) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !c.out[t.Word] {
-		panic("told of a ticket that is not out")
-	}
-	delete(c.out, t.Word)
-	c.told = append(c.told, r.Outcome)
-}
-
-// no refuses the questions from one number to another.
-func no(from, to int) func(int) (time.Duration, bool) {
-	return func(n int) (time.Duration, bool) { return 0, n < from || n > to }
 }
 
 func TestASupervisorWaitsAndAsksAgainWhereTheBudgetRefuses(t *testing.T) {
@@ -679,12 +589,9 @@ func TestASupervisorWaitsAndAsksAgainWhereTheBudgetRefuses(t *testing.T) {
 		require.ErrorIs(t, err, backoff.ErrExhausted)
 		require.NotErrorIs(t, err, backoff.ErrBudget)
 		require.Equal(t, 2, l.runs)
-		var asked []time.Duration
-		for _, at := range clerk.times {
-			asked = append(asked, at.Sub(began))
-		}
-		require.Equal(t, millis(0, 100, 300, 700, 1500), asked, "once after every wait")
-		require.Equal(t, millis(1500), l.waits, "and ran as soon as it agreed")
+		asked := each(clerk.times, func(at time.Time) time.Duration { return at.Sub(began) })
+		require.Equal(t, msec(0, 100, 300, 700, 1500), asked, "once after every wait")
+		require.Equal(t, msec(1500), l.waits, "and ran as soon as it agreed")
 		require.Empty(t, clerk.out)
 	})
 }
@@ -710,13 +617,9 @@ func TestASupervisorWaitsByTheClassOfTheLastRun(t *testing.T) {
 			return l.run(ctx)
 		})
 		require.Equal(t, backoff.ReasonAttempts, gaveUp(t, err).Reason)
-		require.Equal(t, millis(7000, 200, 3000+4000+5000, 7000), l.waits, "run ended, cut, throttled and refused twice, ended")
-		require.Equal(t, []int{-1, -1, -1, 5, 5, 5, -1}, func() (limits []int) {
-			for _, a := range clerk.asked {
-				limits = append(limits, a.MaxAttempts)
-			}
-			return limits
-		}())
+		require.Equal(t, msec(7000, 200, 3000+4000+5000, 7000), l.waits, "run ended, cut, throttled and refused twice, ended")
+		limits := each(clerk.asked, func(a backoff.Attempt) int { return a.MaxAttempts })
+		require.Equal(t, []int{-1, -1, -1, 5, 5, 5, -1}, limits)
 	})
 }
 
@@ -881,11 +784,7 @@ func TestASupervisorAsksAsForAFirstAttemptAfterTwoMinutesOfRefusals(t *testing.T
 		clerk := clerk{reserve: no(2, 4)}
 		p.Budget, p.MaxAttempts = &clerk, 2
 		supervise(p, t.Context(), func(context.Context) error { return errCut })
-		var first []bool
-		for _, a := range clerk.asked {
-			first = append(first, a.First())
-		}
-		require.Equal(t, []bool{true, false, false, true, true}, first)
+		require.Equal(t, []bool{true, false, false, true, true}, each(clerk.asked, backoff.Attempt.First))
 	})
 }
 
@@ -898,7 +797,7 @@ func TestASupervisorTellsTheJitterOfTheWaitsOfRefusalsToo(t *testing.T) {
 			return prev + delay
 		}
 		supervise(p, t.Context(), func(context.Context) error { return errCut })
-		require.Equal(t, millis(0, 1000, 2000), prevs[len(prevs)-3:])
+		require.Equal(t, msec(0, 1000, 2000), prevs[len(prevs)-3:])
 	})
 }
 
@@ -1040,7 +939,7 @@ func TestObserverIsToldOfEveryRunThatEndsUnderSuperviseOnce(t *testing.T) {
 			}
 			return e.Kind == backoff.EventRefused
 		})
-		require.Equal(t, millis(100, 400, 800), refused)
+		require.Equal(t, msec(100, 400, 800), refused)
 		require.Len(t, seen, 3)
 		require.Equal(t, backoff.EventReconnect, seen[0].Kind)
 		for i, e := range seen {
@@ -1048,8 +947,8 @@ func TestObserverIsToldOfEveryRunThatEndsUnderSuperviseOnce(t *testing.T) {
 			require.ErrorIs(t, e.Err, errCut)
 			require.Equal(t, backoff.ClassRetryable, e.Class)
 		}
-		require.Equal(t, millis(100, 1400, 1600), []time.Duration{seen[0].Slept, seen[1].Slept, seen[2].Slept})
-		require.Equal(t, millis(200, 1600, 0), []time.Duration{seen[0].Wait, seen[1].Wait, seen[2].Wait})
+		require.Equal(t, msec(100, 1400, 1600), []time.Duration{seen[0].Slept, seen[1].Slept, seen[2].Slept})
+		require.Equal(t, msec(200, 1600, 0), []time.Duration{seen[0].Wait, seen[1].Wait, seen[2].Wait})
 		require.Equal(t, backoff.EventGiveUp, seen[2].Kind)
 	})
 }
@@ -1156,7 +1055,7 @@ func TestReportReadyDoesNotMakeARunHealthy(t *testing.T) {
 			return l.run(ctx)
 		})
 		require.ErrorIs(t, err, backoff.ErrExhausted)
-		require.Equal(t, millis(100, 200, 400), l.waits)
+		require.Equal(t, msec(100, 200, 400), l.waits)
 	})
 }
 
@@ -1292,27 +1191,14 @@ func TestAServerCannotMakeAReconnectLoopSpin(t *testing.T) {
 	}
 }
 
-// runTimes is a budget that makes each run wait for a second.
-type runTimes struct {
-	backoff.BudgetDefaults
-
-	took []time.Duration
-}
-
-func (*runTimes) Reserve(backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
-	return backoff.Ticket{}, time.Second, true
-}
-
-func (b *runTimes) Done(_ backoff.Ticket, r backoff.Result) { b.took = append(b.took, r.Took) }
-
 func TestTheTimeThatARunTookIsWithoutTheWaitForItsBudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		budget := new(runTimes)
+		budget := &clerk{reserve: after(time.Second)}
 		p := backoff.Policy{Budget: budget, Schedule: backoff.Constant(0), MaxAttempts: 2}
 		require.Error(t, supervise(p, t.Context(), func(context.Context) error {
 			time.Sleep(10 * time.Millisecond)
 			return errCut
 		}))
-		require.Equal(t, []time.Duration{10 * time.Millisecond, 10 * time.Millisecond}, budget.took)
+		require.Equal(t, []time.Duration{10 * time.Millisecond, 10 * time.Millisecond}, budget.took())
 	})
 }
