@@ -208,34 +208,6 @@ func TestBreakerCountsHealthByCalls(t *testing.T) {
 	})
 }
 
-// Istio's outlier detection, an ejection per host that grows
-// linearly.
-func TestBreakerEjectsAHostLikeEnvoy(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		hosts := backoff.Breakers{New: func(host string) *backoff.Breaker {
-			return &backoff.Breaker{
-				Name:                host,
-				FailureRate:         -1,
-				ConsecutiveFailures: 5,
-				ConsecutiveSpan:     -1,
-				Window:              30 * time.Second,
-				OpenFor:             backoff.Linear{Initial: 30 * time.Second, Max: 5 * time.Minute},
-				Jitter:              backoff.NoJitter,
-				ProbeSuccesses:      1,
-			}
-		}}
-		for n := 1; n <= 12; n++ {
-			require.Equal(t, 5, feed(hosts.For("a"), 10, errOutage))
-			require.Equal(t, 4, feed(hosts.For("b"), 4, errOutage))
-			require.Equal(t, 1, feed(hosts.For("b"), 1, nil))
-			want := min(time.Duration(n)*30*time.Second, 5*time.Minute)
-			require.Equal(t, want, hosts.For("a").Stats().RetryAfter)
-			time.Sleep(want)
-			require.Equal(t, 1, feed(hosts.For("a"), 1, nil))
-		}
-	})
-}
-
 func TestBreakerSpreadsItsOpenTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lo, hi := time.Hour, time.Duration(0)
@@ -455,18 +427,6 @@ func TestAProbeHasTimeHoweverShortTheCircuitWasOpen(t *testing.T) {
 			}))
 		}
 		require.Equal(t, backoff.BreakerClosed, b.State())
-	})
-}
-
-func TestBreakerIgnoresALateProbeEvenIfNobodyElseCame(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := halfOpenBreaker(t)
-		done, err := b.Allow()
-		require.NoError(t, err)
-		time.Sleep(5 * time.Second)
-		require.Zero(t, b.Stats().Probes)
-		done(errOutage)
-		require.Equal(t, backoff.BreakerHalfOpen, b.State())
 	})
 }
 

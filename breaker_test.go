@@ -184,22 +184,6 @@ func TestBreakerOpensAfterConsecutiveFailuresOverASecond(t *testing.T) {
 	})
 }
 
-func TestBreakerSurvivesABurstOfFailedConnections(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var b backoff.Breaker
-		for range 1000 { // 100 a second
-			feed(&b, 1, nil)
-			time.Sleep(10 * time.Millisecond)
-		}
-		feed(&b, 100, errOutage)
-		require.Equal(t, backoff.BreakerClosed, b.State())
-		feed(&b, 1, nil)
-		time.Sleep(time.Second)
-		feed(&b, 1, errOutage)
-		require.Equal(t, backoff.BreakerClosed, b.State())
-	})
-}
-
 // A burst after a pause: its successes cannot be dated exactly, for which it
 // must not be punished.
 func TestBreakerSurvivesABurstAfterAPause(t *testing.T) {

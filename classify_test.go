@@ -207,7 +207,7 @@ func TestErrorsSpeakForThemselves(t *testing.T) {
 		{gaxCode(503), backoff.ClassRetryable}, {gaxCode(429), backoff.ClassThrottled},
 		{gaxCode(404), backoff.ClassPermanent}, {gaxCode(-1), backoff.ClassUnknown},
 		{transient{timeout: true}, backoff.ClassRetryable}, {transient{temporary: true}, backoff.ClassRetryable},
-		{transient{}, backoff.ClassUnknown},
+		{transient{}, backoff.ClassUnknown}, {temporary(true), backoff.ClassRetryable}, {temporary(false), backoff.ClassUnknown},
 		{imposter{}, backoff.ClassPermanent},
 		{stranger{}, backoff.ClassUnknown},
 		// No answer came: the status is none, and what lies behind tells.
@@ -228,14 +228,6 @@ func TestErrorsSpeakForThemselves(t *testing.T) {
 		require.Equal(t, row.want, backoff.DefaultClassifier(row.err), "%#v", row.err)
 		require.Equal(t, row.want, backoff.DefaultClassifier(fmt.Errorf("op: %w", row.err)), "%#v, wrapped", row.err)
 	}
-}
-
-// The method is deprecated, and its true is honoured, also where
-// no Timeout stands beside it.
-func TestTemporaryIsHonoured(t *testing.T) {
-	require.Equal(t, backoff.ClassRetryable, backoff.DefaultClassifier(temporary(true)))
-	require.Equal(t, backoff.ClassUnknown, backoff.DefaultClassifier(temporary(false)))
-	require.Equal(t, backoff.ClassRetryable, backoff.DefaultClassifier(fmt.Errorf("op: %w", temporary(true))))
 }
 
 func TestDefaultClassifierKnowsSQLStates(t *testing.T) {

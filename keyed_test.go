@@ -146,17 +146,6 @@ func strangers(hosts *backoff.Breakers, n int) {
 	}
 }
 
-// 600 keys in rotation used to make 2,536 breakers.
-func TestBreakersKeepAllKeysInUseUpToMaxKeys(t *testing.T) {
-	made := 0
-	hosts := backoff.Breakers{New: func(string) *backoff.Breaker { made++; return new(backoff.Breaker) }}
-	for n := range 6000 {
-		hosts.For(fmt.Sprint(n % 600))
-	}
-	require.Equal(t, 600, made)
-	require.Zero(t, hosts.Evictions())
-}
-
 // Of 900 shards, the one that was dead used to be called every time.
 func TestBreakersLeaveTheDeadOneOfManyShardsAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

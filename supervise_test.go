@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net"
 	"net/url"
 	"runtime"
@@ -111,62 +110,19 @@ func TestASupervisorStartsTheScheduleAgainAfterAHealthyRunAndNotBefore(t *testin
 		{"2 min by default", 0, []time.Duration{0, long, 2 * short, 2 * long, 0, 0}, msec(100, 200, 400, 100, 200, 400)},
 		{"negative: every run", -1, []time.Duration{0, 0, long, 0, 0, 0}, msec(100, 100, 100, 100, 100, 100)},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				ctx, cancel := context.WithCancel(t.Context())
-				p := rigid()
-				l := lineman{lasting: c.lasting, err: errCut}
-				resettingAfter(c.healthy, p).Run(ctx, func(ctx context.Context) error {
-					if l.runs == len(c.waits) {
-						defer cancel()
-					}
-					return l.run(ctx)
-				})
-				require.Equal(t, c.waits, l.waits)
+		bubble(t, c.name, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			p := rigid()
+			l := lineman{lasting: c.lasting, err: errCut}
+			resettingAfter(c.healthy, p).Run(ctx, func(ctx context.Context) error {
+				if l.runs == len(c.waits) {
+					defer cancel()
+				}
+				return l.run(ctx)
 			})
+			require.Equal(t, c.waits, l.waits)
 		})
 	}
-}
-
-func TestASupervisorJittersTheFirstReconnectAfterALongRun(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const loops = 1000
-		var mu sync.Mutex
-		var back []time.Duration // after all were cut off together
-		random := rand.New(rand.NewPCG(1, 2))
-		p := backoff.Policy{Rand: func() float64 {
-			mu.Lock()
-			defer mu.Unlock()
-			return random.Float64()
-		}}
-		ctx, cancel := context.WithCancel(t.Context())
-		began := time.Now()
-		var all sync.WaitGroup
-		for range loops {
-			all.Go(func() {
-				runs := 0
-				supervise(p, ctx, func(ctx context.Context) error {
-					if runs++; runs == 1 {
-						return hold(ctx, time.Hour)
-					}
-					mu.Lock()
-					back = append(back, time.Since(began)-time.Hour)
-					mu.Unlock()
-					return hold(ctx, time.Hour)
-				})
-			})
-		}
-		time.Sleep(time.Hour + time.Minute)
-		cancel()
-		all.Wait()
-		require.Len(t, back, loops)
-		tenths := make([]int, 10)
-		for _, d := range back {
-			tenths[d/(10*time.Millisecond)]++ // within 100 ms, or this panics
-		}
-		require.Greater(t, slices.Min(tenths), 70)
-		require.Less(t, slices.Max(tenths), 130)
-	})
 }
 
 func TestASupervisorCountsRunsSinceTheLastHealthyRun(t *testing.T) {
@@ -248,33 +204,31 @@ func TestAReconnectLoopGoesOnAfterAnErrorThatNobodyMarked(t *testing.T) {
 		},
 	} {
 		for _, timeout := range []time.Duration{0, time.Hour} {
-			t.Run(fmt.Sprint(name, timeout), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					ctx, cancel := context.WithCancel(t.Context())
-					p := rigid()
-					p.AttemptTimeout = timeout
-					clerk := clerk{}
-					p.Budget = &clerk
-					events := watch(&p)
-					runs := 0
-					err := supervise(p, ctx, func(ctx context.Context) error {
-						if runs++; runs == 6 {
-							cancel()
-							return nil
-						}
-						return op(ctx)
-					})
-					gave := gaveUp(t, err)
-					require.Equal(t, backoff.ReasonCanceled, gave.Reason)
-					require.Equal(t, 6, runs)
-					require.NotContains(t, clerk.told, backoff.OutcomeDefinitive)
-					require.NotContains(t, clerk.told, backoff.OutcomeSuccess, "which would pay for further runs")
-					require.Len(t, *events, 6)
-					for _, e := range (*events)[:5] {
-						require.Equal(t, backoff.EventReconnect, e.Kind)
-						require.True(t, e.Class.Retryable(), e.Class)
+			bubble(t, fmt.Sprint(name, timeout), func(t *testing.T) {
+				ctx, cancel := context.WithCancel(t.Context())
+				p := rigid()
+				p.AttemptTimeout = timeout
+				clerk := clerk{}
+				p.Budget = &clerk
+				events := watch(&p)
+				runs := 0
+				err := supervise(p, ctx, func(ctx context.Context) error {
+					if runs++; runs == 6 {
+						cancel()
+						return nil
 					}
+					return op(ctx)
 				})
+				gave := gaveUp(t, err)
+				require.Equal(t, backoff.ReasonCanceled, gave.Reason)
+				require.Equal(t, 6, runs)
+				require.NotContains(t, clerk.told, backoff.OutcomeDefinitive)
+				require.NotContains(t, clerk.told, backoff.OutcomeSuccess, "which would pay for further runs")
+				require.Len(t, *events, 6)
+				for _, e := range (*events)[:5] {
+					require.Equal(t, backoff.EventReconnect, e.Kind)
+					require.True(t, e.Class.Retryable(), e.Class)
+				}
 			})
 		}
 	}
@@ -685,28 +639,26 @@ func TestASupervisorNeverSpinsWhereTheBudgetRefuses(t *testing.T) {
 	}
 	for who, clerk := range refused {
 		for what, p := range policies {
-			t.Run(who+", "+what, func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
-					defer cancel()
-					clerk.asked, clerk.departed = nil, 0
-					p.Budget = clerk
-					runs := 0
-					err := supervise(p, ctx, func(context.Context) error {
-						runs++
-						if what == "at once" {
-							return backoff.AtOnce(errCut)
-						}
-						return backoff.RetryExactlyAfter(errCut, 0)
-					})
-					require.ErrorIs(t, err, context.DeadlineExceeded)
-					if runs > 0 {
-						require.ErrorIs(t, err, errCut, "it is not lost")
+			bubble(t, who+", "+what, func(t *testing.T) {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+				defer cancel()
+				clerk.asked, clerk.departed = nil, 0
+				p.Budget = clerk
+				runs := 0
+				err := supervise(p, ctx, func(context.Context) error {
+					runs++
+					if what == "at once" {
+						return backoff.AtOnce(errCut)
 					}
-					require.LessOrEqual(t, runs, 1)
-					require.Greater(t, len(clerk.asked), 100)
-					require.Less(t, len(clerk.asked), 400, "in an hour: the wait grows to 30 s")
+					return backoff.RetryExactlyAfter(errCut, 0)
 				})
+				require.ErrorIs(t, err, context.DeadlineExceeded)
+				if runs > 0 {
+					require.ErrorIs(t, err, errCut, "it is not lost")
+				}
+				require.LessOrEqual(t, runs, 1)
+				require.Greater(t, len(clerk.asked), 100)
+				require.Less(t, len(clerk.asked), 400, "in an hour: the wait grows to 30 s")
 			})
 		}
 	}
@@ -745,19 +697,17 @@ func TestASupervisorEndsInsteadOfWaitingForABudgetBeyondItsTime(t *testing.T) {
 		{"delayed after a run", func(n int) (time.Duration, bool) { return time.Duration(n-1) * time.Hour, true }, 100 * time.Millisecond},
 		{"delayed later", func(n int) (time.Duration, bool) { return time.Hour, n == 4 }, 700 * time.Millisecond},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-				defer cancel()
-				clerk := clerk{reserve: c.reserve}
-				p := rigid()
-				p.Budget = &clerk
-				began := time.Now()
-				err := supervise(p, ctx, func(context.Context) error { return errCut })
-				require.ErrorIs(t, err, context.DeadlineExceeded)
-				require.Equal(t, c.ended, time.Since(began))
-				require.Empty(t, clerk.out)
-			})
+		bubble(t, c.name, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			clerk := clerk{reserve: c.reserve}
+			p := rigid()
+			p.Budget = &clerk
+			began := time.Now()
+			err := supervise(p, ctx, func(context.Context) error { return errCut })
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			require.Equal(t, c.ended, time.Since(began))
+			require.Empty(t, clerk.out)
 		})
 	}
 }
@@ -806,20 +756,18 @@ func TestASupervisorReturnsAtOnceWhenTheContextEndsWhileTheBudgetRefuses(t *test
 		"refused": {reserve: no(1, 1<<30)},
 		"delayed": {reserve: func(n int) (time.Duration, bool) { return time.Hour, n > 1 }},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				ctx, cancel := context.WithCancel(t.Context())
-				p := rigid()
-				p.Budget = clerk
-				began := time.Now()
-				time.AfterFunc(10*time.Minute+time.Millisecond, cancel)
-				var l lineman
-				require.EqualError(t, supervise(p, ctx, l.run), "backoff: line: not started: context canceled")
-				require.Equal(t, 10*time.Minute+time.Millisecond, time.Since(began))
-				require.Zero(t, l.runs)
-				require.Zero(t, clerk.departed)
-				require.Empty(t, clerk.out)
-			})
+		bubble(t, name, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			p := rigid()
+			p.Budget = clerk
+			began := time.Now()
+			time.AfterFunc(10*time.Minute+time.Millisecond, cancel)
+			var l lineman
+			require.EqualError(t, supervise(p, ctx, l.run), "backoff: line: not started: context canceled")
+			require.Equal(t, 10*time.Minute+time.Millisecond, time.Since(began))
+			require.Zero(t, l.runs)
+			require.Zero(t, clerk.departed)
+			require.Empty(t, clerk.out)
 		})
 	}
 }
@@ -895,30 +843,28 @@ func TestASupervisorComesBackUnderABudgetThatOnlySuccessPays(t *testing.T) {
 		"alone":        new(backoff.RetryBudget),
 		"among others": backoff.JoinBudgets(new(limit.Concurrency), new(backoff.RetryBudget), new(limit.Sleeping)),
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
-				defer cancel()
-				began := time.Now()
-				p := backoff.Policy{Budget: budget}
-				tries := 0
-				var back time.Duration
-				supervise(p, ctx, func(ctx context.Context) error {
-					up := time.Since(began)
-					switch {
-					case up == 0:
-						return hold(ctx, 5*time.Minute)
-					case up < outage:
-						tries++
-						return errCut
-					}
-					back = up
-					return hold(ctx, time.Hour)
-				})
-				require.LessOrEqual(t, tries, 2+25/2, "two spare retries of a client that has just started, and one every 2 min")
-				require.Greater(t, back, outage)
-				require.Less(t, back, outage+2*time.Minute+2*30*time.Second, "a wait, 2 minutes of refusals, and the wait they end in")
+		bubble(t, name, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+			defer cancel()
+			began := time.Now()
+			p := backoff.Policy{Budget: budget}
+			tries := 0
+			var back time.Duration
+			supervise(p, ctx, func(ctx context.Context) error {
+				up := time.Since(began)
+				switch {
+				case up == 0:
+					return hold(ctx, 5*time.Minute)
+				case up < outage:
+					tries++
+					return errCut
+				}
+				back = up
+				return hold(ctx, time.Hour)
 			})
+			require.LessOrEqual(t, tries, 2+25/2, "two spare retries of a client that has just started, and one every 2 min")
+			require.Greater(t, back, outage)
+			require.Less(t, back, outage+2*time.Minute+2*30*time.Second, "a wait, 2 minutes of refusals, and the wait they end in")
 		})
 	}
 }
@@ -1092,30 +1038,6 @@ func TestReportReadyMayBeCalledFromAnywhereAtAnyTime(t *testing.T) {
 	callers.Wait()
 	require.Empty(t, clerk.out)
 	require.Len(t, clerk.told, 200)
-}
-
-func TestASupervisorLeavesNothingBehind(t *testing.T) {
-	before := runtime.NumGoroutine()
-	inFlight, pending := new(limit.Concurrency), new(limit.Sleeping)
-	p := backoff.Policy{Schedule: backoff.Constant(time.Hour), Budget: backoff.JoinBudgets(inFlight, pending)}
-	ctx, cancel := context.WithCancel(t.Context())
-	var all, failed sync.WaitGroup
-	for range 50 {
-		failed.Add(1)
-		all.Go(func() {
-			supervise(p, ctx, func(context.Context) error { defer failed.Done(); return errCut })
-		})
-	}
-	failed.Wait()
-	require.LessOrEqual(t, runtime.NumGoroutine(), before+50, "a loop has no goroutine but its own")
-	cancel()
-	all.Wait()
-	for end := time.Now().Add(10 * time.Second); runtime.NumGoroutine() > before && time.Now().Before(end); {
-		time.Sleep(time.Millisecond) // those who are done may not be gone yet
-	}
-	require.LessOrEqual(t, runtime.NumGoroutine(), before)
-	require.Zero(t, pending.Load())
-	require.Zero(t, inFlight.Load())
 }
 
 // A client stays subscribed: whatever ends the subscription, it comes back.
