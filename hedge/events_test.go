@@ -74,15 +74,18 @@ func TestAHedgeThatWaitsForNothingHasNoDelay(t *testing.T) {
 }
 
 func TestAHedgeThatCannotBeObeyedIsAnEventToo(t *testing.T) {
-	var got []backoff.Event
-	h := hedge.Hedge{MaxExtraLoad: 2, Observer: func(_ context.Context, e backoff.Event) { got = append(got, e) }}
-	_, err := hedge.Value(t.Context(), &h, inTime(0, 1, nil), nil)
-	require.Error(t, err)
-	require.Len(t, got, 1)
-	require.Equal(t, backoff.ReasonInvalid, got[0].Reason)
-	require.Equal(t, err, got[0].Err)
-	require.Equal(t, backoff.ClassPermanent, got[0].Class)
-	require.Zero(t, got[0].Attempt)
+	synctest.Test(t, func(t *testing.T) {
+		var got []backoff.Event
+		h := hedge.Hedge{MaxExtraLoad: 2, Observer: func(_ context.Context, e backoff.Event) { got = append(got, e) }}
+		_, err := hedge.Value(t.Context(), &h, inTime(0, 1, nil), nil)
+		require.Error(t, err)
+		require.Len(t, got, 1)
+		require.Equal(t, backoff.ReasonInvalid, got[0].Reason)
+		require.Equal(t, err, got[0].Err)
+		require.Equal(t, backoff.ClassPermanent, got[0].Class)
+		require.Zero(t, got[0].Attempt)
+		require.Zero(t, got[0].Elapsed)
+	})
 }
 
 // A call that never returned has no end to tell of.

@@ -219,34 +219,10 @@ func lognormal(random *rand.Rand, slowdown float64) func(context.Context) (int, 
 	}
 }
 
-func TestHedgeAtP95CostsFivePercent(t *testing.T) {
+// Every first attempt is measured once, so the share is right whatever it is.
+func TestHedgeKeepsToItsShareOfExtraLoad(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		var h hedge.Hedge
-		service := lognormal(rand.New(rand.NewPCG(1, 2)), 1)
-		sorted := make([]time.Duration, 0, 20_000)
-		for range cap(sorted) {
-			began := time.Now()
-			_, err := hedge.Value(t.Context(), &h, service, nil)
-			require.NoError(t, err)
-			sorted = append(sorted, time.Since(began))
-		}
-		stats := h.Stats()
-		require.EqualValues(t, 20_000, stats.Calls)
-		share := float64(stats.Hedges) / float64(stats.Calls)
-		t.Logf("%.2f %% extra, delay %v, %+v", 100*share, stats.Delay, stats)
-		require.Greater(t, share, .04)
-		require.Less(t, share, .06)
-		require.InEpsilon(t, 23.8e6, float64(stats.Delay), .1)
-		require.Greater(t, stats.Wins, stats.Hedges/5)
-	})
-}
-
-// Every first attempt is measured once, so the share stays right at other
-// shares, too.
-func TestHedgeKeepsToOtherSharesOfExtraLoad(t *testing.T) {
-	t.Parallel()
-	for _, share := range []float64{.01, .1, .25} {
+	for share, want := range map[float64]float64{0: .05, .01: .01, .1: .1, .25: .25} {
 		hedgeTest(t, fmt.Sprint(share), func(t *testing.T) {
 			h := hedge.Hedge{MaxExtraLoad: share}
 			service := lognormal(rand.New(rand.NewPCG(3, 4)), 1)
@@ -254,7 +230,13 @@ func TestHedgeKeepsToOtherSharesOfExtraLoad(t *testing.T) {
 				_, err := hedge.Value(t.Context(), &h, service, nil)
 				require.NoError(t, err)
 			}
-			require.InEpsilon(t, share, float64(h.Stats().Hedges)/10_000, .2)
+			stats := h.Stats()
+			require.EqualValues(t, 10_000, stats.Calls)
+			require.InEpsilon(t, want, float64(stats.Hedges)/10_000, .2)
+			require.Greater(t, stats.Wins, stats.Hedges/5)
+			if share == 0 {
+				require.InEpsilon(t, 23.8e6, float64(stats.Delay), .1)
+			}
 		})
 	}
 }
@@ -326,14 +308,71 @@ func TestHedgeBoundOfExtraLoadIsExact(t *testing.T) {
 	})
 }
 
-func TestHedgeAsGRPCSendsOneAtEachDelay(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := script(inTime(10*time.Second, 1, nil), inTime(10*time.Second, 2, nil), inTime(10*time.Second, 3, nil))
-		v, took, err := s.run(t.Context(), hedgeGRPC())
-		require.NoError(t, err)
-		require.Equal(t, 1, v)
-		require.Equal(t, 10*time.Second, took)
-		require.Equal(t, []time.Duration{0, 500 * milli, time.Second}, s.starts)
+// A hedgeRun is a call, and what becomes of it.
+type hedgeRun struct {
+	adjust func(*hedge.Hedge)
+	limit  time.Duration // of the call; 0 is none
+	steps  []hedgeStep
+
+	starts []time.Duration // of the hedges
+	took   time.Duration
+	value  int
+	err    string
+}
+
+// runAll makes each of the calls under a hedge of its own.
+func runAll(t *testing.T, made func() *hedge.Hedge, runs map[string]hedgeRun) {
+	for name, want := range runs {
+		hedgeTest(t, name, func(t *testing.T) {
+			ctx, cancel := t.Context(), context.CancelFunc(func() {})
+			if want.limit > 0 {
+				ctx, cancel = context.WithTimeout(ctx, want.limit)
+			}
+			defer cancel()
+			h := made()
+			if want.adjust != nil {
+				want.adjust(h)
+			}
+			s := script(want.steps...)
+			value, took, err := s.run(ctx, h)
+			if want.err == "" {
+				require.NoError(t, err)
+			} else {
+				require.EqualError(t, err, want.err)
+			}
+			require.Equal(t, want.value, value)
+			require.Equal(t, want.took, took)
+			require.Equal(t, append([]time.Duration{0}, want.starts...), s.starts)
+		})
+	}
+}
+
+func msec(ms ...int) (times []time.Duration) {
+	for _, n := range ms {
+		times = append(times, time.Duration(n)*milli)
+	}
+	return times
+}
+
+func TestHedgeAsGRPC(t *testing.T) {
+	slow := inTime(time.Minute, 0, nil)
+	runAll(t, hedgeGRPC, map[string]hedgeRun{
+		"one at each delay":               {steps: []hedgeStep{inTime(10*second, 1, nil), slow, slow}, starts: msec(500, 1000), took: 10 * second, value: 1},
+		"the next at once after a status": {steps: []hedgeStep{inTime(100*milli, 0, errHedgeUnavailable), slow, inTime(milli, 3, nil)}, starts: msec(100, 600), took: 601 * milli, value: 3},
+		"the same of a hedge":             {steps: []hedgeStep{slow, inTime(100*milli, 0, errHedgeUnknown), inTime(milli, 3, nil)}, starts: msec(500, 600), took: 601 * milli, value: 3},
+		"the last failure if all fail": {
+			steps:  []hedgeStep{inTime(milli, 0, errHedgeUnavailable), inTime(milli, 0, errHedgeUnknown), inTime(milli, 7, errHedgeUnavailable)},
+			starts: msec(1, 2), took: 3 * milli, value: 7, err: "backoff: grpc: gave up after 3 attempts: UNAVAILABLE",
+		},
+		"all at once": {
+			adjust: func(h *hedge.Hedge) { h.Delay = -1 },
+			steps:  []hedgeStep{inTime(3*second, 1, nil), inTime(2*second, 2, nil), inTime(second, 3, nil)},
+			starts: msec(0, 0), took: second, value: 3,
+		},
+		"a failure needs no measured delay": {
+			adjust: func(h *hedge.Hedge) { h.Delay = 0 },
+			steps:  []hedgeStep{inTime(5*milli, 0, errHedgeUnknown), inTime(time.Hour, 2, nil)}, starts: msec(5), took: time.Hour + 5*milli, value: 2,
+		},
 	})
 }
 
@@ -358,36 +397,6 @@ func TestHedgeAsGRPCEndsAtAFatalStatus(t *testing.T) {
 	}
 }
 
-func TestHedgeAsGRPCSendsTheNextAtOnceAfterANonFatalStatus(t *testing.T) {
-	hedgeTest(t, "of the first attempt", func(t *testing.T) {
-		s := script(inTime(100*milli, 0, errHedgeUnavailable), inTime(time.Minute, 2, nil), inTime(milli, 3, nil))
-		v, took, err := s.run(t.Context(), hedgeGRPC())
-		require.NoError(t, err)
-		require.Equal(t, 3, v)
-		require.Equal(t, []time.Duration{0, 100 * milli, 600 * milli}, s.starts, "at once, then at the delay again")
-		require.Equal(t, 601*milli, took)
-	})
-	hedgeTest(t, "of a hedge", func(t *testing.T) {
-		s := script(inTime(time.Minute, 1, nil), inTime(100*milli, 0, errHedgeUnknown), inTime(milli, 3, nil))
-		v, _, err := s.run(t.Context(), hedgeGRPC())
-		require.NoError(t, err)
-		require.Equal(t, 3, v)
-		require.Equal(t, []time.Duration{0, 500 * milli, 600 * milli}, s.starts)
-	})
-}
-
-func TestHedgeAsGRPCEndsWithTheLastFailureIfAllFail(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := script(inTime(milli, 0, errHedgeUnavailable), inTime(milli, 0, errHedgeUnknown), inTime(milli, 7, errHedgeUnavailable))
-		v, took, err := s.run(t.Context(), hedgeGRPC())
-		require.EqualError(t, err, "backoff: grpc: gave up after 3 attempts: UNAVAILABLE")
-		require.ErrorIs(t, err, backoff.ErrExhausted)
-		require.ErrorIs(t, err, errHedgeUnavailable)
-		require.Equal(t, 7, v)
-		require.Equal(t, 3*milli, took)
-	})
-}
-
 func TestHedgeAsGRPCTakesMoreThanFiveAttemptsForFive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for attempts, want := range map[int]int{0: 2, 1: 1, 2: 2, 5: 5, 6: 5, -1: 5} {
@@ -399,20 +408,6 @@ func TestHedgeAsGRPCTakesMoreThanFiveAttemptsForFive(t *testing.T) {
 			require.ErrorIs(t, err, backoff.ErrExhausted)
 			require.Len(t, s.starts, want)
 		}
-	})
-}
-
-func TestHedgeAsGRPCSendsAllAtOnceWithoutADelay(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := hedgeGRPC()
-		h.Delay = -1
-		s := script(inTime(3*second, 1, nil), inTime(2*second, 2, nil), inTime(second, 3, nil))
-		v, took, err := s.run(t.Context(), h)
-		require.NoError(t, err)
-		require.Equal(t, 3, v)
-		require.Equal(t, []time.Duration{0, 0, 0}, s.starts)
-		require.Equal(t, time.Second, took)
-		require.Zero(t, h.Stats().Delay)
 	})
 }
 
@@ -814,29 +809,6 @@ func TestHedgeCountsPanicsThatNobodyCouldRecoverAnyMore(t *testing.T) {
 		rest(time.Minute)
 		require.EqualValues(t, 1, h.Stats().Panics)
 		require.Equal(t, []backoff.Outcome{backoff.OutcomeCanceled}, b.outcomes[2], "the budget hears of it once")
-	})
-}
-
-func TestHedgeCarriesPanicsOfADiscardOnTheGoroutineOfTheCaller(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := script(deaf(second, 1, nil), inTime(0, 2, nil))
-		require.PanicsWithValue(t, "discard", func() {
-			_, _ = hedge.Value(t.Context(), &hedge.Hedge{Delay: milli}, s.op, func(int) { panic("discard") })
-		})
-	})
-}
-
-func TestHedgeCarriesPanicsOfItsBudgetToTheCaller(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := &hedgeBudget{grant: func(a backoff.Attempt) (time.Duration, bool) {
-			if a.Hedge {
-				panic("budget")
-			}
-			return 0, true
-		}}
-		require.PanicsWithValue(t, "budget", func() {
-			_, _ = hedge.Value(t.Context(), &hedge.Hedge{Delay: milli, Budget: b}, inTime(second, 0, nil), nil)
-		})
 	})
 }
 

@@ -15,18 +15,6 @@ import (
 	"github.com/gobackoff/backoff/hedge"
 )
 
-// A budget may delay a first attempt, also a hedged one.
-func TestAHedgedCallThatWaitsForItsBudgetEndsWithItsContext(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
-		time.AfterFunc(time.Second, cancel)
-		hedged := &hedge.Hedge{Budget: slow{wait: time.Minute}}
-		_, err := hedge.Value(ctx, hedged, func(context.Context) (int, error) { return 0, errors.New("not to be made") }, nil)
-		require.ErrorIs(t, err, context.Canceled)
-		require.NotContains(t, err.Error(), "not to be made")
-	})
-}
-
 // Outside a bubble the timer of that wait is one that is used again.
 func TestAHedgedCallWaitsForItsBudget(t *testing.T) {
 	hedged := &hedge.Hedge{Budget: slow{wait: time.Millisecond}}
@@ -137,14 +125,4 @@ func TestAHedgeThatGaveUpIsKnownByItsText(t *testing.T) {
 	})
 	require.Error(t, err)
 	require.Equal(t, 1, calls)
-}
-
-func TestAHedgeIsSentAtOnceAfterAtOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := &hedge.Hedge{Delay: time.Minute}
-		s := script(inTime(0, 0, backoff.AtOnce(badRequest{})), inTime(0, 1, nil))
-		_, _, err := s.run(t.Context(), h)
-		require.NoError(t, err)
-		require.Equal(t, []time.Duration{0, 0}, s.starts)
-	})
 }
