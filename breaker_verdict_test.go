@@ -133,7 +133,7 @@ func TestBreakerStaysClosedWhileAThrottledServiceServesSomebody(t *testing.T) {
 				var b backoff.Breaker
 				settings(&b)
 				tooMuch := backoff.RetryExactlyAfter(backoff.OfClass(errOutage, class), time.Minute)
-				for range 600 {
+				for range 200 {
 					require.Equal(t, 67, feed(&b, 67, tooMuch))
 					require.Equal(t, 10, feed(&b, 10, nil))
 					time.Sleep(100 * time.Millisecond)
@@ -426,30 +426,30 @@ func (n *node) Unwrap() []error { *n.asked++; return n.branches }
 func (l *link) Error() string   { return "link" }
 func (l *link) Unwrap() error   { *l.asked++; return l.inner }
 
-// largeErrors are trees of some 8,000 errors, with end at their end.
-var largeErrors = map[string]func(asked *int, end error) error{
-	"wide": func(asked *int, end error) error {
-		n := &node{asked: asked}
-		for range 8000 {
-			n.branches = append(n.branches, &node{asked: asked})
+// largeErrors are trees of some n errors, with end at their end.
+var largeErrors = map[string]func(n int, asked *int, end error) error{
+	"wide": func(n int, asked *int, end error) error {
+		root := &node{asked: asked}
+		for range n {
+			root.branches = append(root.branches, &node{asked: asked})
 		}
-		n.branches = append(n.branches, end)
-		return n
+		root.branches = append(root.branches, end)
+		return root
 	},
-	"deep": func(asked *int, end error) error {
-		for range 8000 {
+	"deep": func(n int, asked *int, end error) error {
+		for range n {
 			end = &link{end, asked}
 		}
 		return end
 	},
-	"joined one by one": func(asked *int, end error) error {
-		for range 4000 {
+	"joined one by one": func(n int, asked *int, end error) error {
+		for range n / 2 {
 			end = &node{[]error{end, &node{asked: asked}}, asked}
 		}
 		return end
 	},
-	"marked again and again": func(asked *int, end error) error {
-		for range 4000 {
+	"marked again and again": func(n int, asked *int, end error) error {
+		for range n / 2 {
 			end = backoff.OfClass(&link{end, asked}, backoff.ClassRetryable)
 		}
 		return end
@@ -523,8 +523,8 @@ func TestALargeErrorIsReadAFewTimesOnly(t *testing.T) {
 			for end, err := range ends {
 				synctest.Test(t, func(t *testing.T) {
 					asked := 0
-					judge(t.Context(), build(&asked, err))
-					require.LessOrEqual(t, asked, 20*8000, "%s, %s, %s", name, tree, end)
+					judge(t.Context(), build(1000, &asked, err))
+					require.LessOrEqual(t, asked, 20*1000, "%s, %s, %s", name, tree, end)
 				})
 			}
 		}
@@ -542,12 +542,12 @@ func TestALargeErrorIsReadToItsEnd(t *testing.T) {
 	for name, build := range largeErrors {
 		synctest.Test(t, func(t *testing.T) {
 			b := rateBreaker()
-			feed(b, 1, build(new(int), &backoff.Error{Last: errOutage}))
+			feed(b, 1, build(8000, new(int), &backoff.Error{Last: errOutage}))
 			require.EqualValues(t, 1, b.Stats().Failures, name)
-			feed(b, 1, build(new(int), context.DeadlineExceeded))
+			feed(b, 1, build(8000, new(int), context.DeadlineExceeded))
 			require.EqualValues(t, 2, b.Stats().Failures, name)
-			require.Equal(t, backoff.ClassRetryable, backoff.DefaultClassifier(build(new(int), context.DeadlineExceeded)), name)
-			after, ok := backoff.RetryAfterOf(build(new(int), backoff.RetryAfter(errOutage, time.Second)))
+			require.Equal(t, backoff.ClassRetryable, backoff.DefaultClassifier(build(8000, new(int), context.DeadlineExceeded)), name)
+			after, ok := backoff.RetryAfterOf(build(8000, new(int), backoff.RetryAfter(errOutage, time.Second)))
 			require.True(t, ok, name)
 			require.Equal(t, time.Second, after, name)
 		})

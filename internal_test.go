@@ -78,7 +78,7 @@ func compareWithModel(t *testing.T, program []byte) {
 // answers come later.
 func TestBreakerAgreesWithItsModel(t *testing.T) {
 	t.Parallel()
-	for seed := range nightly.Size[uint64](1000, 30_000) {
+	for seed := range nightly.Size[uint64](400, 30_000) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) { compareWithModel(t, model.Program(seed)) })
 	}
 }
