@@ -19,27 +19,21 @@ import (
 )
 
 func TestTheZeroPolicyMakesFourAttemptsUnderFullJitter(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		policy := backoff.Policy{Rand: fixed(0.5)} // otherwise zero: half of 100, 200 and 400 ms
-		op := returning(errBoom)
+	policy := backoff.Policy{Rand: fixed(0.5)} // otherwise zero: half of 100, 200 and 400 ms
 
-		err := policy.Do(t.Context(), op.do)
+	at, err := attempts(t, policy, errBoom)
 
-		require.ErrorIs(t, err, backoff.ErrExhausted)
-		require.Equal(t, msec(0, 50, 150, 350), op.at)
-	})
+	require.ErrorIs(t, err, backoff.ErrExhausted)
+	require.Equal(t, msec(0, 50, 150, 350), at)
 }
 
 func TestDoStopsOnPermanent(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		op := returning(errBoom, backoff.Permanent(errFinal))
 
-		err := steady(time.Second).Do(t.Context(), op.do)
+	at, err := attempts(t, steady(time.Second), errBoom, backoff.Permanent(errFinal))
 
-		require.ErrorIs(t, err, errFinal)
-		require.EqualError(t, err, "final", "the mark must not show")
-		require.Equal(t, msec(0, 1000), op.at)
-	})
+	require.ErrorIs(t, err, errFinal)
+	require.EqualError(t, err, "final", "the mark must not show")
+	require.Equal(t, msec(0, 1000), at)
 }
 
 // A result that came is worth more than the context that ended while it came.
@@ -108,11 +102,9 @@ func TestAnAttemptsTimeoutIsRetriedAndTheCallersIsNot(t *testing.T) {
 
 // An operation that was told to stop has been told by somebody.
 func TestAnOperationsOwnCancellationIsFinal(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		op := returning(context.Canceled)
-		require.ErrorIs(t, steady(time.Second).Do(t.Context(), op.do), context.Canceled)
-		require.Len(t, op.at, 1)
-	})
+	at, err := attempts(t, steady(time.Second), context.Canceled)
+	require.ErrorIs(t, err, context.Canceled)
+	require.Len(t, at, 1)
 }
 
 func TestARetryAfterBeyondMaxRetryAfterEndsTheCallInsteadOfHangingIt(t *testing.T) {
@@ -156,17 +148,14 @@ func TestNestedPoliciesDoNotMultiply(t *testing.T) {
 // A refused connection never reached the server, a reset one
 // may have.
 func TestANonIdempotentOperationIsRepeatedOnlyIfItWasNeverSent(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		policy := steady(time.Second)
-		policy.Idempotency = backoff.NonIdempotent
-		op := returning(syscall.ECONNREFUSED, syscall.ECONNRESET)
+	policy := steady(time.Second)
+	policy.Idempotency = backoff.NonIdempotent
 
-		err := policy.Do(t.Context(), op.do)
+	at, err := attempts(t, policy, syscall.ECONNREFUSED, syscall.ECONNRESET)
 
-		require.ErrorIs(t, err, syscall.ECONNRESET)
-		require.Len(t, op.at, 2)
-		require.Equal(t, backoff.ReasonNotIdempotent, gaveUp(t, err).Reason)
-	})
+	require.ErrorIs(t, err, syscall.ECONNRESET)
+	require.Len(t, at, 2)
+	require.Equal(t, backoff.ReasonNotIdempotent, gaveUp(t, err).Reason)
 }
 
 func TestAKeyIsTheSameForAllAttemptsOfACallAndNoOther(t *testing.T) {
@@ -259,6 +248,18 @@ func returning(results ...error) *scripted {
 func (s *scripted) do(context.Context) error {
 	s.at = append(s.at, time.Since(s.began))
 	return s.results[min(len(s.at), len(s.results))-1]
+}
+
+// attempts makes a call whose attempts have the given results, on a virtual
+// clock. It returns when they began, and how the call ended.
+func attempts(t *testing.T, d backoff.Doer, results ...error) (at []time.Duration, err error) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		op := returning(results...)
+		err = d.Do(t.Context(), op.do)
+		at = op.at
+	})
+	return at, err
 }
 
 // gaveUp returns the *Error that err is.

@@ -746,17 +746,6 @@ func TestABreakerAsksItsFleetOnceUntilItIsWoken(t *testing.T) {
 	}
 }
 
-func TestAFleetIsNotAskedOfAnOpenCircuit(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := rumour{closed: isOpen}
-		b := sharing(&r)
-		feed(b, 1, nil)
-		time.Sleep(3*time.Second - 1)
-		require.Zero(t, feed(b, 1, nil))
-		require.Equal(t, []backoff.BreakerState{backoff.BreakerClosed}, r.asked)
-	})
-}
-
 func TestAdviceOpensTheCircuitOfAProcessThatKnowsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := rumour{closed: isOpen}
@@ -830,18 +819,6 @@ func TestAProcessThatThrivesTrustsItsOwnEyes(t *testing.T) {
 			require.Equal(t, 1, feed(b, 1, nil), "20 with those that failed before")
 		})
 	}
-}
-
-func TestSuccessesOfLongAgoAreNoReasonToThinkThatItThrives(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var r rumour
-		b := sharing(&r)
-		feed(b, 1000, nil)
-		time.Sleep(time.Hour)
-		r.closed = isOpen
-		r.wake()
-		require.Equal(t, 0, feed(b, 1, nil))
-	})
 }
 
 func TestAdviceOfAHalfOpenFleetHasTheNextCallAskForTheProbe(t *testing.T) {
@@ -949,14 +926,6 @@ func TestTheFleetIsAskedAgainAfterARamp(t *testing.T) {
 		time.Sleep(11 * time.Second)
 		feed(b, 2, nil)
 		require.Len(t, r.asked, asked+1)
-	})
-}
-
-func TestAllowAsksTheFleet(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := rumour{closed: isOpen}
-		_, err := sharing(&r).Allow()
-		require.ErrorIs(t, err, backoff.ErrOpen)
 	})
 }
 

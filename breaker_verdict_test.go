@@ -295,15 +295,6 @@ func TestBreakerSetsTheCallersEndApart(t *testing.T) {
 	})
 }
 
-func TestBreakerDoesNotCallWhenTheContextHasEnded(t *testing.T) {
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	for _, b := range []*backoff.Breaker{{}, {SlowCall: time.Second}} {
-		require.Equal(t, context.Canceled, b.Do(ctx, nil))
-		require.Zero(t, b.Stats().Failures)
-	}
-}
-
 func TestBreakerCountsPanicsAndPassesThemOn(t *testing.T) {
 	for _, b := range []*backoff.Breaker{{}, {SlowCall: time.Second}} {
 		require.PanicsWithValue(t, "boom", func() {
@@ -317,9 +308,6 @@ func TestBreakerCountsPanicsAndPassesThemOn(t *testing.T) {
 		<-gone
 		require.EqualValues(t, 2, b.Stats().Failures)
 	}
-}
-
-func TestBreakerKeepsThePanicAsCause(t *testing.T) {
 	b := &backoff.Breaker{ConsecutiveFailures: 1, ConsecutiveSpan: -1}
 	require.Panics(t, func() { _ = b.Do(context.Background(), func(context.Context) error { panic("boom") }) })
 	require.ErrorContains(t, b.Do(context.Background(), nil), "operation panicked or left its goroutine")

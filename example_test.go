@@ -298,17 +298,6 @@ func ExampleScheduleFunc() {
 	// Output: 1s 4s 9s 16s 25s
 }
 
-func ExampleScheduleFunc_fibonacci() {
-	print5(backoff.Truncate(backoff.ScheduleFunc(func(retry int) time.Duration {
-		delay, next := time.Second, time.Second
-		for ; retry > 1 && delay < time.Hour; retry-- {
-			delay, next = next, delay+next
-		}
-		return delay
-	}), time.Minute))
-	// Output: 1s 1s 2s 3s 5s
-}
-
 func ExampleConstant() {
 	print5(backoff.Constant(time.Second))
 	// Output: 1s 1s 1s 1s 1s
@@ -825,15 +814,6 @@ func ExampleCause() {
 	// Output:
 	// backoff: read: gave up after 4 attempts: unexpected EOF
 	// true
-}
-
-func ExampleAttempt_hedge() {
-	budget := &allowance{} // none left: first attempts only
-	for _, a := range []backoff.Attempt{{Number: 1}, {Number: 2}, {Number: 2, Hedge: true}} {
-		_, _, ok := budget.Reserve(a)
-		fmt.Print(ok, " ")
-	}
-	// Output: true false false
 }
 
 // A maintenanceWindow is a budget of the user's own. Attempts may be made while

@@ -189,15 +189,13 @@ func TestSlottedJitterDrawsAllSlotsAlike(t *testing.T) {
 }
 
 func TestEveryWaitIsDrawnAfresh(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		policy := backoff.Policy{
-			Schedule: backoff.Constant(time.Second), MaxAttempts: 6,
-			Rand: draws(0.1, 0.9, 0, 0.5, 0.3), // and no more: the last failure draws nothing
-		}
-		op := returning(errBoom)
-		require.Error(t, policy.Do(t.Context(), op.do))
-		require.Equal(t, msec(0, 100, 1000, 1000, 1500, 1800), op.at)
-	})
+	policy := backoff.Policy{
+		Schedule: backoff.Constant(time.Second), MaxAttempts: 6,
+		Rand: draws(0.1, 0.9, 0, 0.5, 0.3), // and no more: the last failure draws nothing
+	}
+	at, err := attempts(t, policy, errBoom)
+	require.Error(t, err)
+	require.Equal(t, msec(0, 100, 1000, 1000, 1500, 1800), at)
 }
 
 func TestAJitterIsToldTheDelayThePreviousWaitAndTheDraw(t *testing.T) {

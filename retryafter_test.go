@@ -121,23 +121,19 @@ func TestARetryAfterThatDoesNotFitEndsTheCall(t *testing.T) {
 
 // gRFC A6: exactly so long, and then the schedule from its beginning.
 func TestPushbackIsExactAndRestartsTheSchedule(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		policy := backoff.Policy{Schedule: backoff.Exponential{Initial: time.Second}, Jitter: backoff.NoJitter, MaxAttempts: 7}
-		back := backoff.RetryExactlyAfter(errBoom, 10*time.Millisecond)
-		op := returning(errBoom, errBoom, back, errBoom, errBoom, backoff.RetryExactlyAfter(errBoom, 0), errBoom)
-		require.Error(t, policy.Do(t.Context(), op.do))
-		require.Equal(t, msec(0, 1000, 3000, 3010, 4010, 6010, 6010), op.at)
-	})
+	policy := backoff.Policy{Schedule: backoff.Exponential{Initial: time.Second}, Jitter: backoff.NoJitter, MaxAttempts: 7}
+	back := backoff.RetryExactlyAfter(errBoom, 10*time.Millisecond)
+	at, err := attempts(t, policy, errBoom, errBoom, back, errBoom, errBoom, backoff.RetryExactlyAfter(errBoom, 0), errBoom)
+	require.Error(t, err)
+	require.Equal(t, msec(0, 1000, 3000, 3010, 4010, 6010, 6010), at)
 }
 
 // A RetryAfter in its schedule has its place: it is not started again.
 func TestARetryAfterLetsTheScheduleGoOn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		policy := backoff.Policy{Schedule: backoff.Exponential{Initial: time.Second}, Jitter: backoff.NoJitter, Rand: fixed(0)}
-		op := returning(errBoom, backoff.RetryAfter(errBoom, 10*time.Second), errBoom)
-		require.Error(t, policy.Do(t.Context(), op.do))
-		require.Equal(t, msec(0, 1000, 11_000, 15_000), op.at)
-	})
+	policy := backoff.Policy{Schedule: backoff.Exponential{Initial: time.Second}, Jitter: backoff.NoJitter, Rand: fixed(0)}
+	at, err := attempts(t, policy, errBoom, backoff.RetryAfter(errBoom, 10*time.Second), errBoom)
+	require.Error(t, err)
+	require.Equal(t, msec(0, 1000, 11_000, 15_000), at)
 }
 
 // An error may bring its hint as a method.
@@ -327,28 +323,24 @@ func TestAtOnceDoesNotSayThatARequestMayBeRepeated(t *testing.T) {
 		1: backoff.AtOnce(errBoom),
 		4: backoff.AtOnce(backoff.OfClass(errBoom, backoff.ClassNotSent)),
 	} {
-		synctest.Test(t, func(t *testing.T) {
-			op := returning(err)
-			require.Error(t, policy.Do(t.Context(), op.do))
-			require.Len(t, op.at, want)
-		})
+		at, err := attempts(t, policy, err)
+		require.Error(t, err)
+		require.Len(t, at, want)
 	}
 }
 
 func TestWhatAServerAskedForGoesBeforeAtOnce(t *testing.T) {
-	for _, err := range []error{
+	for _, failed := range []error{
 		backoff.AtOnce(backoff.RetryExactlyAfter(errBoom, 5*time.Second)), backoff.RetryExactlyAfter(backoff.AtOnce(errBoom), 5*time.Second),
 		errors.Join(backoff.AtOnce(errBoom), busy(5*time.Second)), backoff.AtOnce(backoff.RetryAfter(errBoom, 5*time.Second)),
 	} {
-		synctest.Test(t, func(t *testing.T) {
-			policy := backoff.Policy{Schedule: backoff.Constant(time.Second), Jitter: backoff.NoJitter, Rand: fixed(0)}
-			op := returning(err, nil)
-			require.NoError(t, policy.Do(t.Context(), op.do))
-			require.Equal(t, msec(0, 5000), op.at)
-			wait, ok := decide(policy, 1, err)
-			require.True(t, ok)
-			require.Equal(t, 5*time.Second, wait)
-		})
+		policy := backoff.Policy{Schedule: backoff.Constant(time.Second), Jitter: backoff.NoJitter, Rand: fixed(0)}
+		at, err := attempts(t, policy, failed, nil)
+		require.NoError(t, err)
+		require.Equal(t, msec(0, 5000), at)
+		wait, ok := decide(policy, 1, failed)
+		require.True(t, ok)
+		require.Equal(t, 5*time.Second, wait)
 	}
 }
 

@@ -377,20 +377,6 @@ func TestAReconnectLoopWaitsNoLongerThanMaxRetryAfter(t *testing.T) {
 	}
 }
 
-func TestASupervisorReturnsAtOnceWhenTheContextEndsInAWait(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithCancelCause(t.Context())
-		p := backoff.Policy{Schedule: backoff.Constant(time.Hour), Jitter: backoff.NoJitter}
-		began := time.Now()
-		time.AfterFunc(time.Minute, func() { cancel(errors.New("shutdown")) })
-		err := supervise(p, ctx, func(context.Context) error { return errCut })
-		require.Equal(t, time.Minute, time.Since(began))
-		require.ErrorIs(t, err, context.Canceled)
-		require.ErrorIs(t, err, errCut)
-		require.EqualError(t, err, "backoff: gave up after 1 attempt: shutdown: connection cut")
-	})
-}
-
 func TestASupervisorReturnsWhenTheContextEndsInARun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
