@@ -357,9 +357,18 @@ func msec(ms ...int) (times []time.Duration) {
 func TestHedgeAsGRPC(t *testing.T) {
 	slow := inTime(time.Minute, 0, nil)
 	runAll(t, hedgeGRPC, map[string]hedgeRun{
-		"one at each delay":               {steps: []hedgeStep{inTime(10*second, 1, nil), slow, slow}, starts: msec(500, 1000), took: 10 * second, value: 1},
-		"the next at once after a status": {steps: []hedgeStep{inTime(100*milli, 0, errHedgeUnavailable), slow, inTime(milli, 3, nil)}, starts: msec(100, 600), took: 601 * milli, value: 3},
-		"the same of a hedge":             {steps: []hedgeStep{slow, inTime(100*milli, 0, errHedgeUnknown), inTime(milli, 3, nil)}, starts: msec(500, 600), took: 601 * milli, value: 3},
+		"one at each delay": {
+			steps:  []hedgeStep{inTime(10*second, 1, nil), slow, slow},
+			starts: msec(500, 1000), took: 10 * second, value: 1,
+		},
+		"the next at once after a status": {
+			steps:  []hedgeStep{inTime(100*milli, 0, errHedgeUnavailable), slow, inTime(milli, 3, nil)},
+			starts: msec(100, 600), took: 601 * milli, value: 3,
+		},
+		"the same of a hedge": {
+			steps:  []hedgeStep{slow, inTime(100*milli, 0, errHedgeUnknown), inTime(milli, 3, nil)},
+			starts: msec(500, 600), took: 601 * milli, value: 3,
+		},
 		"the last failure if all fail": {
 			steps:  []hedgeStep{inTime(milli, 0, errHedgeUnavailable), inTime(milli, 0, errHedgeUnknown), inTime(milli, 7, errHedgeUnavailable)},
 			starts: msec(1, 2), took: 3 * milli, value: 7, err: "backoff: grpc: gave up after 3 attempts: UNAVAILABLE",

@@ -108,9 +108,19 @@ func TestHedgeIsSentNoSoonerThanItsBudgetWants(t *testing.T) {
 		return h
 	}
 	runAll(t, budgeted, map[string]hedgeRun{
-		"after the delay":          {steps: []hedgeStep{slow, slow, inTime(milli, 3, nil)}, starts: msec(1500, 4000), took: 4001 * milli, value: 3},
-		"if all are sent at once":  {adjust: func(h *hedge.Hedge) { h.Delay = -1 }, steps: []hedgeStep{slow, slow, inTime(milli, 3, nil)}, starts: msec(1000, 3000), took: 3001 * milli, value: 3},
-		"whatever fails meanwhile": {steps: []hedgeStep{inTime(600*milli, 1, errHedgeUnknown), inTime(milli, 2, nil)}, starts: msec(1500), took: 1501 * milli, value: 2},
+		"after the delay": {
+			steps:  []hedgeStep{slow, slow, inTime(milli, 3, nil)},
+			starts: msec(1500, 4000), took: 4001 * milli, value: 3,
+		},
+		"if all are sent at once": {
+			adjust: func(h *hedge.Hedge) { h.Delay = -1 },
+			steps:  []hedgeStep{slow, slow, inTime(milli, 3, nil)},
+			starts: msec(1000, 3000), took: 3001 * milli, value: 3,
+		},
+		"whatever fails meanwhile": {
+			steps:  []hedgeStep{inTime(600*milli, 1, errHedgeUnknown), inTime(milli, 2, nil)},
+			starts: msec(1500), took: 1501 * milli, value: 2,
+		},
 	})
 }
 
@@ -268,11 +278,36 @@ func TestHedgeIsNotSentWithLessTimeLeftThanItsDelay(t *testing.T) {
 	const over = "backoff: gave up after %d attempts: context deadline exceeded"
 	tenth := func() *hedge.Hedge { return &hedge.Hedge{Delay: 100 * milli, MaxAttempts: 3} }
 	runAll(t, tenth, map[string]hedgeRun{
-		"no time for one":   {limit: 200*milli - 1, steps: []hedgeStep{slow}, took: 200*milli - 1, err: "backoff: gave up after 1 attempt: context deadline exceeded"},
-		"for one":           {limit: 200 * milli, steps: []hedgeStep{slow, slow}, starts: msec(100), took: 200 * milli, err: fmt.Sprintf(over, 2)},
-		"for two":           {limit: 300 * milli, steps: []hedgeStep{slow, slow, slow}, starts: msec(100, 200), took: 300 * milli, err: fmt.Sprintf(over, 3)},
-		"after a failure":   {limit: 130 * milli, steps: []hedgeStep{failing}, took: 50 * milli, err: "backoff: gave up after 1 attempt: the next wait would pass the deadline: UNKNOWN"},
-		"for one after one": {limit: 150 * milli, steps: []hedgeStep{failing, slow}, starts: msec(50), took: 150 * milli, err: fmt.Sprintf(over, 2) + ": UNKNOWN"},
+		"no time for one": {
+			limit: 200*milli - 1,
+			steps: []hedgeStep{slow},
+			took:  200*milli - 1,
+			err:   "backoff: gave up after 1 attempt: context deadline exceeded",
+		},
+		"for one": {
+			limit:  200 * milli,
+			steps:  []hedgeStep{slow, slow},
+			starts: msec(100), took: 200 * milli,
+			err: fmt.Sprintf(over, 2),
+		},
+		"for two": {
+			limit:  300 * milli,
+			steps:  []hedgeStep{slow, slow, slow},
+			starts: msec(100, 200), took: 300 * milli,
+			err: fmt.Sprintf(over, 3),
+		},
+		"after a failure": {
+			limit: 130 * milli,
+			steps: []hedgeStep{failing},
+			took:  50 * milli,
+			err:   "backoff: gave up after 1 attempt: the next wait would pass the deadline: UNKNOWN",
+		},
+		"for one after one": {
+			limit:  150 * milli,
+			steps:  []hedgeStep{failing, slow},
+			starts: msec(50), took: 150 * milli,
+			err: fmt.Sprintf(over, 2) + ": UNKNOWN",
+		},
 	})
 }
 
@@ -350,22 +385,78 @@ func TestHedgeGoesByWhatTheServerSays(t *testing.T) {
 	throttled := backoff.OfClass(errHedgeUnavailable, backoff.ClassThrottled)
 	slow := inTime(time.Minute, 0, nil)
 	runAll(t, hedgeAgain, map[string]hedgeRun{
-		"not to retry":                    {steps: []hedgeStep{inTime(milli, 0, pushback(-1))}, took: milli, err: "backoff: grpc: gave up after 1 attempt: the server says not to retry: UNAVAILABLE"},
-		"not to retry, one is under way":  {steps: []hedgeStep{inTime(600*milli, 0, pushback(-1)), inTime(3*second, 2, nil)}, starts: msec(500), took: 3500 * milli, value: 2},
-		"not to retry, one fails later":   {steps: []hedgeStep{inTime(600*milli, 0, errHedgeUnknown), inTime(10*milli, 0, pushback(-1))}, starts: msec(500), took: 600 * milli, err: "backoff: grpc: gave up after 2 attempts: the server says not to retry: UNKNOWN"},
-		"when":                            {steps: []hedgeStep{inTime(100*milli, 0, pushback(2*second)), slow, inTime(milli, 3, nil)}, starts: msec(2100, 2600), took: 2601 * milli, value: 3},
-		"when, by RetryAfter":             {steps: []hedgeStep{inTime(100*milli, 0, backoff.RetryAfter(errHedgeUnavailable, 2*second)), slow, inTime(milli, 3, nil)}, starts: msec(2100, 2600), took: 2601 * milli, value: 3},
-		"when, as it throttles":           {steps: []hedgeStep{inTime(100*milli, 0, backoff.RetryAfter(throttled, 2*second)), slow, inTime(milli, 3, nil)}, starts: msec(2100, 2600), took: 2601 * milli, value: 3},
-		"when, and another fails":         {steps: []hedgeStep{inTime(second, 0, errHedgeUnknown), inTime(100*milli, 0, pushback(2*second)), inTime(milli, 3, nil)}, starts: msec(500, 2600), took: 2601 * milli, value: 3},
-		"at once":                         {steps: []hedgeStep{inTime(100*milli, 0, pushback(0)), inTime(milli, 2, nil)}, starts: msec(100), took: 101 * milli, value: 2},
-		"at once, by AtOnce":              {steps: []hedgeStep{inTime(0, 0, backoff.AtOnce(badRequest{})), inTime(0, 2, nil)}, starts: msec(0), value: 2},
-		"as late as MaxRetryAfter allows": {steps: []hedgeStep{inTime(0, 0, pushback(5*time.Minute)), inTime(0, 2, nil)}, starts: msec(300_000), took: 5 * time.Minute, value: 2},
-		"later than that":                 {steps: []hedgeStep{inTime(milli, 0, pushback(6*time.Minute))}, took: milli, err: "backoff: grpc: gave up after 1 attempt: the server asks for a longer wait (Hedge.MaxRetryAfter): UNAVAILABLE"},
-		"later, without a limit":          {adjust: func(h *hedge.Hedge) { h.MaxRetryAfter = -1 }, steps: []hedgeStep{inTime(0, 0, pushback(time.Hour)), inTime(0, 2, nil)}, starts: msec(3_600_000), took: time.Hour, value: 2},
-		"at the deadline":                 {limit: 2 * second, steps: []hedgeStep{inTime(0, 0, pushback(2*second))}, err: "backoff: grpc: gave up after 1 attempt: the next wait would pass the deadline: UNAVAILABLE"},
-		"beyond a deadline that passes":   {limit: 10 * second, steps: []hedgeStep{inTime(time.Hour, 0, nil), inTime(0, 0, pushback(time.Minute))}, starts: msec(500), took: 10 * second, err: "backoff: grpc: gave up after 2 attempts: context deadline exceeded: UNAVAILABLE"},
-		"too much, and not when":          {steps: []hedgeStep{inTime(milli, 0, throttled)}, took: milli, err: "backoff: grpc: gave up after 1 attempt: the server says not to retry: UNAVAILABLE"},
-		"too much, one is under way":      {steps: []hedgeStep{inTime(2*second, 1, nil), inTime(milli, 0, throttled)}, starts: msec(500), took: 2 * second, value: 1},
+		"not to retry": {
+			steps: []hedgeStep{inTime(milli, 0, pushback(-1))},
+			took:  milli,
+			err:   "backoff: grpc: gave up after 1 attempt: the server says not to retry: UNAVAILABLE",
+		},
+		"not to retry, one is under way": {
+			steps:  []hedgeStep{inTime(600*milli, 0, pushback(-1)), inTime(3*second, 2, nil)},
+			starts: msec(500), took: 3500 * milli, value: 2,
+		},
+		"not to retry, one fails later": {
+			steps:  []hedgeStep{inTime(600*milli, 0, errHedgeUnknown), inTime(10*milli, 0, pushback(-1))},
+			starts: msec(500), took: 600 * milli,
+			err: "backoff: grpc: gave up after 2 attempts: the server says not to retry: UNKNOWN",
+		},
+		"when": {
+			steps:  []hedgeStep{inTime(100*milli, 0, pushback(2*second)), slow, inTime(milli, 3, nil)},
+			starts: msec(2100, 2600), took: 2601 * milli, value: 3,
+		},
+		"when, by RetryAfter": {
+			steps:  []hedgeStep{inTime(100*milli, 0, backoff.RetryAfter(errHedgeUnavailable, 2*second)), slow, inTime(milli, 3, nil)},
+			starts: msec(2100, 2600), took: 2601 * milli, value: 3,
+		},
+		"when, as it throttles": {
+			steps:  []hedgeStep{inTime(100*milli, 0, backoff.RetryAfter(throttled, 2*second)), slow, inTime(milli, 3, nil)},
+			starts: msec(2100, 2600), took: 2601 * milli, value: 3,
+		},
+		"when, and another fails": {
+			steps:  []hedgeStep{inTime(second, 0, errHedgeUnknown), inTime(100*milli, 0, pushback(2*second)), inTime(milli, 3, nil)},
+			starts: msec(500, 2600), took: 2601 * milli, value: 3,
+		},
+		"at once": {
+			steps:  []hedgeStep{inTime(100*milli, 0, pushback(0)), inTime(milli, 2, nil)},
+			starts: msec(100), took: 101 * milli, value: 2,
+		},
+		"at once, by AtOnce": {
+			steps:  []hedgeStep{inTime(0, 0, backoff.AtOnce(badRequest{})), inTime(0, 2, nil)},
+			starts: msec(0), value: 2,
+		},
+		"as late as MaxRetryAfter allows": {
+			steps:  []hedgeStep{inTime(0, 0, pushback(5*time.Minute)), inTime(0, 2, nil)},
+			starts: msec(300_000), took: 5 * time.Minute, value: 2,
+		},
+		"later than that": {
+			steps: []hedgeStep{inTime(milli, 0, pushback(6*time.Minute))},
+			took:  milli,
+			err:   "backoff: grpc: gave up after 1 attempt: the server asks for a longer wait (Hedge.MaxRetryAfter): UNAVAILABLE",
+		},
+		"later, without a limit": {
+			adjust: func(h *hedge.Hedge) { h.MaxRetryAfter = -1 },
+			steps:  []hedgeStep{inTime(0, 0, pushback(time.Hour)), inTime(0, 2, nil)},
+			starts: msec(3_600_000), took: time.Hour, value: 2,
+		},
+		"at the deadline": {
+			limit: 2 * second,
+			steps: []hedgeStep{inTime(0, 0, pushback(2*second))},
+			err:   "backoff: grpc: gave up after 1 attempt: the next wait would pass the deadline: UNAVAILABLE",
+		},
+		"beyond a deadline that passes": {
+			limit:  10 * second,
+			steps:  []hedgeStep{inTime(time.Hour, 0, nil), inTime(0, 0, pushback(time.Minute))},
+			starts: msec(500), took: 10 * second,
+			err: "backoff: grpc: gave up after 2 attempts: context deadline exceeded: UNAVAILABLE",
+		},
+		"too much, and not when": {
+			steps: []hedgeStep{inTime(milli, 0, throttled)},
+			took:  milli,
+			err:   "backoff: grpc: gave up after 1 attempt: the server says not to retry: UNAVAILABLE",
+		},
+		"too much, one is under way": {
+			steps:  []hedgeStep{inTime(2*second, 1, nil), inTime(milli, 0, throttled)},
+			starts: msec(500), took: 2 * second, value: 1,
+		},
 	})
 }
 
