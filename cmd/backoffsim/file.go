@@ -51,35 +51,46 @@ func (t *terminal) readInput(path string) ([]byte, error) {
 
 // parseSpec parses a policy file by the rules of package spec.
 func parseSpec(text []byte) (spec.Spec, error) {
-	document, err := readDocument(text)
+	documents, err := readDocuments(text)
 	if err != nil {
 		return spec.Spec{}, err
 	}
-	s, err := spec.Parse(document)
+	if len(documents) != 1 {
+		return spec.Spec{}, fmt.Errorf("has %d documents, want one policy", len(documents))
+	}
+	s, err := spec.Parse(documents[0])
 	if err != nil {
 		return s, errors.New(strings.TrimPrefix(err.Error(), "backoff: spec: "))
 	}
 	return s, nil
 }
 
-// readDocument returns a text as JSON. A text that begins with a brace or a
-// bracket, maybe after a byte order mark, is JSON. Any other text is YAML.
-func readDocument(text []byte) ([]byte, error) {
+// readDocuments returns the documents of a text as JSON. A text that begins
+// with a brace or a bracket, maybe after a byte order mark, is one document of
+// JSON. Any other text is YAML.
+func readDocuments(text []byte) (documents [][]byte, err error) {
 	text = bytes.TrimPrefix(text, []byte("\ufeff"))
 	trimmed := bytes.TrimSpace(text)
 	if len(trimmed) == 0 {
 		return nil, errors.New("is empty")
 	}
 	if trimmed[0] == '{' || trimmed[0] == '[' {
-		return text, nil
+		return [][]byte{text}, nil
 	}
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
-	var value, second any
-	if err := decoder.Decode(&value); err != nil {
-		return nil, errors.New(oneLine(err.Error()))
+	for {
+		var value any
+		err := decoder.Decode(&value)
+		if errors.Is(err, io.EOF) {
+			return documents, nil
+		}
+		if err != nil {
+			return nil, errors.New(oneLine(err.Error()))
+		}
+		document, err := asjson.Text(value)
+		if err != nil {
+			return nil, err
+		}
+		documents = append(documents, document)
 	}
-	if err := decoder.Decode(&second); !errors.Is(err, io.EOF) {
-		return nil, errors.New("has several documents, want one policy")
-	}
-	return asjson.Text(value)
 }

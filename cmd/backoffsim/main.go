@@ -6,6 +6,7 @@
 //	go install github.com/gobackoff/backoff/cmd/backoffsim@latest  once there is a release
 //
 //	backoffsim policy -policy fetch.json -policy default -deadline 10s
+//	backoffsim import -pick search.Search/Query serviceconfig.json >fetch.json
 //	backoffsim dip -policy fetch.json -load 0.7 -svg dip.svg
 //	backoffsim chain -policy fetch.json -p 0.1,0.5,1
 //	backoffsim herd -policy fetch.json -clients 5000
@@ -14,7 +15,8 @@
 //
 // A policy is a file of package spec, in JSON or YAML, or the name of a
 // preset; policy -list prints the names. The command policy prints the waits
-// of policies. The other commands simulate: dip a server that is slow for a
+// of policies, and import converts a gRPC service config or an Istio
+// VirtualService. The other commands simulate: dip a server that is slow for a
 // while, chain retries in several layers, herd clients that retry together,
 // ratelimit a job at an API that accepts so many requests a second, and run
 // your own service and traffic. Each command has help by -h. The same seed
@@ -61,8 +63,8 @@ type terminal struct {
 
 // A command is one of the program's commands. The first argument names it.
 type command struct {
-	name, about string
-	run         func(t *terminal, c *command, args []string) error
+	name, operand, about string
+	run                  func(t *terminal, c *command, args []string) error
 }
 
 // commands are in the order of the help text.
@@ -70,12 +72,13 @@ var commands []*command
 
 func init() {
 	commands = []*command{
-		{"policy", "print the waits of policies", runPolicy},
-		{"dip", "simulate a server that is slow for a while, and whether it recovers", runDip},
-		{"chain", "simulate retries in several layers of services", runChain},
-		{"herd", "simulate clients that failed together and come back together", runHerd},
-		{"ratelimit", "simulate a job at an API with a rate limit", runRateLimit},
-		{"run", "simulate your own service and traffic", runRun},
+		{"policy", "", "print the waits of policies", runPolicy},
+		{"import", " FILE", "turn a gRPC service config or an Istio VirtualService into a policy file", runImport},
+		{"dip", "", "simulate a server that is slow for a while, and whether it recovers", runDip},
+		{"chain", "", "simulate retries in several layers of services", runChain},
+		{"herd", "", "simulate clients that failed together and come back together", runHerd},
+		{"ratelimit", "", "simulate a job at an API with a rate limit", runRateLimit},
+		{"run", "", "simulate your own service and traffic", runRun},
 	}
 }
 
@@ -137,7 +140,7 @@ func (c *command) flags() *flag.FlagSet {
 	return set
 }
 
-// parse parses args, which are flags only.
+// parse parses args, which are flags, and the operand of the command if it has one.
 func (t *terminal) parse(c *command, set *flag.FlagSet, about string, args []string) error {
 	err := set.Parse(args)
 	if errors.Is(err, flag.ErrHelp) {
@@ -147,7 +150,7 @@ func (t *terminal) parse(c *command, set *flag.FlagSet, about string, args []str
 	if err != nil {
 		return fmt.Errorf("%w; see backoffsim %s -h", err, c.name)
 	}
-	if set.NArg() > 0 {
+	if c.operand == "" && set.NArg() > 0 {
 		return fmt.Errorf("%q is not a flag; see backoffsim %s -h", set.Arg(0), c.name)
 	}
 	return nil
@@ -155,7 +158,7 @@ func (t *terminal) parse(c *command, set *flag.FlagSet, about string, args []str
 
 // usage prints the help text of a command.
 func (t *terminal) usage(c *command, set *flag.FlagSet, about string) {
-	fmt.Fprintf(t.out, "usage: backoffsim %s [flags]\n\n%s\n\nFlags:\n", c.name, about)
+	fmt.Fprintf(t.out, "usage: backoffsim %s [flags]%s\n\n%s\n\nFlags:\n", c.name, c.operand, about)
 	set.SetOutput(t.out)
 	set.PrintDefaults()
 }
