@@ -1029,6 +1029,13 @@ func FuzzRetryBudget(f *testing.F) {
 	f.Add([]byte("ppprrrppppppppppprrrrr"), 0.12, 3)
 	f.Add([]byte{0, 0, 0, 0, 0, 0, 1, 1, 1, 2, 6, 10, 3, 1, 1, 254, 0, 1, 1, 1, 2, 6}, 0.6, 1)
 	f.Add([]byte{1, 1, 1, 255, 1, 0, 255, 1, 1, 0, 0, 0, 255, 1, 2, 2, 1}, 0.29, 0)
+	f.Add([]byte("0"), 0.12, -62)
+	f.Add([]byte("01X\xec\xbb011S\x7f1O1X\x9b1\xe310#1C\x8b\x9f1220\xf37C\x8b0\xcf101o1#0C20{0102\xa32\x8e"+
+		"\xba001\xab\xec1\xf30C1720220122w22221o10\x871\xb300C\xf81\xff\xcf0#1\xc21W1\xc7\xd310#120"+
+		"S1\xff222722{1\xa621[W221\xa3\xa7101\xdf101G1\x97001\xd310C172\xdf221\xe2127122c0021c001c0"+
+		"01"), 75.12, 89)
+	f.Add([]byte("0"), -51.4, -70)
+	f.Add([]byte("1"), 0.0, 1)
 	f.Fuzz(compareBudget)
 }
 

@@ -356,6 +356,10 @@ func FuzzJitters(f *testing.F) {
 	f.Add(int64(time.Second), int64(0), int64(100), int64(1000), 0.5, 1.5, 0.25)
 	f.Add(int64(math.MaxInt64), int64(math.MaxInt64), int64(1), int64(math.MaxInt64), 0.0, math.MaxFloat64, 1-0x1p-53)
 	f.Add(int64(math.MaxInt64), int64(1), int64(math.MaxInt64), int64(-1), 1.0, 1.0, math.NaN())
+	f.Add(int64(math.MaxInt64), int64(0), int64(1), int64(0), 0.0, 1.0, 0.5)
+	f.Add(int64(0), int64(math.MaxInt64), int64(1000), int64(10), 1.0, 0.0, 0.9999999999999999)
+	f.Add(int64(1000), int64(1), int64(7), int64(500), 0.5, 1.5, math.Inf(1))
+	f.Add(int64(1000), int64(1), int64(-86), int64(500), 0.5, 1.5, math.Inf(1))
 	f.Fuzz(func(t *testing.T, delay, prev, a, b int64, lo, hi, u float64) {
 		for i, jitter := range []backoff.Jitter{
 			backoff.NoJitter, backoff.FullJitter, backoff.EqualJitter, backoff.DecorrelatedJitter(time.Duration(a), time.Duration(b)),

@@ -229,6 +229,12 @@ func FuzzSchedules(f *testing.F) {
 	f.Add(int64(time.Second), int64(-1), int64(1), 1.6, 62)
 	f.Add(int64(math.MaxInt64), int64(math.MaxInt64), int64(math.MaxInt64), 1e308, 1000)
 	f.Add(int64(1), int64(-1), int64(math.MaxInt64), 1.0000001, math.MaxInt32)
+	f.Add(int64(-54), int64(-99), int64(9223372036854775717), 1.0000001, 2147483645)
+	f.Add(int64(9223372036854775728), int64(math.MaxInt64), int64(-44), 10.000000000000002, math.MaxInt32)
+	f.Add(int64(9223372036854775806), int64(math.MaxInt64), int64(1), 1.0000000000000002, math.MaxInt32)
+	f.Add(int64(1), int64(-1), int64(math.MaxInt64), 2.0, 64)
+	f.Add(int64(98), int64(69), int64(135), 620.0, 7)
+	f.Add(int64(0), int64(1), int64(0), math.NaN(), math.MinInt32)
 	f.Fuzz(func(t *testing.T, initial, limit, step int64, factor float64, retry int) {
 		first, most := time.Duration(initial), time.Duration(limit)
 		for _, s := range []backoff.Schedule{
