@@ -122,7 +122,7 @@ func (s *mixedStack) Do(ctx context.Context, op func(context.Context) error) err
 // isOurs reports whether through knows the type of d.
 func isOurs(d Doer) bool {
 	switch d.(type) {
-	case *Policy, Policy, *Breaker, *stack:
+	case *Policy, *Breaker:
 		return true
 	}
 	return false
@@ -150,23 +150,10 @@ func through(ctx context.Context, d Doer, inner []Doer, op func(context.Context)
 // throughOne runs op under d. It calls the types of this package by name: passed
 // to an interface, op would escape to the heap with everything that it captures.
 func throughOne(ctx context.Context, d Doer, op func(context.Context) error) error {
-	switch known := d.(type) {
-	case *Policy:
-		return known.do(ctx, op)
-	case *Breaker:
-		return known.Do(ctx, op)
-	case *stack:
-		return known.Do(ctx, op)
+	if p, ok := d.(*Policy); ok {
+		return p.do(ctx, op)
 	}
-	return throughValue(ctx, d, op)
-}
-
-// throughValue is throughOne for a Policy. It is not inlined, because a call that
-// waits has no room for a policy on its stack.
-//
-//go:noinline
-func throughValue(ctx context.Context, d Doer, op func(context.Context) error) error {
-	return d.(Policy).Do(ctx, op)
+	return d.(*Breaker).Do(ctx, op)
 }
 
 // throughAny is through for doers of any type.
