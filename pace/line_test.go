@@ -7,11 +7,13 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/gobackoff/backoff/internal/nightly"
 )
 
 // A line against a model of it that keeps the numbers themselves.
 func TestALineLosesNoTurnAndGivesNoneTwice(t *testing.T) {
-	for seed := range uint64(200) {
+	for seed := range nightly.Size[uint64](50, 200) {
 		walkLine(t, rand.New(rand.NewPCG(seed, 1)), 0)
 	}
 }
