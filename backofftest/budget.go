@@ -1,0 +1,128 @@
+package backofftest
+
+import (
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gobackoff/backoff"
+)
+
+// Budget checks that open returns a backoff.Budget that keeps its contract, as
+// far as that is the same for all budgets. It does not block and asks for no
+// negative wait. It gives nothing back twice. It grants no more to many callers
+// than to one. It stays right if Done is never called. The same holds for Pace,
+// and a second call of Pace takes nothing more. Attempts that only wait take
+// nothing from those that go, and those that another budget held off together
+// are spaced as others are. While GrantsFirst returns true, it grants first
+// attempts at once, and Done without a ticket gives nothing back. open must
+// return a new budget each time. Run the test with -race.
+func Budget(t testing.TB, open func() backoff.Budget) {
+	t.Helper()
+	within(t, func() error { return checkBudget(open) }, "the Budget has not answered after %v: it must not block")
+}
+
+// askedRetries is how many retries are asked for.
+const askedRetries = 500
+
+// checkBudget returns what is wrong with a budget.
+func checkBudget(open func() backoff.Budget) error {
+	if err := open().Validate(); err != nil {
+		return err
+	}
+	b := open()
+	if t, _, ok := b.Reserve(backoff.Attempt{Number: 1}); ok { // all other fields zero
+		b.Done(t, backoff.Result{})
+	}
+	now := time.Now()
+	alone, err := grantRetries(open(), now, 1)
+	if err != nil {
+		return err
+	}
+	crowded, err := grantRetries(open(), now, 20)
+	if err == nil && crowded > alone {
+		err = errors.New("20 callers at a time are granted more retries than one: looking and granting must be one step")
+	}
+	if err != nil {
+		return err
+	}
+	b = open()
+	if t, _, ok := b.Reserve(retry(now)); ok {
+		for range 3 {
+			b.Done(t, backoff.Result{Outcome: backoff.OutcomeNotSent})
+		}
+	}
+	again, err := grantRetries(b, now, 1)
+	if err == nil && again > alone {
+		err = errors.New("a second Done gives back what was given back before")
+	}
+	if err != nil {
+		return err
+	}
+	if err := checkGrantsFirst(open(), now, alone); err != nil {
+		return err
+	}
+	if err := checkPace(open); err != nil {
+		return err
+	}
+	return checkWaiting(open)
+}
+
+// checkGrantsFirst returns what is wrong with a budget's GrantsFirst. alone is how
+// many retries a new budget grants.
+func checkGrantsFirst(b backoff.Budget, now time.Time, alone int) error {
+	if !b.GrantsFirst() {
+		return nil
+	}
+	if _, wait, ok := b.Reserve(backoff.Attempt{Number: 1, Now: now}); !ok || wait > 0 {
+		return errors.New("a Budget whose GrantsFirst returns true does not grant a first attempt at once")
+	}
+	for o := backoff.OutcomeTransient; o <= backoff.OutcomeNotSent; o++ {
+		b.Done(backoff.Ticket{}, backoff.Result{Outcome: o})
+	}
+	again, err := grantRetries(b, now, 1)
+	if err == nil && again > alone {
+		err = errors.New("a Done without a ticket gives back what was never taken")
+	}
+	return err
+}
+
+// retry returns the Attempt of a retry.
+func retry(now time.Time) backoff.Attempt {
+	return backoff.Attempt{Number: 2, Class: backoff.ClassRetryable, Now: now}
+}
+
+// grantRetries asks for retries, whose ends it never reports, and returns how
+// many were granted.
+func grantRetries(b backoff.Budget, now time.Time, callers int) (granted int, err error) {
+	var mu sync.Mutex
+	err = concurrently(callers, func(int) error {
+		for range askedRetries / callers {
+			t, wait, ok := b.Reserve(retry(now))
+			if !ok {
+				continue
+			}
+			if err := checkWait(wait); err != nil {
+				return err
+			}
+			if !b.Confirm(t) {
+				b.Done(t, backoff.Result{Outcome: backoff.OutcomeNotSent})
+				continue
+			}
+			mu.Lock()
+			granted++
+			mu.Unlock()
+		}
+		return nil
+	})
+	return granted, err
+}
+
+// checkWait returns what is wrong with a wait that Reserve or Pace asks for.
+func checkWait(wait time.Duration) error {
+	if wait < 0 {
+		return errors.New("a Budget asks for a negative wait")
+	}
+	return nil
+}
