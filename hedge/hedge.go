@@ -220,15 +220,6 @@ func Number(ctx context.Context) int {
 	return 0
 }
 
-// delay returns the time before the next hedge, for a call with so much time
-// left.
-func (h *Hedge) delay(left time.Duration) time.Duration {
-	if h.Delay != 0 {
-		return max(0, h.Delay)
-	}
-	return h.slow.within(left)
-}
-
 func (h *Hedge) maxAttempts() int {
 	if n := limits.Or(h.MaxAttempts, defaultAttempts); n > 0 {
 		return min(n, mostAttempts)
