@@ -53,6 +53,16 @@ func (t *Transport) roundTrip(req *http.Request, base http.RoundTripper) (*http.
 	return c.end(err)
 }
 
+// reportRefused reports to the observer of the policy that the call ended because
+// the breaker of the host refused it, or was not asked because the context had
+// ended or the body of the request cannot be read. If the policy was asked, it has
+// reported the end itself.
+func (c *call) reportRefused(ctx context.Context, err error) {
+	if !c.asked {
+		c.policy.Refused(ctx, err)
+	}
+}
+
 // do calls op if the breaker of the host, if any, lets it pass.
 func (c *call) do(ctx context.Context, op func(context.Context) error) error {
 	b := c.guards.breaker

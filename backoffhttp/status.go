@@ -9,10 +9,8 @@ import (
 	"time"
 
 	"github.com/gobackoff/backoff"
-	"github.com/gobackoff/backoff/internal/errtree"
 	"github.com/gobackoff/backoff/internal/evidence"
 	"github.com/gobackoff/backoff/internal/gaveup"
-	"github.com/gobackoff/backoff/pace"
 )
 
 // StatusError is an HTTP response as an error. [Check] returns one, and a
@@ -176,50 +174,3 @@ func sizeOfField(name string, values []string) (size int) {
 // Source: RFC 9110 and RFC 8470; Google Cloud IoT Core and Cloud Storage, retry
 // strategy.
 func StatusClass(code int) backoff.Class { return backoff.Class(evidence.Status(code)) }
-
-// explained returns the error of a call without an answer, with the remark if
-// there is one.
-func (c *call) explained(err error) error {
-	if gave, ok := err.(*backoff.Error); ok && gave.Reason == backoff.ReasonBudget {
-		return (&gaveup.Mark{Why: gave, Remark: c.remark(gave)}).Err()
-	}
-	return err
-}
-
-// markGivenUp stores why there were no more attempts, in the context of the
-// request of the answer. The request is req if Base left it out.
-func (c *call) markGivenUp(err error) {
-	refused, _ := errtree.As[refusal](err)
-	gave, ok := refused.(*backoff.Error)
-	if !ok {
-		return // the answer is final: its status says so
-	}
-	if c.resp.Request == nil {
-		c.resp.Request = c.req
-	}
-	if m := gaveup.Of(c.resp.Request); m == nil || m.Why != gave { // by a Transport inside this one
-		gaveup.Set(c.resp, &gaveup.Mark{Why: gave, Remark: c.remark(gave), Answer: c.resp})
-	}
-}
-
-// remark says what to change, if the error names no field of the Transport.
-func (c *call) remark(gave *backoff.Error) string {
-	switch why := gave.Reason; {
-	case why == backoff.ReasonBudget && c.guards.source.Budget == nil && c.isPaced(gave):
-		return "too many calls to the host wait for their turn (Policy.MaxRetryAfter, Transport.Budgets)"
-	case why == backoff.ReasonBudget && c.guards.source.Budget == nil:
-		return "it is the budget of the host (Transport.Budgets)"
-	case why == backoff.ReasonAttempts && c.sentOnce:
-		return "the body of the request cannot be sent again (Request.GetBody, Transport.MaxBuffer)"
-	case c.upstream > 1 && (why == backoff.ReasonNotIdempotent || why == backoff.ReasonAttempts && gave.Attempts == 1 && c.guards.source.MaxAttempts != 1):
-		return "the caller of this service is retrying already (Inbound)"
-	}
-	return ""
-}
-
-// isPaced reports whether the pacer of the host refused, and not the RetryBudget
-// in it, which grants first attempts and does not pay for throttled ones.
-func (c *call) isPaced(gave *backoff.Error) bool {
-	_, ok := c.guards.budget.(*pace.Pacer)
-	return ok && (gave.Attempts == 0 || c.t.classify(gave.Last) == backoff.ClassThrottled)
-}

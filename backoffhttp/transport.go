@@ -7,8 +7,6 @@ import (
 	"time"
 
 	"github.com/gobackoff/backoff"
-	"github.com/gobackoff/backoff/endpoint"
-	"github.com/gobackoff/backoff/pace"
 )
 
 // Transport is an [http.RoundTripper] that sends a request again if it failed
@@ -271,25 +269,7 @@ func (t *Transport) CloseIdleConnections() {
 func (t *Transport) open() {
 	policy, _ := t.current()
 	t.classify = after(policy.Classify)
-	maxWait := func() time.Duration {
-		policy, _ := t.current()
-		return policy.MaxRetryAfter
-	}
-	t.hosts.tenants.open()
-	t.hosts.tenants.ignored = t.Unguarded && !t.ShareRetryAfter
-	t.hosts.tenants.together = t.Budgets != nil
-	t.hosts.budgets.New = func(string) backoff.Budget { return &pace.Pacer{MaxWait: maxWait()} }
-	t.hosts.breakers.New = func(key string) *backoff.Breaker {
-		return &backoff.Breaker{Name: key, Observer: onlyTransitions(policy.Observer), MaxRetryAfter: max(0, maxWait())}
-	}
-	t.hosts.gates.New = func(string, bool) *gate {
-		return &gate{pace.HoldOff{MaxWait: maxWait()}}
-	}
-	t.hosts.gates.SetLimits(0, 0)
-	t.hosts.patience.New = func(key string, _ bool) *backoff.Patience { return &backoff.Patience{Name: key} }
-	t.hosts.patience.SetLimits(0, 0)
-	t.hosts.endpoints.New = func(key string, _ bool) *endpoint.Endpoint { return t.newEndpoint(key) }
-	t.hosts.endpoints.SetLimits(0, 0)
+	t.openHosts(policy.Observer)
 }
 
 // current returns the policy of the calls that begin now, and what makes their

@@ -1,12 +1,14 @@
 package backoffhttp
 
 import (
+	"context"
 	"hash/maphash"
 	"net/http"
 	"net/url"
 	"reflect"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/endpoint"
@@ -114,6 +116,43 @@ type hosts struct {
 
 	last   atomic.Pointer[guards] // most clients call one host, for one tenant
 	recent atomic.Pointer[recent] // nil until there is a second host or tenant
+}
+
+// openHosts says how the guards of each host are made. observer is that of the
+// policy.
+func (t *Transport) openHosts(observer backoff.Observer) {
+	maxWait := func() time.Duration {
+		policy, _ := t.current()
+		return policy.MaxRetryAfter
+	}
+	t.hosts.tenants.open()
+	t.hosts.tenants.ignored = t.Unguarded && !t.ShareRetryAfter
+	t.hosts.tenants.together = t.Budgets != nil
+	t.hosts.budgets.New = func(string) backoff.Budget { return &pace.Pacer{MaxWait: maxWait()} }
+	t.hosts.breakers.New = func(key string) *backoff.Breaker {
+		return &backoff.Breaker{Name: key, Observer: onlyTransitions(observer), MaxRetryAfter: max(0, maxWait())}
+	}
+	t.hosts.gates.New = func(string, bool) *gate {
+		return &gate{pace.HoldOff{MaxWait: maxWait()}}
+	}
+	t.hosts.gates.SetLimits(0, 0)
+	t.hosts.patience.New = func(key string, _ bool) *backoff.Patience { return &backoff.Patience{Name: key} }
+	t.hosts.patience.SetLimits(0, 0)
+	t.hosts.endpoints.New = func(key string, _ bool) *endpoint.Endpoint { return t.newEndpoint(key) }
+	t.hosts.endpoints.SetLimits(0, 0)
+}
+
+// onlyTransitions returns an observer that passes on the transitions of a breaker
+// alone: the call reports itself that the breaker refused it.
+func onlyTransitions(o backoff.Observer) backoff.Observer {
+	if o == nil {
+		return nil
+	}
+	return func(ctx context.Context, e backoff.Event) {
+		if e.Kind == backoff.EventTransition {
+			o(ctx, e)
+		}
+	}
 }
 
 // recent holds guards that were made lately, by a hash of their host and tenant.

@@ -2,12 +2,10 @@ package backoffhttp
 
 import (
 	"cmp"
-	"context"
 	"net/http"
 	"slices"
 	"strings"
 
-	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/endpoint"
 	"github.com/gobackoff/backoff/internal/registry"
 )
@@ -83,29 +81,6 @@ func (t *Transport) newEndpoint(key string) *endpoint.Endpoint {
 		}
 	}
 	return e
-}
-
-// reportRefused reports to the observer of the policy that the call ended because
-// the breaker of the host refused it, or was not asked because the context had
-// ended or the body of the request cannot be read. If the policy was asked, it has
-// reported the end itself.
-func (c *call) reportRefused(ctx context.Context, err error) {
-	if !c.asked {
-		c.policy.Refused(ctx, err)
-	}
-}
-
-// onlyTransitions returns an observer that passes on the transitions of a breaker
-// alone: the call reports itself that the breaker refused it.
-func onlyTransitions(o backoff.Observer) backoff.Observer {
-	if o == nil {
-		return nil
-	}
-	return func(ctx context.Context, e backoff.Event) {
-		if e.Kind == backoff.EventTransition {
-			o(ctx, e)
-		}
-	}
 }
 
 // methodOf returns the method of a request, which is GET if it is empty.
