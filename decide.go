@@ -88,9 +88,10 @@ func (r *Run) timeoutEnded(v *verdict, err error) bool {
 }
 
 // decide returns the wait before the next attempt, or why there is none. This
-// is the only place that decides, and the order of its questions is the
-// library's behaviour: first what ends the call whatever the wait, then the
-// wait, then time and budget for it.
+// is the only place that decides after a failure, and the order of its questions
+// is the library's behaviour: first what ends the call whatever the wait, then
+// the wait, then time and budget for it. Between attempts cancelPending ends a
+// call. Package hedge and Patience decide for themselves.
 func (r *Run) decide(v *verdict) (time.Duration, Reason) {
 	p := &r.policy
 	if p.ByClass != nil && r.number == 1 {
