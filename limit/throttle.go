@@ -42,12 +42,13 @@ const (
 // Reopening. After an outage longer than Window, the window is full of the
 // client's own refusals. The formula alone would go on refusing for a minute and
 // more, until accepts > requests/K. So the probability is computed twice: over
-// the whole window, and over the newest tenth of it, or as much more as has 10
-// requests, there without Pad. The lower one counts. The newest tenth forgets
-// ten times as fast, and because of MaxReject it always has some responses. Nine
-// of ten attempts pass again within 30 s at any rate of calls, and all of them
-// within 10 s at 100 a second. The price is small: a client that offers many
-// times what the service can do sends 2.0 to 2.1 times what is accepted.
+// the whole window, and over the newest tenth of it, without Pad. If that tenth
+// has fewer than 10 requests, older bins are added to it until there are 10. The
+// lower probability counts. The newest tenth forgets ten times as fast, and
+// because of MaxReject it always has some responses. Nine of ten attempts pass
+// again within 30 s at any rate of calls, and all of them within 10 s at 100 a
+// second. The price is small: a client that offers many times what the service
+// can do sends 2.0 to 2.1 times what is accepted.
 //
 // A Throttle is for overload, where a service serves some calls and refuses
 // others: there it refuses in proportion, where a [backoff.Breaker] would open

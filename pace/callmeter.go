@@ -10,7 +10,7 @@ import (
 
 // A callMeter measures the rate of calls. It takes no lock, and reads the clock for
 // every eighth call. marks[k] is the time of the last call whose number is an odd
-// multiple of 8<<k. So it knows when about 8, 16, 32 ... calls ago was.
+// multiple of 8<<k. So the marks are the times of about 8, 16, 32 ... calls ago.
 type callMeter struct {
 	count atomic.Uint64
 	start atomic.Pointer[time.Time] // of the first call
@@ -31,8 +31,8 @@ func (m *callMeter) add() {
 	}
 }
 
-// rate returns the recent calls per second: in the shortest known time of a second
-// or more with 8 calls in it, or in the last second, if there were more.
+// rate returns the recent calls per second, over the shortest known time of at
+// least a second with 8 calls in it, or over the last second if that is more.
 // Before the first call it is 1.
 func (m *callMeter) rate() float64 {
 	count, now := m.read()
@@ -77,8 +77,8 @@ func (m *callMeter) marked(count uint64, now time.Duration, f func(calls float64
 	}
 }
 
-// within returns how many calls came in the last d. It may miss up to half of them,
-// and 8.
+// within returns how many calls came in the last d. It may miss half of them and 8
+// more.
 func (m *callMeter) within(d time.Duration) (most float64) {
 	count, now := m.read()
 	if now < d {
@@ -92,8 +92,8 @@ func (m *callMeter) within(d time.Duration) (most float64) {
 	return most
 }
 
-// recent returns the calls per second in the shortest known time of 100 ms or
-// more, or rate if that is more.
+// recent returns the calls per second over the shortest known time of at least 100
+// ms, or rate if that is more.
 func (m *callMeter) recent() float64 {
 	const moment = 100 * time.Millisecond
 	count, now := m.read()

@@ -2,8 +2,8 @@ package pace
 
 import "time"
 
-// A line numbers attempts in the order in which they came, and says whose turn has
-// come.
+// A line numbers attempts in the order in which they arrive, and knows which of
+// them have had their turn.
 type line struct {
 	turns     float64         // not taken yet; below 0 after attempts that were made without one
 	given     uint64          // the last number
@@ -29,8 +29,8 @@ func (l *line) join(now time.Duration, perSecond float64) uint64 {
 	return l.given & numberMask
 }
 
-// serve releases the attempts whose turn has come. Of the turns that no attempt
-// takes it saves those of 10 ms, because timers are late.
+// serve releases the attempts whose turn has come. It saves
+// unused turns of up to 10 ms, because timers are late.
 func (l *line) serve(perSecond float64) {
 	n := 0
 	for ; n < len(l.arrived); n++ {

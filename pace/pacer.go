@@ -23,39 +23,40 @@ import (
 
 // Pacer is a [backoff.Budget] for a service that may respond with "too much",
 // such as HTTP 429. Each host of a Transport of package backoffhttp has one.
-// Until such responses come a Pacer only is its RetryBudget. Then calls are
-// paced: they wait for their turn, instead of being refused.
+// Until such responses come, it is only a RetryBudget. Then calls are paced: they
+// wait for their turn, instead of being refused.
 //
 //   - A pace begins with the first throttled response, or with the fourth for a
 //     program that makes 12 calls a second or more. It begins at three quarters
-//     of the rate at which the program has been calling. A program that has just
-//     started begins lower, and climbs: by 4 turns a second for each answer,
-//     until it is throttled.
+//     of the program's recent rate of calls. A program that has just started
+//     begins lower, and climbs: by 4 turns a second for each answer, until it is
+//     throttled.
 //   - A throttled response lowers the rate by a quarter, or by less if there were
-//     more than five answers for each. So does an attempt that timed out. What
-//     was sent before a fall, or within 50 ms after it, does not lower the rate
-//     again. The rate does not fall below 0.95 of what is being served.
-//   - An answer raises the rate: slowly near the rate at which it fell last, so
-//     that it grows by a quarter in a second, and up to four times as fast beyond.
+//     more than five answers for each. So does an attempt that timed out. A
+//     response to an attempt that was sent before the rate fell, or within 50 ms
+//     after that, does not lower it again. The rate does not fall below 0.95 of
+//     what is being served.
+//   - An answer raises the rate: by a quarter in a second near the rate of the
+//     last fall, and up to four times as fast above it.
 //   - Four throttled responses begin a trial, at 0.7 of what is being served. If
-//     they stop, the rate was the reason. If they go on, it is not: then one for
-//     each eight answers is left to its own call, and slows no other. That counts
+//     they stop, the rate was the reason. If they go on, it was not: then one for
+//     each eight answers is tolerated, and slows only its own call. That holds
 //     for 30 s, and for twice as long each time that a trial confirms it, up to 8
-//     minutes. Programs that share one limit may see the same. So no more is
+//     minutes. Programs that share one limit may see the same, so no more is
 //     tolerated.
 //   - A program with fewer than 8 calls a second makes no trials. Its rate may fall
 //     to 1/200 of its own, and grows by at most half a turn a second for each
 //     answer.
 //   - First attempts and retries of throttled attempts wait in one line, in the
 //     order in which they asked. A retry whose backoff is longer joins the line
-//     when that is over. So does a call again that another budget made wait when
-//     its turn had come. The first retry goes at once if its turn is more than
-//     3 s away. No success has to pay for these retries.
-//   - Other retries are the RetryBudget's, and do not wait in the line.
-//   - Unused turns are lost, except those of 10 ms.
+//     after the backoff. A call that another budget delays when its turn has
+//     come joins the line again. The first retry goes at once if its turn is more
+//     than 3 s away. These retries need no success to pay for them.
+//   - Other retries need a grant of the RetryBudget, and do not wait in the line.
+//   - Unused turns are lost, except for a burst of 10 ms.
 //   - Ten seconds without a throttled response end the pace, if at most one
-//     call waits. They begin when a wait is over that the service asked for. If
-//     more calls wait, there is a turn every 50 s at least.
+//     call waits. If the service asked for a wait, they begin when that is over.
+//     If more calls wait, there is a turn every 50 s at least.
 //
 // A call waits as long as its context and its policy allow, and no longer than
 // MaxWait. It is refused if 1,000 others wait, or as many as pass in 10 s at
@@ -96,22 +97,22 @@ type Pacer struct {
 
 	mu             sync.Mutex
 	watch          clock.Stopwatch
-	now            time.Duration // of the last look at the clock
+	now            time.Duration // the last reading of the clock
 	line           line
 	speed          speed
-	callsAtRefusal uint64        // how many calls there had been at the last refusal
+	callsAtRefusal uint64        // the number of calls at the last refusal
 	lastRefusal    time.Duration // when that was, while calls are not paced
 	firstRetryFree bool          // the next retry need not wait for its turn
 }
 
 const (
 	paceQuiet    = 10 * time.Second // without throttling ends the pace
-	paceSlowest  = 1. / 50          // from then on, if more than one waits
+	paceSlowest  = 1. / 50          // turns a second after that, if more than one call waits
 	paceFar      = 3 * time.Second  // the longest wait of the first retry
 	paceLine     = 1000             // how many calls may wait
-	paceLineTime = 10               // or as many as go in so many seconds
+	paceLineTime = 10               // or as many as pass in that many seconds
 	busyCaller   = 12               // calls a second of a program whose first refusals prove nothing
-	fewCalls     = 4                // in a second tell nothing about a program
+	fewCalls     = 4                // calls in a second; with fewer, a program never counts as just started
 
 	defaultMaxWait = 5 * time.Minute
 )
@@ -197,16 +198,15 @@ func (p *Pacer) fresh(t uint64) bool {
 	return t>>62 == 1 && (t>>numberBits-p.speed.epoch)%(1<<epochBits) == 0
 }
 
-// waitAtRate returns the wait at the present rate for the turn of an attempt with
-// so many before it.
+// waitAtRate returns how long an attempt with that many before it waits for its
+// turn at the present rate.
 func (p *Pacer) waitAtRate(before int) time.Duration {
 	turns := max(0, float64(before)+1-p.line.turns)
 	return time.Duration(min(turns/p.speed.perSecond*1e9, math.MaxInt64/2))
 }
 
-// leastWait returns the shortest wait for that turn, if the rate grows all the time.
-// An attempt that wakes too early asks again; one that sleeps too long wastes its
-// turn.
+// leastWait is waitAtRate for a rate that keeps growing. An attempt that wakes too
+// early asks again; one that sleeps too long wastes its turn.
 func (p *Pacer) leastWait(before int) time.Duration {
 	steady := p.waitAtRate(before)
 	if steady == 0 {
@@ -277,7 +277,7 @@ func (p *Pacer) Done(t backoff.Ticket, r backoff.Result) {
 	p.putBack(t.Word, r.Outcome)
 }
 
-// onThrottled begins a pace, or lets the rate follow a throttled response.
+// onThrottled begins a pace, or adjusts the rate to a throttled response.
 func (p *Pacer) onThrottled(t uint64, r backoff.Result, paced bool) {
 	fresh := p.fresh(t)
 	p.speed.lastThrottled = p.now
@@ -295,7 +295,7 @@ func (p *Pacer) onThrottled(t uint64, r backoff.Result, paced bool) {
 	}
 }
 
-// onOther lets the rate of a pace follow what is no throttled response.
+// onOther adjusts the rate of a pace to a response that is not throttled.
 func (p *Pacer) onOther(t uint64, r backoff.Result) {
 	fresh := p.fresh(t)
 	switch r.Outcome {
@@ -308,8 +308,8 @@ func (p *Pacer) onOther(t uint64, r backoff.Result) {
 	}
 }
 
-// putBack takes back the turn of an attempt that was not made, and counts one for
-// an attempt that was made without.
+// putBack returns the turn of an attempt that was not made, and charges a turn for
+// an attempt that was made without one.
 func (p *Pacer) putBack(t uint64, o backoff.Outcome) {
 	number := t & numberMask
 	switch notSent := o == backoff.OutcomeNotSent; {
@@ -321,8 +321,8 @@ func (p *Pacer) putBack(t uint64, o backoff.Outcome) {
 	}
 }
 
-// advance goes on to a reading of the clock, and releases the calls whose turn has
-// come. It reports whether calls are paced.
+// advance moves the time on to a reading of the clock, and releases the calls whose
+// turn has come. It reports whether calls are paced.
 func (p *Pacer) advance(read time.Time) bool {
 	now := p.watch.Elapsed(read)
 	since := now - p.now
@@ -337,7 +337,7 @@ func (p *Pacer) advance(read time.Time) bool {
 			p.endPace()
 			return false
 		}
-		if p.speed.perSecond < paceSlowest { // the program had seldom called
+		if p.speed.perSecond < paceSlowest { // the program called rarely
 			p.speed.perSecond, p.speed.goal = paceSlowest, max(p.speed.goal, 1)
 		}
 	}

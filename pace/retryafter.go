@@ -19,19 +19,19 @@ import (
 //
 // It reads what the server said from the error of an attempt, by
 // [backoff.RetryAfter], [backoff.RetryExactlyAfter], or a method RetryAfter()
-// time.Duration. If a server says so in a response that is no failure, call
+// time.Duration. If a server says so in a response that is not a failure, call
 // Hold. Until the time that the server named, no attempt begins: first
 // attempts wait, too, and so does a retry whose own wait ends before. Of
 // several such times the latest counts. Afterwards the calls begin at random,
 // within a tenth of the time that the server asked for, or 100 ms if that is
 // more. A call already waiting for its own Retry-After is not delayed again, so
-// that of a [backoff.RetryExactlyAfter] stays exact.
+// the wait of a [backoff.RetryExactlyAfter] stays exact.
 //
 // A failure that does not say when to retry delays no other call. HoldOff
 // refuses nothing, except as MaxWait says: join it with another Budget by
-// [backoff.JoinBudgets], in any order. What spaces calls then spaces those that
-// were held off together, too. A call whose context or policy leaves less time than
-// it would have to wait ends at once, with an error that says so.
+// [backoff.JoinBudgets], in any order. A budget that spaces calls then also spaces
+// those that were held off together. A call whose context or policy leaves less
+// time than it would have to wait ends at once, with an error that says so.
 //
 // The zero value is ready to use. A HoldOff must not be copied, nor MaxWait
 // changed, after first use. It is safe for concurrent use. It takes no lock.
@@ -56,8 +56,8 @@ type hold struct {
 	asked time.Duration // by the server
 }
 
-// leastSpread is the least time over which calls are spread that were held off
-// together, as after a RetryAfter.
+// leastSpread is the least time over which calls that were held off together are
+// spread, as after a RetryAfter.
 const leastSpread = 100 * time.Millisecond
 
 // Hold makes calls wait for d from now on, unless they wait for longer already.
@@ -118,8 +118,8 @@ func (h *HoldOff) Pace(t backoff.Ticket) (backoff.Ticket, time.Duration, bool) {
 }
 
 // drawn is the bits of a ticket that are random: where in the spread its call
-// is. The others are until when the call may be put off, to a millisecond, in
-// nanoseconds since 1970.
+// is. The others are the latest time to which the call may be put off, rounded up
+// to about a millisecond, in nanoseconds since 1970.
 const drawn = 1<<20 - 1
 
 // ticket returns the ticket of a call that is put off from now on.

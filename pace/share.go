@@ -8,7 +8,7 @@ import (
 // A tally counts responses, from the first refusal on.
 type tally struct{ answered, refused float64 }
 
-// enough is how many refusals tell their share of the responses.
+// enough is how many refusals are needed to know their share of the responses.
 const enough = 4
 
 func (t *tally) add(n float64) {
@@ -57,8 +57,8 @@ const (
 	trialMost    = 1. / 2          // the highest share; beyond it the rate is far too high
 	trialLeast   = 3.              // the lowest rate; below it responses come too slowly
 
-	// The hypotheses. Four refusals tell a share badly, so that 0.7 of it may stay,
-	// but no more than 0.1, which is as much as would be tolerated.
+	// The hypotheses. Four refusals are a poor estimate of a share. So the first
+	// hypothesis is that 0.7 of it stays, but at most 0.1, as much as is tolerated.
 	trialStays = 0.7 // of the share is refused still, if the rate is not the reason
 	trialShare = 0.1 // at the most
 	trialNone  = 0.2 // of that is refused still, if the rate is the reason
@@ -142,10 +142,10 @@ func (t *tolerance) learn(now time.Duration) {
 	t.until, t.credit = now+t.length, toleranceCredit
 }
 
-// active reports whether it lasts still.
+// active reports whether the tolerance still lasts.
 func (t *tolerance) active(now time.Duration) bool { return now < t.until }
 
-// earn adds the credit of n answers that were no refusals.
+// earn adds the credit of n answers that were not refusals.
 func (t *tolerance) earn(n float64) {
 	t.credit = min(t.credit+n*tolerable, toleranceCredit)
 }

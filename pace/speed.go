@@ -12,7 +12,7 @@ type speed struct {
 	perSecond     float64
 	usual         float64       // the highest rate of calls since the pace began
 	goal          float64       // the rate up to which it grows fast, of a slow caller
-	peak          float64       // the rate at which it fell last
+	peak          float64       // the rate from which it last fell
 	climb         float64       // turns a second that an answer adds until the limit is found; then 0
 	answers       float64       // since the rate fell last
 	refusals      float64       // since the rate fell last
@@ -50,7 +50,7 @@ const (
 	// Slow callers are programs with fewer calls a second than this. They may be
 	// many, and each sees too few answers to tell a limit from a share.
 	slowCaller = 8
-	// Of a quick caller there are few, and the others feel little of what it does.
+	// Quick callers are few, and what one of them does matters little to the others.
 	quickCaller = 20.
 
 	paceSettle = 50 * time.Millisecond // after a fall answers say nothing new
@@ -95,8 +95,8 @@ func (s *speed) restFor(now, asked time.Duration) {
 	s.askedWait, s.restUntil = asked, max(s.restUntil, limits.Add(now, asked))
 }
 
-// onAnswer follows a response that is not throttled. It is fresh if its attempt was
-// sent at the present rate.
+// onAnswer adjusts the rate to a response that is not throttled. The response is
+// fresh if its attempt was sent at the present rate.
 func (s *speed) onAnswer(now time.Duration, fresh bool) {
 	s.answers++
 	s.served.add(now, s.perSecond)
@@ -134,8 +134,8 @@ func (s *speed) grow(now time.Duration) {
 	s.goal = s.perSecond
 }
 
-// growth returns how much of itself the rate grows in a second: slowly near the
-// rate at which it fell last, and fast beyond.
+// growth returns the share by which the rate grows in a second. It is small near the
+// rate of the last fall, and large above it.
 func (s *speed) growth() float64 {
 	switch {
 	case s.usual < slowCaller || s.perSecond*nearPeak < s.peak:
@@ -146,7 +146,8 @@ func (s *speed) growth() float64 {
 	return growthFar
 }
 
-// onThrottled follows a throttled response to an attempt of the present rate.
+// onThrottled adjusts the rate to a throttled response to an attempt that was sent at
+// the present rate.
 func (s *speed) onThrottled(now time.Duration, calls float64) {
 	switch {
 	case s.trial.running:
@@ -244,9 +245,9 @@ func (s *speed) raiseTo(calls float64) {
 	s.perSecond, s.climb = max(climbFrom, s.perSecond), climbGrowth
 }
 
-// onLateThrottled follows a throttled response to an attempt that was sent before
-// the rate fell. If it was sent before the pace began, it shows how many calls there
-// were.
+// onLateThrottled takes account of a throttled response to an attempt that was sent
+// before the rate fell. If it was sent before the pace began, it shows how many
+// calls there were.
 func (s *speed) onLateThrottled(now time.Duration, paced bool, calls float64) {
 	s.refusals++
 	if !paced && now-s.began < time.Second && calls > s.usual && !s.trial.running {
@@ -256,8 +257,8 @@ func (s *speed) onLateThrottled(now time.Duration, paced bool, calls float64) {
 	}
 }
 
-// leastTime returns the time, if the rate grows all the while, in which as many
-// turns come as in steady at the present rate.
+// leastTime returns how long a rate that keeps growing takes for as many turns as
+// the present rate gives in steady.
 func (s *speed) leastTime(steady time.Duration) time.Duration {
 	growth := max(paceGrowth, s.climb)
 	if s.usual >= slowCaller {
@@ -269,7 +270,7 @@ func (s *speed) leastTime(steady time.Duration) time.Duration {
 	return time.Duration(math.Log1p(growth*steady.Seconds()) / growth * 1e9)
 }
 
-// served is the recent rate of answers that are no refusals: an average over 100 ms,
+// served is the recent rate of answers that are not refusals: an average over 100 ms,
 // or over the time of 16 turns.
 type served struct {
 	perSecond float64
