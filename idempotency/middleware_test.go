@@ -212,6 +212,10 @@ func TestKeysBelongToTheirCaller(t *testing.T) {
 	require.Equal(t, "charged  as 1", as("one").Body.String())
 	require.Equal(t, http.StatusForbidden, as("").Code, "the caller is not known")
 	require.EqualValues(t, 2, c.charges.Load())
+
+	request{key: "bc", header: http.Header{"Account": {"a"}}}.to(h)
+	request{key: "c", header: http.Header{"Account": {"ab"}}}.to(h)
+	require.EqualValues(t, 4, c.charges.Load(), "account and key do not run into each other")
 }
 
 type statusError int

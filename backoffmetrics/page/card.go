@@ -114,7 +114,7 @@ func attemptingOf(t timeline, name string, inFlight int) *attempting {
 	now, start := t.now().endpoints[name], t.lately().endpoints[name]
 	d := endpoint.Durations{Counts: make([]uint64, len(now))}
 	for i := range now {
-		d.Counts[i] = now[i] - start[i]
+		d.Counts[i] = now[i] - min(now[i], start[i]) // the first point of the history may be newer
 	}
 	return &attempting{
 		InFlight: inFlight, Count: d.Count(),

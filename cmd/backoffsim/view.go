@@ -112,14 +112,15 @@ func countAttempts(p backoff.Policy, deadline time.Duration) (c count) {
 	return c
 }
 
-// failingCall counts the attempts of a call in virtual time. Attempts take no
-// time, and u is the random number of all waits.
+// failingCall counts the attempts of a call in virtual time, if all may be
+// repeated. Attempts take no time, and u is the random number of all waits.
 func failingCall(p backoff.Policy, deadline time.Duration, u float64) (attempts int) {
 	began := time.Unix(0, 0)
 	now := began
 	clock.Source = func() time.Time { return now }
 	defer func() { clock.Source = nil }()
 	p.Rand = func() float64 { return u }
+	p.ByClass, p.Idempotency = nil, nil // p has the limits of the class that it is for
 	run := p.Start(context.Background())
 	for wait, ok := run.Admit(); ok && attempts < countedAttempts; wait, ok = run.Retry(errDown) {
 		now = now.Add(wait)

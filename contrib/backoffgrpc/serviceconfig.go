@@ -12,8 +12,6 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/encoding/protojson"
-	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/hedge"
@@ -116,7 +114,7 @@ func (t *retryThrottling) budget() (backoff.Budget, error) {
 		return nil, nil
 	}
 	if t.MaxTokens != math.Trunc(t.MaxTokens) || math.Abs(t.MaxTokens) > math.MaxInt32 {
-		return nil, fmt.Errorf("maxTokens is %v, which is no integer", t.MaxTokens)
+		return nil, fmt.Errorf("maxTokens is %v, want an integer of 32 bits", t.MaxTokens)
 	}
 	b := &presets.GRPCThrottling{MaxTokens: int(t.MaxTokens), TokenRatio: t.TokenRatio}
 	return b, b.Validate()
@@ -270,13 +268,38 @@ func checkAttempts(policy string, attempts int, retried []codes.Code) error {
 // duration is a google.protobuf.Duration: "1.5s".
 type duration time.Duration
 
-// UnmarshalJSON implements json.Unmarshaler. What does not fit into a
-// time.Duration becomes the longest one.
+const (
+	maxSeconds = int64(math.MaxInt64 / time.Second) // how many fit into a time.Duration
+	maxProto   = 315_576_000_000                    // how many fit into a google.protobuf.Duration
+)
+
+// UnmarshalJSON implements json.Unmarshaler.
 func (d *duration) UnmarshalJSON(text []byte) error {
-	var parsed durationpb.Duration
-	if err := protojson.Unmarshal(text, &parsed); err != nil {
-		return fmt.Errorf(`%s is no duration, want one like "1.5s", of at most 10,000 years`, text)
+	var s string
+	bad := fmt.Errorf(`%s is no duration, want one like "1.5s"`, text)
+	if json.Unmarshal(text, &s) != nil {
+		return bad
 	}
-	*d = duration(parsed.AsDuration())
+	digits, ok := strings.CutSuffix(s, "s")
+	digits, negative := strings.CutPrefix(digits, "-")
+	if !negative {
+		digits = strings.TrimPrefix(digits, "+") // as grpc-go does
+	}
+	whole, fraction, _ := strings.Cut(digits, ".")
+	if !ok || whole+fraction == "" || len(fraction) > 9 || strings.Trim(whole+fraction, "0123456789") != "" {
+		return bad
+	}
+	seconds, err := strconv.ParseInt("0"+whole, 10, 64)
+	nanos, _ := strconv.ParseInt((fraction + "000000000")[:9], 10, 64)
+	if err != nil || seconds > maxProto {
+		return fmt.Errorf("%s is out of range, want at most %ds", text, int64(maxProto))
+	}
+	if seconds >= maxSeconds {
+		seconds, nanos = maxSeconds-1, 0 // saturates
+	}
+	*d = duration(time.Duration(seconds)*time.Second + time.Duration(nanos))
+	if negative {
+		*d = -*d
+	}
 	return nil
 }

@@ -105,8 +105,8 @@ func TestParseServiceConfigRefuses(t *testing.T) {
 		`{"methodConfig": [{"name": [{"service": "s"}, {"service": "s"}]}]}`:                                                         "twice",
 		`{"methodConfig": [{"name": [{"service": "a/b"}]}]}`:                                                                         "slash",
 		policy(`"maxAttempts": 2, "initialBackoff": "1s", "maxBackoff": "1s", "backoffMultiplier": 2, "retryableStatusCodes": [0]`):  "the code OK",
-		policy(`"maxAttempts": 2, "initialBackoff": "315576000001s"`):                                                                "no duration",
-		`{"retryThrottling": {"maxTokens": 1.5, "tokenRatio": 0.1}}`:                                                                 "no integer",
+		policy(`"maxAttempts": 2, "initialBackoff": "315576000001s"`):                                                                "out of range",
+		`{"retryThrottling": {"maxTokens": 1.5, "tokenRatio": 0.1}}`:                                                                 "an integer",
 		`{"retryThrottling": {"maxTokens": 1001, "tokenRatio": 0.1}}`:                                                                "retryThrottling",
 		`{"retryThrottling": {"maxTokens": 10}}`:                                                                                     "retryThrottling",
 	} {

@@ -42,16 +42,16 @@ func (c contents) page() string {
 
 // section returns what the page shows of an override, with a form that clears it.
 func section(o control.Override) string {
-	target, spec, end := o.Target.String(), "", "It has no end."
+	target, pre, end := o.Target.String(), "", "It has no end."
 	title := target + ": " + o.To
 	if o.What == control.Spec {
-		title, spec = target, o.To
+		title, pre = target, "<pre>{{spec}}</pre>\n"
 	}
 	if !o.Until.IsZero() {
 		left := time.Until(o.Until).Round(time.Second)
 		end = "It ends at " + format(o.Until) + ", in " + left.String() + "."
 	}
-	return fill(overrideHTML, "title", title, "spec", spec, "target", target,
+	return fill(strings.Replace(overrideHTML, "{{pre}}", pre, 1), "title", title, "spec", o.To, "target", target,
 		"what", o.What, "name", o.Name, "key", o.Key,
 		"who", o.Who, "why", o.Why, "since", format(o.Since), "end", end)
 }
