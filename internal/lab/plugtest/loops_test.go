@@ -3,14 +3,24 @@
 package plugtest
 
 import (
+	"bufio"
 	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
 	"testing"
 	"time"
 
 	cenkalti4 "github.com/cenkalti/backoff/v4"
 	cenkalti5 "github.com/cenkalti/backoff/v5"
+	"github.com/elastic/elastic-transport-go/v8/elastictransport"
 	grpcretry "github.com/grpc-ecosystem/go-grpc-middleware/v2/interceptors/retry"
+	"github.com/nats-io/nats.go"
 	"github.com/stretchr/testify/require"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -99,4 +109,67 @@ func TestGRPCMiddlewareRetriesAsThePolicySays(t *testing.T) {
 	attempts, _, err = call(codes.NotFound)
 	require.Equal(t, codes.NotFound, status.Code(err))
 	require.Equal(t, 1, attempts)
+}
+
+// natsOnce speaks just enough of the protocol of NATS for one client to connect, and leaves.
+func natsOnce(t *testing.T) (addr string) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	go func() {
+		conn, _ := l.Accept()
+		l.Close()
+		defer conn.Close()
+		fmt.Fprint(conn, "INFO {\"version\":\"2.10.0\",\"proto\":1,\"max_payload\":1048576}\r\n")
+		for lines := bufio.NewScanner(conn); lines.Scan(); {
+			if lines.Text() == "PING" {
+				fmt.Fprint(conn, "PONG\r\n")
+				return
+			}
+		}
+	}()
+	return l.Addr().String()
+}
+
+// Clients that take Delay as it is ask for the wait before retry 1 first, and then wait it.
+func TestClientsAskForTheDelaysOfRetries1To3AndWaitThem(t *testing.T) {
+	for name, use := range map[string]func(t *testing.T, delay func(int) time.Duration){
+		"NATS": func(t *testing.T, delay func(int) time.Duration) {
+			closed := make(chan struct{})
+			_, err := nats.Connect(natsOnce(t), nats.CustomReconnectDelay(delay), nats.MaxReconnects(3),
+				nats.ClosedHandler(func(*nats.Conn) { close(closed) }))
+			require.NoError(t, err)
+			<-closed
+		},
+		"franz-go": func(t *testing.T, delay func(int) time.Duration) {
+			hangUp := func(context.Context, string, string) (net.Conn, error) { return nil, io.ErrUnexpectedEOF }
+			client, err := kgo.NewClient(kgo.Dialer(hangUp), kgo.RetryBackoffFn(delay), kgo.RequestRetries(3))
+			require.NoError(t, err)
+			defer client.Close()
+			_, err = kmsg.NewPtrMetadataRequest().RequestWith(t.Context(), client)
+			require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+		},
+		"Elastic": func(t *testing.T, delay func(int) time.Duration) {
+			s := serve(t, answer(503, ""), reset, answer(503, ""))
+			u, err := url.Parse(s.URL)
+			require.NoError(t, err)
+			client, err := elastictransport.NewClient(elastictransport.WithURLs(u), elastictransport.WithTransport(own().Transport),
+				elastictransport.WithRetryBackoff(delay), elastictransport.WithMaxRetries(3))
+			require.NoError(t, err)
+			req, err := http.NewRequestWithContext(t.Context(), "GET", "/", nil)
+			require.NoError(t, err)
+			resp, err := client.Perform(req)
+			require.NoError(t, err)
+			require.Equal(t, 503, resp.StatusCode)
+			s.waited(t, 20*time.Millisecond, 40*time.Millisecond, 80*time.Millisecond)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var asked []int
+			began := time.Now()
+			use(t, func(n int) time.Duration { asked = append(asked, n); return steps.Delay(n) })
+			require.GreaterOrEqual(t, len(asked), 3)
+			require.Equal(t, []int{1, 2, 3}, asked[:3])
+			require.GreaterOrEqual(t, time.Since(began), 140*time.Millisecond)
+		})
+	}
 }

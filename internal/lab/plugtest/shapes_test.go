@@ -18,19 +18,16 @@ import (
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/smithy-go"
 	"github.com/eclipse/paho.golang/autopaho"
-	"github.com/elastic/elastic-transport-go/v8/elastictransport"
 	"github.com/gocql/gocql"
 	"github.com/gojek/heimdall/v7"
 	"github.com/googleapis/gax-go/v2/apierror"
 	"github.com/hetznercloud/hcloud-go/v2/hcloud"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/lib/pq"
-	"github.com/nats-io/nats.go"
 	"github.com/nsqio/go-nsq"
 	"github.com/redis/go-redis/v9"
 	sethvargo "github.com/sethvargo/go-retry"
 	"github.com/twmb/franz-go/pkg/kerr"
-	"github.com/twmb/franz-go/pkg/kgo"
 	"golang.org/x/crypto/acme"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -68,9 +65,6 @@ var (
 		return p.Decide(n, backoffhttp.Check(resp)).Wait
 	}}
 	_ = autopaho.ClientConfig{ReconnectBackoff: p.Delay}
-	_ = nats.CustomReconnectDelay(p.Delay)
-	_ = kgo.RetryBackoffFn(p.Delay)
-	_ = elastictransport.WithRetryBackoff(p.Delay)
 
 	_ hcloud.BackoffFunc       = plug.FromZero(p.Delay)
 	_ gocql.ReconnectionPolicy = schedule{}
