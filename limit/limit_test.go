@@ -5,6 +5,8 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -26,6 +28,45 @@ func TestLimitsKeepTheContractOfABudget(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) { backofftest.Budget(t, open) })
 	}
+}
+
+// together makes attempts on 64 goroutines, of which one in four is not sent
+// and the others are throttled. It returns how many the budget let go and how
+// many it refused.
+func together(b backoff.Budget) (sent, refused uint64) {
+	var counts [2]atomic.Uint64
+	var all sync.WaitGroup
+	for range 64 {
+		all.Go(func() {
+			for i := range 200 {
+				ticket, _, ok := b.Reserve(firstAttempt)
+				switch {
+				case !ok:
+					counts[1].Add(1)
+				case i%4 == 0:
+					giveBack(b, ticket, ticket) // which counts once
+				default:
+					counts[0].Add(1)
+					b.Done(ticket, backoff.Result{Outcome: backoff.OutcomeThrottled})
+				}
+			}
+		})
+	}
+	all.Wait()
+	return counts[0].Load(), counts[1].Load()
+}
+
+func TestLimitsKeepTheirCountOnManyGoroutines(t *testing.T) {
+	const burst = 20_000
+	limiter := rate.NewLimiter(1e-9, burst)
+	sent, refused := together(&limit.Rate{Limiter: limiter})
+	require.Zero(t, refused)
+	require.InDelta(t, burst-float64(sent), limiter.Tokens(), 1e-3)
+
+	throttle := new(limit.Throttle)
+	sent, refused = together(throttle)
+	require.NotZero(t, refused)
+	require.Equal(t, sent+refused, throttle.Stats().Requests)
 }
 
 // An invalid limit stays invalid: no loop around the call tries again.
