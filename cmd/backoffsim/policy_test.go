@@ -1,15 +1,19 @@
 package main
 
 import (
+	"context"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/presets"
 )
 
@@ -91,6 +95,29 @@ func TestADeadlineCountsAttemptsThatBeginBefore(t *testing.T) {
 	require.Equal(t, 4, v.within.least, "one that begins with the end has no time")
 	v = viewOf(t, "gcs-go-default", policyFlags{deadline: time.Hour})
 	require.True(t, v.within.more || v.within.most > 100)
+}
+
+func TestAttemptsAreThoseThatDoMakes(t *testing.T) {
+	policies := maps.Collect(presets.All())
+	policies["a last wait that is shortened"] = backoff.Policy{MaxElapsed: time.Second, ShortenLastWait: true, MaxAttempts: 50}
+	for name, p := range policies {
+		shown := countAttempts(p, 20*time.Second)
+		for u, want := range map[float64]int{0: shown.most, 1 - 1e-12: shown.least} {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+				defer cancel()
+				p, attempts := p, 0
+				p.Rand = func() float64 { return u }
+				require.Error(t, p.Do(ctx, func(context.Context) error {
+					if attempts++; attempts == countedAttempts {
+						return backoff.Permanent(errDown)
+					}
+					return errDown
+				}))
+				require.Equal(t, want, attempts, name)
+			})
+		}
+	}
 }
 
 func TestANameWithALineBreakStaysOnItsLine(t *testing.T) {

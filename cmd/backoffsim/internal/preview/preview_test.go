@@ -88,6 +88,17 @@ func TestPreviewFollowsDecorrelatedJitter(t *testing.T) {
 	}
 }
 
+// The wait is a whole number of slots, of which all are as likely.
+func TestPreviewOfSlottedJitterReachesFromZeroToTheDelay(t *testing.T) {
+	const slot = time.Millisecond
+	policy := backoff.Policy{MaxAttempts: 5, Schedule: backoff.Sequence(2*slot, 8*slot, 26*slot, 80*slot), Jitter: backoff.SlottedJitter(slot)}
+	for _, w := range preview.Of(policy, 0).Waits {
+		require.Zero(t, w.Min)
+		require.Equal(t, w.Delay, w.Max)
+		require.InEpsilon(t, w.Delay/2, w.Mean, 0.01)
+	}
+}
+
 // The preview of a class is that of calls which fail with this class only.
 func TestACallThatFailsWithOneClassWaitsAsThePreviewOfTheClass(t *testing.T) {
 	half := func(delay, _ time.Duration, _ float64) time.Duration { return delay / 2 }
