@@ -241,6 +241,24 @@ func TestHedgeKeepsToItsShareOfExtraLoad(t *testing.T) {
 	}
 }
 
+func TestHedgeLooksAtItsDelayAfterEvery50Calls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var h hedge.Hedge
+		delayAfter := func(calls int, each time.Duration) time.Duration {
+			for range calls {
+				_, err := hedge.Value(t.Context(), &h, inTime(each, 0, nil), nil)
+				require.NoError(t, err)
+			}
+			return h.Stats().Delay
+		}
+		require.Zero(t, delayAfter(99, 10*milli))
+		first := delayAfter(1, 10*milli)
+		require.InEpsilon(t, 10*milli, first, .1)
+		require.Equal(t, first, delayAfter(49, 100*milli))
+		require.InEpsilon(t, 100*milli, delayAfter(1, 100*milli), .1)
+	})
+}
+
 // A service that gets ten times slower as a whole is not sent everything twice.
 func TestHedgeBudgetBoundsALatencyShift(t *testing.T) {
 	shift := func(t *testing.T, share float64) (hedges uint64) {
@@ -272,15 +290,16 @@ func TestHedgeBudgetBoundsALatencyShift(t *testing.T) {
 // The bound holds for a fixed delay, for all at once, and under any
 // concurrency: at most ten hedges, and one for every twenty calls that succeed.
 func TestHedgeBoundOfExtraLoadIsExact(t *testing.T) {
-	hedgeTest(t, "one after the other", func(t *testing.T) {
-		h := hedge.Hedge{Delay: milli}
-		for n := range 1000 {
-			_, err := hedge.Value(t.Context(), &h, inTime(2*milli, 0, nil), nil)
-			require.NoError(t, err)
-			require.LessOrEqual(t, h.Stats().Hedges, uint64(10+n/20))
-		}
-		require.EqualValues(t, 10+999/20, h.Stats().Hedges, "and no less")
-	})
+	for share, percent := range map[float64]int{0: 5, .05: 5, .01: 1, .29: 29, 1: 100} {
+		hedgeTest(t, fmt.Sprint("one after the other, ", share), func(t *testing.T) {
+			h := hedge.Hedge{Delay: milli, MaxExtraLoad: share}
+			for n := range 1000 {
+				_, err := hedge.Value(t.Context(), &h, inTime(2*milli, 0, nil), nil)
+				require.NoError(t, err)
+				require.EqualValues(t, min(n+1, 10+n*percent/100), h.Stats().Hedges)
+			}
+		})
+	}
 	t.Run("together", func(t *testing.T) {
 		h := hedge.Hedge{Delay: -1, MaxAttempts: 3}
 		var wg sync.WaitGroup
