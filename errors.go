@@ -209,35 +209,38 @@ func (e *Error) tried() string {
 	return "gave up after " + strconv.Itoa(e.Attempts) + " attempts"
 }
 
-// why explains the reasons that the number of attempts does not.
+// why explains the reasons that the number of attempts does not, and names the
+// field to change.
 func (e *Error) why() string {
+	var what, field string
 	switch e.Reason {
 	case ReasonPermanent:
-		return ": permanent"
+		what = "permanent"
 	case ReasonElapsed:
-		return e.limitedBy("out of time", "Policy.MaxElapsed")
+		what, field = "out of time", "Policy.MaxElapsed"
 	case ReasonRetryAfter:
-		return e.limitedBy("the server asks for a longer wait", "Policy.MaxRetryAfter")
+		what, field = "the server asks for a longer wait", "Policy.MaxRetryAfter"
 	case ReasonDeadline, ReasonCanceled:
-		return e.whyEnded()
+		what = e.whyEnded()
 	case ReasonNotIdempotent:
-		return e.limitedBy("not idempotent", "Policy.Idempotency")
+		what, field = "not idempotent", "Policy.Idempotency"
 	case ReasonOverloaded:
-		return ": the server says not to retry"
+		what = "the server says not to retry"
 	case ReasonBudget:
-		return e.limitedBy("budget refused", "Policy.Budget")
+		what, field = "budget refused", "Policy.Budget"
+	case ReasonOpen:
+		what = "circuit open"
 	case ReasonInvalid:
 		if e.invalid != nil {
-			return ": " + lineOf(e.invalid)
+			what = lineOf(e.invalid)
 		}
-	case ReasonOpen:
-		return ": circuit open"
 	}
-	return ""
-}
-
-// limitedBy names what ended the call, and the field to change.
-func (e *Error) limitedBy(what, field string) string {
+	switch {
+	case what == "":
+		return ""
+	case field == "":
+		return ": " + what
+	}
 	return ": " + what + " (" + cmp.Or(e.Limit, field) + ")"
 }
 
@@ -253,7 +256,7 @@ func (e *Error) whyEnded() string {
 	if e.Last != nil && lineOf(e.Last) == text {
 		return ""
 	}
-	return ": " + text
+	return text
 }
 
 // ContextError returns the error of the context that ended the call, for ==:
@@ -403,7 +406,10 @@ func (e *OpenError) NonRetriable() {}
 // one.
 const nilError = "<nil>"
 
-// invalid is the error for a field that has a value it must not have.
+// invalid is the error for a field that has a value it must not have. Inlined, it
+// would add 2 KiB to every program.
+//
+//go:noinline
 func invalid(field, problem string) error { return Permanent(badfield.New(field, problem)) }
 
 // negative is the error for a duration that must not be negative.

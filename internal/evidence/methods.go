@@ -65,12 +65,14 @@ func ofCodes(err error) finding {
 	if e, ok := err.(awsCode); ok {
 		found = max(found, specific.says(ofAWSCode(e.ErrorCode())))
 	}
-	if e, ok := err.(awsStatus); ok { // 0 where no answer came
-		found = max(found, weak.says(Status(e.HTTPStatusCode())))
+	status := 0
+	if e, ok := err.(awsStatus); ok {
+		status = e.HTTPStatusCode() // 0 where no answer came
 	}
-	if e, ok := err.(googleStatus); ok { // -1 where the answer was not HTTP
-		found = max(found, weak.says(Status(e.HTTPCode())))
+	if e, ok := err.(googleStatus); ok {
+		status = e.HTTPCode() // -1 where the answer was not HTTP
 	}
+	found = max(found, weak.says(Status(status)))
 	if e, ok := err.(mongoLabelled); ok && isRetryableLabelled(e) {
 		found = max(found, specific.says(Retryable))
 	}
