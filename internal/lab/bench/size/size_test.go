@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -11,17 +12,22 @@ import (
 
 // The most that Policy.Do may add to a program, in KiB: to one that has
 // net/http already, and to one that has next to nothing.
-const (
-	limitHTTP = 120
-	limitBare = 356
-)
+const limitHTTP = 120
+
+// limitBare returns the second one: the runtime of Go 1.27 has more to add.
+func limitBare() int64 {
+	if strings.HasPrefix(runtime.Version(), "go1.27") {
+		return 384
+	}
+	return 356
+}
 
 func TestGrowthBesideNetHTTP(t *testing.T) {
 	check(t, "Policy.Do beside net/http", build(t, "httpdo")-build(t, "http"), limitHTTP)
 }
 
 func TestGrowthOfBareProgram(t *testing.T) {
-	check(t, "Policy.Do alone", build(t, "baredo")-build(t, "bare"), limitBare)
+	check(t, "Policy.Do alone", build(t, "baredo")-build(t, "bare"), limitBare())
 }
 
 // TestNoHeavyPackages holds the promise that a program is not made to carry
