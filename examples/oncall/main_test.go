@@ -40,9 +40,8 @@ func TestTheDrillIsSeenOnThePageInTheMetricsAndInTheLog(t *testing.T) {
 	}
 }
 
-// What is switched off makes one attempt, and a person without a token switches
-// nothing.
-func TestRetriesAreSwitchedOff(t *testing.T) {
+// A person without a token switches nothing.
+func TestOnlyATokenSwitchesRetries(t *testing.T) {
 	d, err := start(io.Discard)
 	must(t, err)
 	defer d.service.Close()
@@ -51,8 +50,26 @@ func TestRetriesAreSwitchedOff(t *testing.T) {
 			t.Errorf("with the token %q: %v, want 403", token, err)
 		}
 	}
+}
+
+// On a busy machine all attempts may time out, and then the circuit opens.
+func TestRetriesAreSwitchedOff(t *testing.T) {
+	for range 5 {
+		if switchesRetries(t) {
+			return
+		}
+	}
+	t.Error("in five tries, retries were not made, then not made while they were off, and then made again")
+}
+
+// switchesRetries reports whether calls are retried, but not while retries are off.
+func switchesRetries(t *testing.T) bool {
+	d, err := start(io.Discard)
+	must(t, err)
+	defer d.service.Close()
 	search := d.upstreams[slowHost]
 	must(t, search.become(slow))
+	asWanted := true
 	for phase, form := range []string{"", "to=off&why=x", "do=clear&why=x"} {
 		if form != "" {
 			must(t, d.change(person, d.token, form))
@@ -72,10 +89,10 @@ func TestRetriesAreSwitchedOff(t *testing.T) {
 		}
 		search.mu.Unlock()
 		t.Logf("phase %d: %d attempts of 30 calls", phase, attempts)
-		if off := phase == 1; off == (attempts > 30) {
-			t.Errorf("phase %d: %d attempts of 30 calls", phase, attempts)
-		}
+		off := phase == 1
+		asWanted = asWanted && off == (attempts == 30) && attempts >= 30
 	}
+	return asWanted
 }
 
 func must(t *testing.T, err error) {
