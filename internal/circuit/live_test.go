@@ -18,80 +18,6 @@ func begun(p Phase, paths Paths) *Live {
 	return l
 }
 
-func TestAPhaseBeginsWithThePathOfItsCalls(t *testing.T) {
-	for _, c := range []struct {
-		phase Phase
-		paths Paths
-		want  uint32
-	}{
-		{Phase{}, Paths{}, PathFirst},
-		{Phase{}, Paths{Time: true}, PathFirst},
-		{Phase{Openings: 1}, Paths{}, PathCount},
-		{Phase{Openings: 1}, Paths{Time: true}, PathTime},
-		{Phase{}, Paths{Time: true, Consult: true}, PathAsk},
-		{Phase{Mode: Observe}, Paths{Consult: true}, PathFirst},
-		{Phase{Span: 1}, Paths{Consult: true}, PathRamp},
-		{Phase{Kind: Open, Span: 1}, Paths{}, PathAsk},
-		{Phase{Kind: HalfOpen, Span: 1}, Paths{}, PathAsk},
-		{Phase{Kind: Open, Span: Forever, Mode: ForcedOpen}, Paths{}, PathRefuse},
-		{Phase{Mode: ForcedClosed}, Paths{Time: true, Consult: true}, PathPass},
-		{Phase{Mode: Invalid}, Paths{}, PathRefuse},
-	} {
-		require.Equal(t, c.want, begun(c.phase, c.paths).Path.Load(), "%+v", c)
-	}
-}
-
-func TestTheFleetIsConsultedOnceUntilItWakesAPhase(t *testing.T) {
-	for _, paths := range []Paths{{Consult: true}, {Consult: true, Time: true}} {
-		l := begun(Phase{}, paths)
-		require.True(t, l.Consults())
-		require.False(t, l.Consults())
-		require.NotEqual(t, uint32(PathAsk), l.Path.Load())
-		l.Wake()
-		l.Wake()
-		require.Equal(t, uint32(PathAsk), l.Path.Load())
-		require.True(t, l.Consults())
-	}
-	for _, p := range []Phase{{Mode: ForcedClosed}, {Mode: Invalid}, {Span: 1}} {
-		l := begun(p, Paths{})
-		path := l.Path.Load()
-		l.Wake()
-		require.Equal(t, path, l.Path.Load(), "%+v", p)
-	}
-	half := begun(Phase{Kind: HalfOpen, Span: 1}, Paths{Consult: true})
-	require.True(t, half.Consults())
-	require.True(t, half.Consults(), "by every call")
-	for _, p := range []Phase{{Kind: HalfOpen, Span: 1, Mode: Observe}, {Kind: Open, Span: 1}} {
-		require.False(t, begun(p, Paths{Consult: true}).Consults(), "%+v", p)
-	}
-	require.False(t, begun(Phase{Kind: HalfOpen, Span: 1}, Paths{}).Consults())
-}
-
-func TestAPhaseAdmitsCallsWithoutItsLock(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		always := func(u float64) func() float64 { return func() float64 { return u } }
-		requireAdmits := func(l *Live, u float64, wantPath uint32, wantAge time.Duration) {
-			t.Helper()
-			path, age := l.Admit(always(u))
-			require.Equal(t, wantPath, path)
-			require.Equal(t, wantAge, age)
-		}
-		plain, timed := begun(Phase{}, Paths{}), begun(Phase{}, Paths{Time: true})
-		ramp := begun(Phase{Span: 10 * time.Second}, Paths{Consult: true})
-		open, forced := begun(Phase{Kind: Open, Span: time.Hour}, Paths{}), begun(Phase{Mode: ForcedClosed}, Paths{})
-		time.Sleep(5 * time.Second)
-		requireAdmits(plain, 0, PathCount, 0)
-		requireAdmits(timed, 0, PathCount, 5*time.Second)
-		requireAdmits(open, 0, PathAsk, 0)
-		requireAdmits(forced, 0, PathPass, 0)
-		requireAdmits(ramp, 0.54, PathCount, 5*time.Second)
-		requireAdmits(ramp, 0.56, PathRefuse, 0)
-		time.Sleep(5 * time.Second)
-		requireAdmits(ramp, 0.99, PathCount, 10*time.Second)
-		require.Equal(t, uint32(PathAsk), ramp.Path.Load(), "the next call consults the fleet")
-	})
-}
-
 func TestCallsThatBeginAreCountedUntilOneSucceeds(t *testing.T) {
 	for _, paths := range []Paths{{}, {Time: true}, {Consult: true}} {
 		l, path := begun(Phase{}, paths), uint32(PathCount)
@@ -122,13 +48,6 @@ func TestASuccessThatWasNotSlowSettlesWithoutTheLock(t *testing.T) {
 		require.False(t, l.Settle(&in), "%+v", in)
 	}
 	require.EqualValues(t, 1, l.Good.Total())
-}
-
-func TestTheTimeThatIsLeftIsThatOfAnOpenPhaseWithAnEnd(t *testing.T) {
-	require.Equal(t, 2*time.Second, Phase{Kind: Open, Span: 5 * time.Second}.Left(3*time.Second))
-	require.Zero(t, Phase{Kind: Open, Span: time.Second}.Left(3*time.Second))
-	require.Zero(t, Phase{Kind: Open, Span: Forever}.Left(0))
-	require.Zero(t, Phase{Kind: HalfOpen, Span: time.Second}.Left(0))
 }
 
 func TestATimerSparesTheClockWhileACircuitIsOpen(t *testing.T) {
