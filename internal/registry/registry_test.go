@@ -228,20 +228,6 @@ func TestANewKeyIsLateOnlyWhereAllPlacesAreTaken(t *testing.T) {
 	})
 }
 
-func TestAValueStaysAlwaysOrWhileItIsInUse(t *testing.T) {
-	bubble(t, 10, func(t *testing.T, r *values) {
-		always, used, unused := r.Get("always"), r.Get("used"), r.Get("unused")
-		always.claim, used.claim, unused.claim = registry.Always, registry.InUse, registry.InUse
-		for i := range 10 {
-			time.Sleep(idle)
-			require.Same(t, used, r.Get("used"))
-			flood(r, i, 1)
-		}
-		require.Same(t, always, r.Get("always"))
-		require.NotSame(t, unused, r.Get("unused"))
-	})
-}
-
 func TestAClaimFromTheBeginningDoesNotCount(t *testing.T) {
 	bubble(t, 10, func(t *testing.T, r *values) {
 		r.New = func(key string, _ bool) *value { return &value{key: key, claim: registry.Always} }
@@ -335,31 +321,6 @@ func TestATimeWithoutLookupsDoesNotCountAsOne(t *testing.T) {
 		require.NotContains(t, all, "flood 0", "the oldest that was asked for only once")
 		require.Contains(t, all, "flood 5")
 		require.Len(t, all, 10)
-	})
-}
-
-// A stranger may take all places for values with a claim.
-func TestAKeyWithoutAClaimGivesItsPlaceWhereNoMoreCanBeKept(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const limit = 10
-		r := open(limit)
-		for i := range limit {
-			r.Get("stranger " + strconv.Itoa(i)).claim = registry.Always
-		}
-		for i := range 3 * limit {
-			key := strconv.Itoa(i)
-			require.Equal(t, key, r.Get(key).key)
-		}
-		require.Len(t, held(t, r), 2*limit)
-	})
-}
-
-func TestWithoutClaimsNothingStays(t *testing.T) {
-	bubble(t, 10, func(t *testing.T, r *values) {
-		r.Claim = nil
-		r.Get("a").claim = registry.Always
-		flood(r, 0, 100)
-		require.NotContains(t, held(t, r), "a")
 	})
 }
 
