@@ -19,6 +19,7 @@ import (
 	"github.com/gobackoff/backoff/backoffhttp"
 	"github.com/gobackoff/backoff/backoffsql"
 	"github.com/gobackoff/backoff/backofftest"
+	"github.com/gobackoff/backoff/internal/nightly"
 	"github.com/gobackoff/backoff/pace"
 )
 
@@ -492,7 +493,7 @@ func TestNoAnswersKeepACallFromItsTurnForLong(t *testing.T) {
 // A random walk against a model: the integral of the rate bounds the turns, they
 // are taken in order, and the count of those waiting is right.
 func TestTurnsNeverExceedTheRate(t *testing.T) {
-	for seed := range uint64(10) {
+	for seed := range nightly.Size[uint64](4, 10) {
 		synctest.Test(t, func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 1))
 			p := slowed(8 + r.IntN(100))

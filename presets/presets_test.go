@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/internal/nightly"
 	"github.com/gobackoff/backoff/presets"
 )
 
@@ -70,7 +71,7 @@ func TestDrawsStayWithinTheBoundsOfTheRowAndReachThem(t *testing.T) {
 				require.InDelta(t, bound[1], max(smallest[i], largest[i]), float64(row.grain+float), "retry %d", i+1)
 			}
 			p = endless(p, seeded())
-			for range 10_000 {
+			for range nightly.Size(3000, 10_000) {
 				for i, wait := range waits(t, p, 8) {
 					if wait < bounds[i][0]-float || wait > bounds[i][1]+float {
 						require.Failf(t, "out of bounds", "retry %d: %v", i+1, wait)
