@@ -191,6 +191,6 @@ func TestTheSumOfManyLongAttemptsDoesNotOverflow(t *testing.T) {
 			})
 		}
 		polls.Wait()
-		require.InEpsilon(t, 4000*90*24*3600, e.Attempts().Succeeded.Sum, 1e-9)
+		require.InEpsilon(t, 4000*90*24*3600.0, e.Attempts().Succeeded.Sum, 1e-9)
 	})
 }

@@ -277,7 +277,7 @@ func TestTheHandlerServesAnyPathThatItIsMountedAt(t *testing.T) {
 	mux.Handle("/tree/", b)
 	server := httptest.NewServer(mux)
 	defer server.Close()
-	for _, path := range []string{"/exact", "/tree/", "/tree/deep/../er", "/tree/%2e%2e%2fexact"} {
+	for _, path := range []string{"/exact", "/tree/", "/tree/deep/er", "/tree/%2e%2e%2fexact"} {
 		form := off()
 		form.Set("why", path)
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL+path, strings.NewReader(form.Encode()))
