@@ -139,7 +139,8 @@ func TestAMemberThatIsThereTwiceIsRefused(t *testing.T) {
 	require.Equal(t, 4, policy.MaxAttempts)
 }
 
-// What is not there must not become the default policy without a word. A default of the program stays.
+// What is not there must not become the default policy without a word. A default of the program
+// stays.
 func TestASpecThatNothingWasDecodedIntoIsRefused(t *testing.T) {
 	none, err := spec.Parse([]byte(`{}`))
 	require.NoError(t, err)

@@ -88,7 +88,8 @@ type course struct {
 	calls    []call
 	results  []error // of the attempts in turn, the last one again and again
 	attempts int
-	// The waits, in seconds. One may be shorter and longer by a share of itself, and longer by some more.
+	// The waits, in seconds. One may be shorter and longer by a share of itself, and longer by some
+	// more.
 	delays       []float64
 	jitter, more float64
 }
@@ -386,8 +387,8 @@ type exchange struct {
 func TestHTTPClientsCorrespond(t *testing.T) {
 	type clients = []func() *http.Client
 	old, here := clients{failsafeClient, retryableClient}, clients{hereClient, hereRetryableClient}
-	// The last ones have CheckRetry, Backoff, ErrorHandler, a Timeout and a CheckRedirect of their own, as Vault's
-	// has: as it is, with a policy, and moved.
+	// The last ones have CheckRetry, Backoff, ErrorHandler, a Timeout and a CheckRedirect of their own,
+	// as Vault's has: as it is, with a policy, and moved.
 	whole := clients{retryableWhole, retryableKept, hereRetryableWhole}
 	for _, x := range []exchange{
 		{clients: slices.Concat(old, here), method: "GET", answers: []int{503, 503, 200}, sent: 3, status: 200, most: time.Minute},
