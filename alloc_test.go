@@ -20,8 +20,8 @@ func requireAllocs(t *testing.T, want float64, name string, fn func()) {
 	require.Equal(t, want, testing.AllocsPerRun(100, fn), name)
 }
 
-// requireFreeValue holds a DoValue in fn to no allocation. While coverage is measured, DoValue is too
-// large to be inlined.
+// requireFreeValue holds a DoValue in fn to no allocation. While coverage is measured,
+// DoValue is too large to be inlined.
 func requireFreeValue(t *testing.T, name string, fn func()) {
 	t.Helper()
 	if testing.CoverMode() == "" {

@@ -17,7 +17,7 @@
 //
 // A [Classifier] sorts errors. An operation can mark its error: [Permanent]
 // ends the call, and [RetryAfter] passes on what the server asked for. An
-// [Idempotency] says whether the operation may be sent twice at all.
+// [Idempotency] says whether the operation may be sent twice; by default it may.
 //
 // Policies nest without multiplying. What an inner policy gave up on is
 // permanent to the policies around it, so three layers of four attempts cost
@@ -80,6 +80,9 @@ func DoValue[T any](ctx context.Context, d Doer, op func(context.Context) (T, er
 // If a doer refuses a call, the policy inside it never runs. Stack then calls
 // [Policy.Refused], or the method of that name of another Doer, so a policy in a
 // Stack reports the end of every call.
+//
+// What Stack returns also has the method Validate() error, which reports what is
+// wrong with any of its doers.
 func Stack(outermost ...Doer) Doer {
 	doers := make([]Doer, 0, max(4, len(outermost))) // at least a cache line, so that no writer shares it
 	for _, d := range outermost {
@@ -102,8 +105,10 @@ func Stack(outermost ...Doer) Doer {
 	return &stack{doers}
 }
 
+type doers []Doer
+
 // stack is what Stack returns if through knows the types of all doers.
-type stack struct{ doers []Doer }
+type stack struct{ doers }
 
 func (s *stack) Do(ctx context.Context, op func(context.Context) error) error {
 	if len(s.doers) == 0 {
@@ -113,7 +118,7 @@ func (s *stack) Do(ctx context.Context, op func(context.Context) error) error {
 }
 
 // mixedStack is what Stack returns otherwise.
-type mixedStack struct{ doers []Doer }
+type mixedStack struct{ doers }
 
 func (s *mixedStack) Do(ctx context.Context, op func(context.Context) error) error {
 	return throughAny(ctx, s.doers[0], s.doers[1:], op)

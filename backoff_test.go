@@ -1,14 +1,13 @@
 package backoff_test
 
-// This file is the specification: what the package promises, one promise a
-// test, each on a virtual clock. The files beside it, one for each source file,
-// go after the edges. The helpers at the bottom serve all of them.
+// The first promises of the package, one a test, each on a virtual clock. The
+// files beside this one, one for each source file, hold the others and go after
+// the edges. The helpers at the bottom serve all of them.
 
 import (
 	"context"
 	"errors"
 	"sync"
-	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -107,32 +106,6 @@ func TestAnOperationsOwnCancellationIsFinal(t *testing.T) {
 	require.Len(t, at, 1)
 }
 
-func TestARetryAfterBeyondMaxRetryAfterEndsTheCallInsteadOfHangingIt(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		began := time.Now()
-		err := steady(time.Second).Do(t.Context(), returning(backoff.RetryAfter(errBoom, 6*time.Minute)).do)
-		require.Zero(t, time.Since(began))
-		require.ErrorIs(t, err, backoff.ErrExhausted)
-		require.Equal(t, 6*time.Minute, gaveUp(t, err).RetryAfter())
-	})
-}
-
-func TestTheErrorTellsWhatHappenedInOneLine(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		policy := steady(400 * time.Millisecond)
-		policy.Name = "fetch"
-
-		err := policy.Do(t.Context(), returning(errBoom).do)
-
-		require.EqualError(t, err, "backoff: fetch: gave up after 4 attempts: boom")
-		e := gaveUp(t, err)
-		require.Equal(t, 4, e.Attempts)
-		require.Equal(t, 1200*time.Millisecond, e.Elapsed)
-		require.Equal(t, backoff.ReasonAttempts, e.Reason)
-		require.Same(t, errBoom, e.Last)
-	})
-}
-
 // 3 calls at the bottom, not 27.
 func TestNestedPoliciesDoNotMultiply(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -143,19 +116,6 @@ func TestNestedPoliciesDoNotMultiply(t *testing.T) {
 		require.ErrorIs(t, nested(t.Context()), errBoom)
 		require.Len(t, op.at, 3)
 	})
-}
-
-// A refused connection never reached the server, a reset one
-// may have.
-func TestANonIdempotentOperationIsRepeatedOnlyIfItWasNeverSent(t *testing.T) {
-	policy := steady(time.Second)
-	policy.Idempotency = backoff.NonIdempotent
-
-	at, err := attempts(t, policy, syscall.ECONNREFUSED, syscall.ECONNRESET)
-
-	require.ErrorIs(t, err, syscall.ECONNRESET)
-	require.Len(t, at, 2)
-	require.Equal(t, backoff.ReasonNotIdempotent, gaveUp(t, err).Reason)
 }
 
 func TestAKeyIsTheSameForAllAttemptsOfACallAndNoOther(t *testing.T) {
@@ -175,26 +135,6 @@ func TestAKeyIsTheSameForAllAttemptsOfACallAndNoOther(t *testing.T) {
 			require.Equal(t, 4, attempts)
 		}
 	})
-}
-
-func TestTheObserverHearsOfEveryRetryAndOfTheEnd(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var heard []backoff.EventKind
-		policy := steady(time.Second)
-		policy.Observer = func(_ context.Context, e backoff.Event) { heard = append(heard, e.Kind) }
-		require.NoError(t, policy.Do(t.Context(), returning(errBoom, errBoom, nil).do))
-		require.Error(t, policy.Do(t.Context(), returning(backoff.Permanent(errFinal)).do))
-		require.Equal(t, []backoff.EventKind{
-			backoff.EventRetry, backoff.EventRetry, backoff.EventSuccess, backoff.EventGiveUp,
-		}, heard)
-	})
-}
-
-func TestAnInvalidPolicyIsRefusedBeforeTheFirstAttempt(t *testing.T) {
-	op := returning(nil)
-	err := (&backoff.Policy{Schedule: backoff.Exponential{Multiplier: 0.5}}).Do(t.Context(), op.do)
-	require.EqualError(t, err, "backoff: Policy.Schedule: Exponential.Multiplier is 0.5, want 0 (for 2) or at least 1")
-	require.Empty(t, op.at)
 }
 
 func TestDoValueIsDoWithAValue(t *testing.T) {

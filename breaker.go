@@ -273,7 +273,8 @@ type BreakerTransition struct {
 }
 
 // BreakerStats is the state of a [Breaker]. Successes, Failures and Slow count
-// the calls in the window since the circuit closed.
+// the calls in the window since the circuit closed. Until it closes again, an
+// open circuit keeps them and ConsecutiveFailures as they were when it opened.
 type BreakerStats struct {
 	State               BreakerState
 	Mode                BreakerMode
@@ -392,7 +393,7 @@ func (b *Breaker) Force(m BreakerMode) {
 // Validate reports every field that has a value it must not have, and that
 // value, or returns nil. The breaker calls it before first use.
 func (b *Breaker) Validate() error {
-	var calls, probes, name, shared error
+	var calls, probes, name error
 	if b.WindowCalls > maxWindowCalls {
 		calls = invalid("Breaker.WindowCalls", "is "+strconv.Itoa(b.WindowCalls)+", want at most "+strconv.Itoa(maxWindowCalls))
 	}
@@ -402,9 +403,6 @@ func (b *Breaker) Validate() error {
 	if b.Shared != nil && b.Name == "" {
 		name = invalid("Breaker.Name", "is empty, want the name that the processes of Shared know the service by")
 	}
-	if v, ok := b.Shared.(interface{ Validate() error }); ok {
-		shared = v.Validate()
-	}
 	return errors.Join(
 		checkRate("Breaker.FailureRate", b.FailureRate),
 		checkRate("Breaker.SlowRate", b.SlowRate),
@@ -413,7 +411,7 @@ func (b *Breaker) Validate() error {
 		checkJitter("Breaker.Jitter", b.Jitter),
 		probes,
 		name,
-		shared,
+		validate(b.Shared),
 	)
 }
 

@@ -110,6 +110,7 @@ func (b *Breaker) apply(in circuit.Input) {
 // enter begins the next phase, under the lock.
 func (b *Breaker) enter(ctx context.Context, next circuit.Phase, why circuit.Trigger, cause error) {
 	old, p := b.phase.Load(), b.newPhase(next)
+	p.Last = old.Last
 	if open, ok := old.refusal.(*OpenError); ok && (why == circuit.TriggerTime || next.Kind == circuit.Closed) {
 		cause = open.Last
 	}
@@ -297,7 +298,7 @@ func (b *Breaker) asksToTrip() bool {
 // stats returns the state in detail, under the lock.
 func (b *Breaker) stats() BreakerStats {
 	p := b.phase.Load()
-	look := circuit.Input{Kind: circuit.Tick, Age: p.Age()}
+	look := circuit.Input{Kind: circuit.Tick, Age: p.Age(), Calls: p.Opened()}
 	if p.Kind == circuit.Closed {
 		b.step(context.Background(), &look, nil)
 	}
@@ -308,7 +309,7 @@ func (b *Breaker) stats() BreakerStats {
 		Successes:           look.Calls.Good,
 		Failures:            look.Calls.Bad,
 		Slow:                look.Calls.Slow,
-		ConsecutiveFailures: int(now.Failures.InARow),
+		ConsecutiveFailures: int(look.Calls.InARow),
 		Openings:            int(now.Openings),
 		Probes:              now.Probes.Leases.Count(look.Age),
 		Generation:          uint64(now.Generation),

@@ -311,6 +311,35 @@ func TestBreakerOpensOnSlowCalls(t *testing.T) {
 	})
 }
 
+func TestStatsSayWhatOpenedTheCircuitUntilItCloses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := rateBreaker()
+		b.RampUp = time.Minute
+		counts := func() [3]int {
+			s := b.Stats()
+			return [...]int{int(s.Successes), int(s.Failures), s.ConsecutiveFailures}
+		}
+		feed(b, 10, nil)
+		time.Sleep(2 * time.Second)
+		feed(b, 9, errOutage)
+		require.Equal(t, [...]int{10, 9, 9}, counts())
+		feed(b, 5, errOutage)
+		for range 3 {
+			require.Equal(t, [...]int{10, 10, 10}, counts(), "open")
+			time.Sleep(b.Stats().RetryAfter)
+			require.Equal(t, [...]int{10, 10, 10}, counts(), "half-open")
+			feed(b, 1, errOutage)
+		}
+		time.Sleep(b.Stats().RetryAfter)
+		feed(b, 2, nil)
+		require.Zero(t, counts(), "closed")
+		b.Trip()
+		require.Zero(t, counts(), "by hand")
+		b.Force(backoff.ModeForcedOpen)
+		require.Zero(t, counts())
+	})
+}
+
 func TestBreakerObeysARuleOfTheUsers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var triggers []string
@@ -335,21 +364,6 @@ func TestBreakerRuleComesTooLate(t *testing.T) {
 	b.TripIf = func(backoff.BreakerStats) bool { b.Reset(); return true }
 	feed(b, 1, errOutage)
 	require.Equal(t, backoff.BreakerClosed, b.State(), "the phase it judged is over")
-}
-
-func TestBreakerWrapsAFunction(t *testing.T) {
-	b := rateBreaker()
-	op := b.Wrap(func(context.Context) error { return errOutage })
-	require.Equal(t, errOutage, op(context.Background()))
-	b.Trip()
-	require.ErrorIs(t, op(context.Background()), backoff.ErrOpen)
-}
-
-func TestBreakerCarriesAValue(t *testing.T) {
-	b := rateBreaker()
-	v, err := backoff.DoValue(context.Background(), b, func(context.Context) (int, error) { return 7, nil })
-	require.NoError(t, err)
-	require.Equal(t, 7, v)
 }
 
 func TestBreakerModes(t *testing.T) {

@@ -51,6 +51,7 @@ func TestBreakerVerdicts(t *testing.T) {
 			{"a policy's classifier found an answer permanent", policyError("classifier", &httpStatus{404, errOutage}), 1, 0, 0},
 			{"a policy passed on a cancellation by the operation", policyError("", context.Canceled), 0, 0, 0},
 			{"a policy's budget refused a retry", policyError("budget", errOutage), 0, 1, 1},
+			{"a policy's budget refused the first attempt", policyError("refused", errOutage), 0, 0, 0},
 			{"a policy's context ended before", policyError("ended", errOutage), 0, 0, 0},
 			{"a policy's deadline was over before", policyError("expired", errOutage), 0, 0, 0},
 			{"a policy was cancelled", policyError("cancelled", errOutage), 0, 0, 0},
@@ -82,6 +83,8 @@ func policyError(reason string, err error) error {
 		p.Classify = func(error) backoff.Class { return backoff.ClassPermanent }
 	case "budget":
 		p.Budget = refusing(2)
+	case "refused":
+		p.Budget = refusing(1)
 	case "cancelled":
 		p.Schedule, p.Jitter = backoff.Constant(time.Hour), backoff.NoJitter
 		ctx, cancel := context.WithCancel(context.Background())

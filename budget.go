@@ -214,14 +214,6 @@ func joinKeys(b Budget, l *furthestCall, late bool) {
 	}
 }
 
-// validateBudget is b.Validate for a Budget that may be nil.
-func validateBudget(b Budget) error {
-	if b == nil {
-		return nil
-	}
-	return b.Validate()
-}
-
 // JoinBudgets returns a [Budget] that grants what every one of budgets grants.
 // If one refuses, those that granted before get OutcomeNotSent, in reverse
 // order. The wait is the longest of their waits. A nil budget is left out, and a
@@ -400,10 +392,9 @@ func (s joined) joinKeys(l *furthestCall, late bool) {
 	}
 }
 
-func (s joined) Validate() error {
-	var all []error
+func (s joined) Validate() (all error) {
 	for _, b := range s.members {
-		all = append(all, b.Validate())
+		all = errors.Join(all, b.Validate())
 	}
-	return errors.Join(all...)
+	return all
 }

@@ -1,6 +1,7 @@
 package backoff
 
 import (
+	"cmp"
 	"errors"
 	"math"
 	"strconv"
@@ -220,11 +221,9 @@ func (b *RetryBudget) spare(quiet bool, earned uint64) bool {
 	if earned < newClient {
 		quiet = !b.late
 	}
-	if !quiet || b.spared {
-		return false
-	}
-	b.spared = true
-	return true
+	granted := quiet && !b.spared
+	b.spared = b.spared || quiet
+	return granted
 }
 
 // grantFurther takes a retry of the first call, which is whatever call has got
@@ -246,12 +245,7 @@ func (b *RetryBudget) grantFurther(number, most int) bool {
 	return false
 }
 
-func (b *RetryBudget) furthestOfAll() *furthestCall {
-	if b.furthest == nil {
-		return &b.own
-	}
-	return b.furthest
-}
+func (b *RetryBudget) furthestOfAll() *furthestCall { return cmp.Or(b.furthest, &b.own) }
 
 // joinKeys makes l count for the budget, and takes the spare retry of a client
 // that has just started away from one that came late.
@@ -319,10 +313,8 @@ func (b *RetryBudget) giveBack(g window.Grant) {
 	switch {
 	case g&window.Led != 0:
 		b.furthestOfAll().retries.Add(-1)
-	case g&window.Own != 0:
-		if g&^window.Fruitless == b.spareGrant { // as if it had not been asked for
-			b.spared, b.lookedUntil = false, 0
-		}
+	case g&^window.Fruitless == b.spareGrant: // as if it had not been asked for
+		b.spared, b.lookedUntil = false, 0
 	}
 }
 

@@ -11,11 +11,13 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+	"unsafe"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/time/rate"
@@ -53,16 +55,6 @@ func budgetDrain(b backoff.Budget, limit int) (tickets []backoff.Ticket) {
 		tickets = append(tickets, ticket)
 	}
 	return tickets
-}
-
-func TestRetryBudgetNeverRefusesAFirstAttempt(t *testing.T) {
-	b := new(backoff.RetryBudget)
-	budgetDrain(b, 1000)
-	for range 1000 {
-		_, wait, ok := b.Reserve(backoff.Attempt{Number: 1})
-		require.True(t, ok)
-		require.Zero(t, wait)
-	}
 }
 
 // Ratios that floats cannot hold: 100 * 0.29 is less than 29, and 1/0.6 was
@@ -1238,8 +1230,14 @@ func TestBudgetsBoundTheKeysThatStrangersChoose(t *testing.T) {
 	require.GreaterOrEqual(t, made, 10_001+1, "no more than MaxKeys were kept")
 	require.LessOrEqual(t, made, 10_001+75, "and about as many")
 
-	for _, key := range []string{"", "\x00", "\xff\xfe", "a\nb", string(make([]byte, 1<<16))} {
+	long := strings.Repeat("x", 1<<20)
+	for _, key := range []string{"", "\x00", "\xff\xfe", "a\nb", long + "a", long[:9]} {
 		require.Same(t, hosts.For(key), hosts.For(key), "%q", key[:min(len(key), 9)])
+	}
+	require.NotSame(t, hosts.For(long+"a"), hosts.For(long+"b"))
+	for key := range hosts.All() {
+		require.LessOrEqual(t, len(key), 4096)
+		require.NotSame(t, unsafe.StringData(long), unsafe.StringData(key), "of a long text a part only is kept")
 	}
 }
 

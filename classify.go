@@ -1,9 +1,6 @@
 package backoff
 
 import (
-	"context"
-	"io"
-	"reflect"
 	"time"
 
 	"github.com/gobackoff/backoff/internal/errtree"
@@ -60,6 +57,10 @@ type Classifier func(error) Class
 // RetryIf returns a [Classifier] that retries exactly the errors that retryable
 // accepts. Any func(error) bool of a client library fits, such as
 // storage.ShouldRetry or pgconn.SafeToRetry. RetryIf(nil) is nil.
+//
+// In a middleware, it is not asked about what a policy inside gave up on, even
+// if it accepts all errors. OfClass(err, ClassRetryable) around that error has it
+// retried.
 func RetryIf(retryable func(error) bool) Classifier {
 	if retryable == nil {
 		return nil
@@ -159,14 +160,17 @@ func (m *marked) Unwrap() error { return m.err }
 // ClassUnknown. nil is ClassPermanent, because success needs no retry.
 //
 //   - Permanent: an operation's own context.Canceled, certificate errors
-//     (crypto/x509), names that do not exist, NonRetriable(), RetryableError()
-//     and CanceledError() as the AWS SDK means them, most HTTP 4xx by
-//     HTTPStatusCode() or HTTPCode(), SQLSTATEs of the classes 22, 23, 28 and
-//     42; and what the loop of another library gave up on, if it says so: AWS
+//     (crypto/x509), a server that speaks no TLS, names that do not exist, NonRetriable(),
+//     RetryableError() and CanceledError() as the AWS SDK means them, most HTTP 4xx
+//     by HTTPStatusCode() or HTTPCode(), SQLSTATEs of the classes 22, 23, 28 and 42;
+//     sql.ErrNoRows, redis.Nil and mongo.ErrNoDocuments; the codes of gRPC,
+//     Redis, MongoDB, Kafka (kerr) and JetStream that a repetition would meet
+//     again, such as NOT_FOUND, WRONGTYPE and a duplicate key, but not ERR of
+//     Redis; and what the loop of another library gave up on, if it says so: AWS
 //     SDK, Cloud Storage, go-retryablehttp, failsafe-go, avast/retry-go,
 //     cenkalti/backoff from v6, and wait of Kubernetes.
-//   - Throttled: HTTP 429, the throttling codes of AWS by ErrorCode(), SQLSTATE
-//     53.
+//   - Throttled: HTTP 429 and 529, the throttling codes of AWS by ErrorCode(),
+//     SQLSTATE 53, MongoDB's label SystemOverloadedError.
 //   - Retryable: timeouts (Timeout() true), Temporary() true, resets, broken
 //     pipes, io.ErrUnexpectedEOF and an io.EOF inside a *url.Error,
 //     net.ErrClosed, HTTP 408, 425 and 5xx except 501, 505, 506, 507, 508, 510
@@ -246,9 +250,6 @@ func lastOf(err error) (error, bool) {
 // isPlain reports whether err carries nothing that could be read from it. Most
 // errors are plain, and to know that saves a dozen questions.
 func isPlain(err error) bool {
-	if reflect.TypeOf(err) == reflect.TypeOf(io.EOF) { // made by errors.New, as most
-		return err != context.Canceled && err != io.ErrUnexpectedEOF && !evidence.GaveUpText(err.Error())
-	}
 	switch err.(type) {
 	case *marked, *Error, interface{ RetryAfter() time.Duration }:
 		return false

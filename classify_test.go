@@ -4,10 +4,12 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"database/sql"
 	"errors"
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"net/url"
 	"os"
 	"strconv"
@@ -148,11 +150,15 @@ type (
 	}
 	gaxCode    int
 	mongoLabel string
-	temporary  bool
-	transient  struct{ timeout, temporary bool }
-	imposter   struct{}
-	stranger   struct{}
-	patient    struct{}
+	mongoCode  struct {
+		mongoLabel
+		code int
+	}
+	temporary bool
+	transient struct{ timeout, temporary bool }
+	imposter  struct{}
+	stranger  struct{}
+	patient   struct{}
 )
 
 func (azure) NonRetriable()                      {}
@@ -173,6 +179,7 @@ func (c gaxCode) Error() string                  { return "code " + strconv.Itoa
 func (c gaxCode) HTTPCode() int                  { return int(c) }
 func (m mongoLabel) Error() string               { return string(m) }
 func (m mongoLabel) HasErrorLabel(l string) bool { return l == string(m) }
+func (m mongoCode) HasErrorCode(code int) bool   { return code == m.code }
 func (temporary) Error() string                  { return "temporary" }
 func (t temporary) Temporary() bool              { return bool(t) }
 func (transient) Error() string                  { return "transient" }
@@ -198,8 +205,15 @@ func TestErrorsSpeakForThemselves(t *testing.T) {
 		{pgxSays{true}, backoff.ClassRetryable}, {pgxSays{false}, backoff.ClassUnknown},
 		{mongoLabel("TransientTransactionError"), backoff.ClassRetryable},
 		{mongoLabel("RetryableWriteError"), backoff.ClassRetryable},
+		{mongoLabel("SystemOverloadedError"), backoff.ClassThrottled},
 		{mongoLabel("RetryableError"), backoff.ClassRetryable},
 		{mongoLabel("NetworkError"), backoff.ClassUnknown},
+		{mongoCode{"NetworkError", 11000}, backoff.ClassPermanent}, {mongoCode{"NetworkError", 13}, backoff.ClassPermanent},
+		{mongoCode{"NetworkError", 18}, backoff.ClassPermanent}, {mongoCode{"NetworkError", 121}, backoff.ClassPermanent},
+		{mongoCode{"NetworkError", 91}, backoff.ClassUnknown}, {mongoCode{"RetryableError", 11000}, backoff.ClassRetryable},
+		{tls.RecordHeaderError{}, backoff.ClassPermanent}, {http.ErrSchemeMismatch, backoff.ClassPermanent}, {sql.ErrNoRows, backoff.ClassPermanent},
+		{errors.New("mongo: no documents in result"), backoff.ClassPermanent}, {errors.New("redis: nil"), backoff.ClassPermanent},
+		{errors.New("redis: nil or not"), backoff.ClassUnknown}, {errors.New("NotFound"), backoff.ClassUnknown},
 		{awsCode("ThrottlingException"), backoff.ClassThrottled},
 		{awsCode("RequestTimeout"), backoff.ClassRetryable},
 		{awsCode("RequestTimeoutException"), backoff.ClassRetryable},
@@ -227,6 +241,9 @@ func TestErrorsSpeakForThemselves(t *testing.T) {
 	} {
 		require.Equal(t, row.want, backoff.DefaultClassifier(row.err), "%#v", row.err)
 		require.Equal(t, row.want, backoff.DefaultClassifier(fmt.Errorf("op: %w", row.err)), "%#v, wrapped", row.err)
+		if row.want == backoff.ClassPermanent {
+			require.True(t, row.err == backoff.Policy{}.Do(t.Context(), func(context.Context) error { return row.err }), "%#v, bare", row.err)
+		}
 	}
 }
 
@@ -249,6 +266,7 @@ func TestStatusesAreClassified(t *testing.T) {
 	for code := 500; code < 600; code++ {
 		want[code] = backoff.ClassRetryable
 	}
+	want[529] = backoff.ClassThrottled
 	for _, code := range []int{501, 505, 506, 507, 508, 510, 511} {
 		want[code] = backoff.ClassPermanent
 	}
@@ -311,7 +329,7 @@ func TestEvidenceOfEachWeight(t *testing.T) {
 		{backoff.ClassNotSent, 1, syscall.ECONNREFUSED},
 		{backoff.ClassRetryable, 1, context.DeadlineExceeded}, {backoff.ClassRetryable, 1, io.ErrUnexpectedEOF},
 		{backoff.ClassRetryable, 1, &url.Error{Op: "Get", URL: "http://x", Err: io.EOF}}, {backoff.ClassRetryable, 1, net.ErrClosed},
-		{backoff.ClassRetryable, 1, syscall.ECONNRESET}, {backoff.ClassRetryable, 1, syscall.EINTR}, {backoff.ClassRetryable, 1, transient{timeout: true}},
+		{backoff.ClassRetryable, 1, &net.OpError{Op: "read", Err: syscall.ECONNREFUSED}}, {backoff.ClassRetryable, 1, syscall.ECONNRESET}, {backoff.ClassRetryable, 1, syscall.EINTR}, {backoff.ClassRetryable, 1, transient{timeout: true}},
 		{backoff.ClassRetryable, 1, httpStatus{503, nil}}, {backoff.ClassThrottled, 1, gaxCode(429)},
 		{backoff.ClassPermanent, 1, httpStatus{404, nil}}, {backoff.ClassPermanent, 1, gaxCode(404)},
 		{backoff.ClassRetryable, 2, awsSays{true}}, {backoff.ClassRetryable, 2, awsCode("RequestTimeout")}, {backoff.ClassRetryable, 2, mongoLabel("RetryableError")},

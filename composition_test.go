@@ -235,18 +235,6 @@ func goroutine() string {
 	return string(head)
 }
 
-func TestTheOperationGetsTheContextOfTheDoerAroundIt(t *testing.T) {
-	type key struct{}
-	adds := doer(func(ctx context.Context, op func(context.Context) error) error {
-		return op(context.WithValue(ctx, key{}, "added"))
-	})
-	_, err := backoff.DoValue(t.Context(), adds, func(ctx context.Context) (int, error) {
-		require.Equal(t, "added", ctx.Value(key{}))
-		return 0, nil
-	})
-	require.NoError(t, err)
-}
-
 // A panic ends the call where it was made, whoever it comes from, and leaves no
 // goroutine behind: the bubble would not end with one.
 func TestAPanicPassesThroughDoValue(t *testing.T) {

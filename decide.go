@@ -14,9 +14,7 @@ import (
 func (r *Run) fail(err error) (wait time.Duration, again bool) {
 	var v verdict
 	r.assess(&v, err)
-	if r.holds() {
-		r.release(v.result())
-	}
+	r.settle(v.result())
 	if r.interrupted != nil {
 		v.class = ClassUnknown // it is not that of the last error
 	}
@@ -25,7 +23,7 @@ func (r *Run) fail(err error) (wait time.Duration, again bool) {
 	case why == ReasonSuccess:
 		r.phase, r.slept = waiting, 0
 		if wait > 0 && r.began.IsZero() {
-			r.began = clock.Now() // see Error
+			r.began, r.late = clock.Now(), r.number > 0 // a refusal took no time
 		}
 		return wait, true
 	case r.supervised:
@@ -146,7 +144,7 @@ func (p *Policy) ends(ctx context.Context, v *verdict, attempts, limit int) Reas
 	case !p.repeatable(ctx, v.class):
 		return ReasonNotIdempotent
 	}
-	if p.tooLong(v.hint) {
+	if v.hint.given && p.exceedsRetryAfter(v.hint.after) {
 		return ReasonRetryAfter
 	}
 	return ReasonSuccess
@@ -286,7 +284,7 @@ func (r *Run) giveUp(why Reason, c Class, wait time.Duration) {
 	e := &Error{
 		Name:        r.policy.Name,
 		Attempts:    r.number - r.base,
-		Elapsed:     r.age(),
+		Elapsed:     r.elapsed(),
 		Reason:      why,
 		Last:        r.last,
 		Interrupted: r.interrupted,
@@ -350,6 +348,6 @@ func (r *Run) notify(e *Event) {
 	e.Attempt = r.number - r.base
 	e.Slept = r.slept
 	e.MaxAttempts = r.limit
-	e.Elapsed = r.age()
+	e.Elapsed = r.elapsed()
 	r.policy.Observer.Notify(r.ctx, *e)
 }

@@ -55,7 +55,8 @@ const (
 	ReasonCanceled
 	// ReasonNotIdempotent: the operation must not be sent again.
 	ReasonNotIdempotent
-	// ReasonOverloaded: the server said not to retry.
+	// ReasonOverloaded: the failure is one of ClassOverloaded. The server said not to
+	// retry, or it is too busy and did not say when to.
 	ReasonOverloaded
 	// ReasonAbandoned: the loop over [Run.Attempts] was left after Run.Fail.
 	// The error is returned as it is.
@@ -99,25 +100,24 @@ func (r Reason) String() string {
 //
 // All this holds if the layers between wrap the Error with %w. With %v, which
 // keeps its text only, it holds if the policy around has an attempt timeout or
-// is [Keyed], and for the last seven calls inside an attempt that gave up.
+// makes a key for the call ([Keyed]), and for the last seven calls inside an
+// attempt that gave up.
 // Otherwise the loops multiply.
 //
 // An Error that a program makes itself, as a literal, is permanent to every
 // policy around it, as the others are. Its Reason decides which sentinel it
 // matches.
 //
-// Elapsed counts from the start of the call if the policy has a MaxElapsed, an
-// attempt timeout, an Idempotency, or a Budget whose GrantsFirst is false.
-// Otherwise the policy reads the clock only once there is something to wait
-// for, because to read it earlier would cost more than the rest of a successful
-// call. Elapsed then leaves out the first attempt, and is 0 if that was the
-// only one.
+// Elapsed is 0 where nobody read the clock when the call began, because to read
+// it would cost more than the rest of a call that succeeds. A policy reads it if
+// it has a MaxElapsed, an attempt timeout, an Idempotency, or a Budget whose
+// GrantsFirst is false, unless a loop of the caller's own first calls Retry.
 type Error struct {
 	_ [0]func() // no unkeyed literals, no ==
 
 	Name     string        // of the policy
 	Attempts int           // made since the call began or its last Progress, the first included
-	Elapsed  time.Duration // since the same moment, or since the first wait (see Error)
+	Elapsed  time.Duration // since the same moment; 0 if not measured (see Error)
 	Reason   Reason        // why the policy gave up
 	Last     error         // the operation's last error; nil if no attempt was made
 	Note     string        // what else the text should say, such as what to change; "" for nothing
@@ -163,14 +163,20 @@ func (e *Error) Error() string {
 	if e == nil {
 		return nilError
 	}
-	what := e.tried() + e.why()
-	if e.timedOut {
-		what += ": attempt timed out"
-	}
+	what := e.outcome()
 	if e.Note != "" {
 		what += "; " + e.Note
 	}
 	return line(e.Name, what, e.Last)
+}
+
+// outcome is the text of e without its Note and its Last.
+func (e *Error) outcome() string {
+	what := e.tried() + e.why()
+	if e.timedOut {
+		what += ": attempt timed out"
+	}
+	return what
 }
 
 // prefix is what the errors of this package begin with.
@@ -189,8 +195,11 @@ func line(name, what string, last error) string {
 	return prefix + what
 }
 
-// lineOf is the text of an error as part of another one.
+// lineOf is the text of an error as part of another one, and nothing for nil.
 func lineOf(err error) string {
+	if err == nil {
+		return ""
+	}
 	text := strings.ReplaceAll(strings.TrimPrefix(err.Error(), prefix), "\n"+prefix, "; ")
 	return strings.ReplaceAll(text, "\n", "; ")
 }
@@ -225,7 +234,7 @@ func (e *Error) why() string {
 	case ReasonNotIdempotent:
 		what, field = "not idempotent", "Policy.Idempotency"
 	case ReasonOverloaded:
-		what = "the server says not to retry"
+		what = "not to be retried"
 	case ReasonBudget:
 		what, field = "budget refused", "Policy.Budget"
 	case ReasonOpen:
@@ -327,17 +336,6 @@ func (e *Error) RetryAfter() time.Duration {
 		return judge(nil, e.Last).hint.after
 	}
 	return e.retryAfter
-}
-
-// Final returns a copy of e that is permanent to every policy around the one that
-// gave up, also if that policy was limited to one attempt.
-func (e *Error) Final() *Error {
-	if e == nil {
-		return nil
-	}
-	final := *e
-	final.single = false
-	return &final
 }
 
 // isFinal reports whether the loops around this one must not retry.
@@ -459,7 +457,11 @@ func (v *verdict) readText(attempt context.Context, err error) {
 	around := enclosingOf(attempt)
 	for i := range around.gaveUp {
 		gave := around.gaveUp[i].Load()
-		if gave != nil && strings.Contains(err.Error(), gave.Error()) {
+		if gave == nil {
+			continue
+		}
+		text := err.Error() // perhaps with another Note
+		if strings.Contains(text, line(gave.Name, gave.outcome(), nil)) && strings.Contains(text, lineOf(gave.Last)) {
 			v.class, v.judged, v.gaveUp, v.outOfTime = ClassPermanent, true, true, gave.Reason == ReasonDeadline
 			return
 		}

@@ -45,8 +45,8 @@ func TestEveryEndReadsWell(t *testing.T) {
 		{"backoff: fetch: not started: budget refused (Policy.Budget)", backoff.Policy{Budget: refusing(1)}, nil, nil},
 		{"backoff: fetch: gave up after 1 attempt: budget refused (Policy.Budget): boom", backoff.Policy{Budget: refusing(2)}, nil, errBoom},
 		{"backoff: fetch: gave up after 1 attempt: not idempotent (Policy.Idempotency): boom", backoff.Policy{Idempotency: backoff.NonIdempotent}, nil, errBoom},
-		{"backoff: fetch: gave up after 1 attempt: the server says not to retry: boom", backoff.Policy{}, nil, backoff.OfClass(errBoom, backoff.ClassOverloaded)},
-		{"backoff: fetch: gave up after 1 attempt: the server says not to retry: boom", backoff.Policy{}, nil, backoff.RetryExactlyAfter(errBoom, -1)},
+		{"backoff: fetch: gave up after 1 attempt: not to be retried: boom", backoff.Policy{}, nil, backoff.OfClass(errBoom, backoff.ClassOverloaded)},
+		{"backoff: fetch: gave up after 1 attempt: not to be retried: boom", backoff.Policy{}, nil, backoff.RetryExactlyAfter(errBoom, -1)},
 		{"backoff: Policy.Schedule is an empty Sequence, want at least one delay", backoff.Policy{Schedule: backoff.Sequence()}, nil, nil},
 	} {
 		synctest.Test(t, func(t *testing.T) {
@@ -98,28 +98,8 @@ func TestTheEndOfTheContextIsToldOnce(t *testing.T) {
 	}
 }
 
-// The clock is read when an attempt has failed. Of that attempt it tells
-// nothing, so that "in 3µs" would be untrue. Real time, as none passes in a
-// bubble; nothing is waited for.
-func TestTheTimeOfOneAttemptIsNotToldWhereNobodyMeasuredIt(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	var events []backoff.Event
-	policy := backoff.Policy{Schedule: backoff.Constant(time.Hour), Jitter: backoff.NoJitter}
-	policy.Observer = func(_ context.Context, e backoff.Event) { events = append(events, e) }
-	fail := func(context.Context) error { return errBoom }
-
-	require.Zero(t, gaveUp(t, policy.Do(ctx, fail)).Elapsed)
-	require.Zero(t, events[0].Elapsed)
-
-	policy.MaxElapsed = time.Minute
-	require.NotZero(t, gaveUp(t, policy.Do(ctx, fail)).Elapsed)
-	require.NotZero(t, events[1].Elapsed)
-}
-
-// The doc comment of Error says from when Elapsed counts. Two attempts and one
-// wait of a second each are three seconds, or two without the first attempt.
-func TestElapsedCountsFromTheBeginningIfAnythingNeedsTheClock(t *testing.T) {
+// Two attempts and one wait of a second each are three seconds.
+func TestElapsedIsSinceTheCallBeganOrAbsentWhereNobodyMeasuredIt(t *testing.T) {
 	for name, policy := range map[string]backoff.Policy{
 		"MaxElapsed": {MaxElapsed: time.Hour}, "AttemptTimeout": {AttemptTimeout: time.Hour},
 		"Idempotency": {Idempotency: backoff.Idempotent}, "Budget": {Budget: &ledger{}},
@@ -127,12 +107,26 @@ func TestElapsedCountsFromTheBeginningIfAnythingNeedsTheClock(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			policy.Schedule, policy.Jitter, policy.MaxAttempts = backoff.Constant(time.Second), backoff.NoJitter, 2
-			err := policy.Do(t.Context(), func(context.Context) error { time.Sleep(time.Second); return errBoom })
+			fail := func(context.Context) error { time.Sleep(time.Second); return errBoom }
 			want := 3 * time.Second
 			if name == "nothing" || name == "Observer" {
-				want = 2 * time.Second
+				want = 0
 			}
-			require.Equal(t, want, gaveUp(t, err).Elapsed, name)
+			events := watch(&policy)
+			require.Equal(t, want, gaveUp(t, policy.Do(t.Context(), fail)).Elapsed, name)
+			require.Equal(t, want, (*events)[1].Elapsed, name)
+
+			r := policy.Start(t.Context()) // which learns of the first attempt afterwards
+			want = 0
+			_, again := r.Retry(fail(t.Context()))
+			if name == "nothing" {
+				want = 2 * time.Second
+				r.Progress()
+			}
+			for again {
+				_, again = r.Retry(fail(t.Context()))
+			}
+			require.Equal(t, want, gaveUp(t, r.Err()).Elapsed, name)
 		})
 	}
 }
@@ -657,16 +651,6 @@ func TestANoteIsPartOfTheTextAndOfNothingElse(t *testing.T) {
 	err := &backoff.Error{Name: "search", Attempts: 1, Reason: backoff.ReasonAttempts, Last: errBoom, Note: "retries are switched off"}
 	require.EqualError(t, err, "backoff: search: gave up after 1 attempt; retries are switched off: boom")
 	require.False(t, backoff.Policy{}.Retryable(err), "an Error made by hand is permanent")
-}
-
-func TestAFinalErrorIsPermanentAndOtherwiseTheSame(t *testing.T) {
-	gave := gaveUp(t, backoff.Policy{MaxAttempts: 1}.Do(t.Context(), returning(backoff.RetryAfter(errBoom, time.Minute)).do))
-	final := gave.Final()
-	require.True(t, backoff.Policy{}.Retryable(gave))
-	require.False(t, backoff.Policy{}.Retryable(final))
-	require.Equal(t, gave.Error(), final.Error())
-	require.Equal(t, time.Minute, final.RetryAfter())
-	require.Nil(t, (*backoff.Error)(nil).Final())
 }
 
 // ownEnd is a context that has ended, with an error of its own that cannot be

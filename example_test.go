@@ -417,18 +417,22 @@ func ExamplePermanent() {
 	// Output: 1 parse: multiple Read calls return no data or error true
 }
 
-// What an inner policy gave up on is final to the outer one, unless somebody
-// says otherwise. Mind that attempts multiply then.
+// What an inner policy gave up on is final to the outer one, whatever its
+// classifier, unless the middleware marks it. Mind that attempts multiply then.
 func ExampleOfClass() {
 	inner := backoff.Policy{Schedule: quick, MaxAttempts: 3}
-	outer := backoff.Policy{Schedule: quick, MaxAttempts: 2}
-	attempts := 0
-	_ = outer.Do(context.Background(), func(ctx context.Context) error {
-		err := inner.Do(ctx, func(context.Context) error { attempts++; return io.ErrUnexpectedEOF })
-		return backoff.OfClass(err, backoff.ClassRetryable)
-	})
-	fmt.Println(attempts)
-	// Output: 6
+	outer := backoff.Policy{Schedule: quick, MaxAttempts: 2, Classify: backoff.RetryIf(func(error) bool { return true })}
+	for _, class := range []backoff.Class{backoff.ClassUnknown, backoff.ClassRetryable} {
+		attempts := 0
+		_ = outer.Do(context.Background(), func(ctx context.Context) error {
+			err := inner.Do(ctx, func(context.Context) error { attempts++; return io.ErrUnexpectedEOF })
+			return backoff.OfClass(err, class)
+		})
+		fmt.Println(class, attempts)
+	}
+	// Output:
+	// unknown 3
+	// retryable 6
 }
 
 func ExampleError() {

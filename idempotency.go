@@ -3,6 +3,8 @@ package backoff
 import (
 	"context"
 	mathrand "math/rand/v2"
+
+	"github.com/gobackoff/backoff/internal/idemkey"
 )
 
 // An Idempotency says whether an operation may be sent again. It decides
@@ -29,19 +31,19 @@ const (
 	// call Do on a function states it by default.
 	Idempotent idempotency = iota
 	// NonIdempotent operations are sent again only if the last attempt provably
-	// never reached the server (ClassNotSent), or if the call's context carries
-	// a key that the caller made ([WithIdempotencyKey]).
+	// never reached the server (ClassNotSent). A key in the context does not
+	// change that, because nobody says that the operation sends it.
 	NonIdempotent
-	// Keyed operations send an idempotency key, which [IdempotencyKey] reads
-	// from their context. The key lets the server recognize a repetition. The
-	// policy makes one key per call, unless the caller made one, and gives it
-	// to every attempt.
+	// Keyed operations send the idempotency key of their context, which
+	// [IdempotencyKey] reads. The key lets the server recognize a repetition. The
+	// policy makes one key per call, unless the caller made one
+	// ([WithIdempotencyKey]), and gives it to every attempt.
 	Keyed
 )
 
 // Repeatable implements [Idempotency].
-func (i idempotency) Repeatable(ctx context.Context, c Class) bool {
-	return i != NonIdempotent || c == ClassNotSent || IdempotencyKey(ctx) != ""
+func (i idempotency) Repeatable(_ context.Context, c Class) bool {
+	return i != NonIdempotent || c == ClassNotSent
 }
 
 // String returns the name of the constant.
@@ -69,12 +71,20 @@ func (c conditional) Repeatable(ctx context.Context, class Class) bool {
 	return len(c) > 0 || NonIdempotent.Repeatable(ctx, class)
 }
 
-// keyKey is the key by which a context finds its idempotency key.
-type keyKey struct{}
-
-// WithIdempotencyKey returns a context that carries key, for operations that
-// send one. An empty key is replaced by a new one of 130 random bits. A policy
-// keeps the key that it finds in the context of the call.
+// WithIdempotencyKey returns a context that carries key, for the one operation
+// that sends it. An empty key is replaced by a new one of 130 random bits. A
+// [Keyed] policy gives the key that it finds in the context of the call to every
+// attempt.
+//
+// To carry a key is not to send it. The operation reads it ([IdempotencyKey]) and
+// puts it where its server looks: into a column, or into the header of a request.
+//
+//	req.Header.Set("Idempotency-Key", backoff.IdempotencyKey(ctx))
+//
+// A Transport of package backoffhttp does so by itself only for requests that it is
+// told are Keyed. Any other POST under the context goes out without the key. If it
+// may have arrived, it is not repeated, and its failure ends the calls of the
+// policies around it. Other clients send no key, and end no calls.
 //
 // A key that this package makes is unique, but it is no secret. The bits come
 // from math/rand/v2, because crypto/rand would add 172 KiB to every program
@@ -84,7 +94,7 @@ func WithIdempotencyKey(ctx context.Context, key string) context.Context {
 	if key == "" {
 		key = newKey()
 	}
-	return context.WithValue(ctx, keyKey{}, key)
+	return context.WithValue(ctx, idemkey.In{}, key)
 }
 
 func newKey() string {
@@ -114,6 +124,6 @@ func madeKey(i Idempotency) string {
 // IdempotencyKey returns the key that ctx carries, the same for all attempts of
 // a call, or "" if there is none.
 func IdempotencyKey(ctx context.Context) string {
-	key, _ := ctx.Value(keyKey{}).(string)
+	key, _ := ctx.Value(idemkey.In{}).(string)
 	return key
 }

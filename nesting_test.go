@@ -60,6 +60,13 @@ func TestNestedPoliciesDoNotMultiplyThroughTextWhereAttemptsHaveContexts(t *test
 	}
 }
 
+// noted returns the error of a call with a note, as package backoffhttp adds one.
+func noted(t *testing.T, err error) error {
+	made := *gaveUp(t, err)
+	made.Note = "see there"
+	return &made
+}
+
 func TestOnlyTheTextOfTheCallThatGaveUpEndsTheOuterOne(t *testing.T) {
 	inner := backoff.Policy{Name: "inner", Schedule: backoff.Constant(0)}
 	outer := backoff.Policy{Name: "outer", Schedule: backoff.Constant(0), AttemptTimeout: time.Hour}
@@ -68,6 +75,8 @@ func TestOnlyTheTextOfTheCallThatGaveUpEndsTheOuterOne(t *testing.T) {
 		want  int
 	}{
 		"its text":                    {flat, 1},
+		"its text, with a note":       {func(err error) error { return flat(noted(t, err)) }, 1},
+		"the text of another call":    {func(error) error { return errors.New("backoff: inner: gave up after 4 attempts: down") }, 4},
 		"another failure":             {func(error) error { return errBoom }, 4},
 		"a fixed text":                {func(error) error { return errors.New("internal error") }, 4},
 		"marked as worth another try": {func(err error) error { return backoff.OfClass(flat(err), backoff.ClassRetryable) }, 4},
@@ -84,6 +93,16 @@ func TestOnlyTheTextOfTheCallThatGaveUpEndsTheOuterOne(t *testing.T) {
 			require.False(t, (&backoff.Policy{}).Retryable(err), "nor do policies around it retry")
 		}
 	}
+}
+
+func TestTheTextOfACallThatMadeNoAttemptEndsTheOuterOne(t *testing.T) {
+	inner, outer, calls := backoff.Policy{Budget: refusing(1)}, backoff.Policy{AttemptTimeout: time.Hour}, 0
+	err := outer.Do(t.Context(), func(ctx context.Context) error {
+		calls++
+		return flat(inner.Do(ctx, returning().do))
+	})
+	require.Equal(t, 1, calls)
+	require.EqualError(t, err, "layer: backoff: not started: budget refused (Policy.Budget)")
 }
 
 // Texts carry no times, so that two calls that gave up read alike. Only the one

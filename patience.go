@@ -272,8 +272,7 @@ func (p *Patience) gaveUp(ctx context.Context, c *patience.Call, why Reason, ear
 	e.endedBy(ctx)
 	e.early, e.waited = ctx.Err() == nil, "did not wait"
 	if !c.Since.IsZero() {
-		e.Elapsed = clock.Since(c.Since)
-		e.waited = waited(e.Elapsed, c.Probes)
+		e.waited = waited(clock.Since(c.Since), c.Probes)
 	}
 	if gave, ok := errtree.As[*Error](e.Last); ok {
 		e.class, e.repeat = gave.class, gave.repeat

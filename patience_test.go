@@ -297,7 +297,7 @@ func TestAPatientCallThatEndsSaysWhatItWaitedFor(t *testing.T) {
 		require.ErrorIs(t, err, syscall.ECONNREFUSED)
 		gave := gaveUp(t, err)
 		require.Equal(t, backoff.ReasonDeadline, gave.Reason)
-		require.Equal(t, 600*time.Millisecond, gave.Elapsed)
+		require.Zero(t, gave.Elapsed, "how long the call took before it waited is not known")
 		require.Positive(t, gave.Attempts)
 		require.Zero(t, gave.Attempts%2)
 		require.EqualError(t, err, "backoff: search: waited 600ms for its turn: context deadline exceeded: gave up after 2 attempts: dial: connection refused")

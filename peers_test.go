@@ -7,7 +7,6 @@ package backoff_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -20,7 +19,6 @@ import (
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/internal/clock"
 	"github.com/gobackoff/backoff/internal/clock/clocktest"
-	"github.com/gobackoff/backoff/limit"
 )
 
 // cenkalti/backoff and avast/retry-go: the mark ends the inner loop and is
@@ -125,30 +123,6 @@ func TestTwoCallsUnderOnePolicyKeepTheirOwnWaits(t *testing.T) {
 	})
 }
 
-// sony/gobreaker's distributed breaker holds a lock of the whole fleet while
-// the call runs: of 20 healthy ones one ran at a time. cep21/circuit and
-// hystrix-go admit 10.
-func TestABreakerHoldsNothingWhileCallsRun(t *testing.T) {
-	for name, b := range map[string]*backoff.Breaker{"alone": {}, "in a fleet": {Name: "shared", Shared: new(rumour)}} {
-		t.Run(name, func(t *testing.T) { synctest.Test(t, func(t *testing.T) { holdsNothing(t, b) }) })
-	}
-}
-
-func holdsNothing(t *testing.T, b *backoff.Breaker) {
-	began := time.Now()
-	var all sync.WaitGroup
-	for range 500 {
-		all.Go(func() {
-			if err := b.Do(t.Context(), func(context.Context) error { time.Sleep(10 * time.Millisecond); return nil }); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	all.Wait()
-	require.Equal(t, 10*time.Millisecond, time.Since(began), "all at the same time")
-	require.EqualValues(t, 500, b.Stats().Successes)
-}
-
 // failsafe-go's default opens at the first failure.
 func TestOneFailureDoesNotOpenACircuit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -157,68 +131,6 @@ func TestOneFailureDoesNotOpenACircuit(t *testing.T) {
 		require.Equal(t, backoff.BreakerClosed, b.State())
 		feed(&b, 18, errOutage)
 		require.Equal(t, backoff.BreakerClosed, b.State(), "nor do as many that come at once")
-	})
-}
-
-// A fixed window forgets at its edge what failed just before it.
-func TestTheWindowOfABreakerHasNoEdge(t *testing.T) {
-	for offset := range 10 {
-		synctest.Test(t, func(t *testing.T) {
-			b := rateBreaker()
-			feed(b, 1, errOutage) // the window begins
-			time.Sleep(time.Duration(offset) * time.Second)
-			feed(b, 10, errOutage)
-			time.Sleep(time.Second)
-			feed(b, 10, errOutage)
-			require.Equal(t, backoff.BreakerOpen, b.State(), "20 failures within a second, %d s after the first", offset)
-		})
-	}
-}
-
-// hystrix-go and goresilience count what their own limit of concurrency
-// refuses, and so open the circuit of a healthy service.
-func TestABreakerIsNotFedByWhatWasRefusedHere(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var b backoff.Breaker
-		full := &backoff.Policy{MaxAttempts: 1, Budget: &limit.Concurrency{Max: 10}}
-		refused := 0
-		var mu sync.Mutex
-		var all sync.WaitGroup
-		for range 600 {
-			all.Go(func() {
-				err := backoff.Stack(&b, full).Do(t.Context(), func(context.Context) error { time.Sleep(time.Second); return nil })
-				mu.Lock()
-				defer mu.Unlock()
-				if errors.Is(err, backoff.ErrBudget) {
-					refused++
-				}
-			})
-		}
-		all.Wait()
-		require.Equal(t, 590, refused)
-		require.Equal(t, backoff.BreakerClosed, b.State())
-		require.Zero(t, b.Stats().Failures)
-	})
-}
-
-// sony/gobreaker#91: a breaker learns from calls that end, and while none does
-// it admits them all. What bounds them is InFlight.
-func TestCallsToAServiceThatHangsDoNotPileUp(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
-		cap := new(limit.Concurrency)
-		service := backoff.Stack(new(backoff.Breaker), &backoff.Policy{Budget: cap})
-		var all sync.WaitGroup
-		for range 1000 {
-			all.Go(func() {
-				_ = service.Do(ctx, func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
-			})
-		}
-		synctest.Wait()
-		require.Equal(t, 100, cap.Load())
-		cancel()
-		all.Wait()
-		require.Zero(t, cap.Load())
 	})
 }
 

@@ -17,11 +17,11 @@ import (
 //
 // The zero value makes a [RetryBudget] for each key. Untrusted clients may
 // choose the keys: the number of keys is bounded, and a key that is not used
-// is forgotten with its budget. The budgets of all keys share the one call that
-// may use all of its attempts (see [RetryBudget]): an outage seen by many keys
-// must not be multiplied. A Budgets must not be
-// copied, nor its fields changed, after first use. It is safe for concurrent
-// use; looking up a known key takes no lock.
+// is forgotten with its budget. Of a key beyond 4 KiB the beginning and a hash are
+// kept. The budgets of all keys share the one call that may use all of its
+// attempts (see [RetryBudget]): an outage seen by many keys must not be
+// multiplied. A Budgets must not be copied, nor its fields changed, after first
+// use. It is safe for concurrent use; looking up a known key takes no lock.
 type Budgets struct {
 	// New makes the budget of a key that is new or was forgotten. It must not
 	// call For. nil means a RetryBudget with its defaults.
@@ -47,7 +47,7 @@ func (b *Budgets) For(key string) Budget {
 	return b.keys.Get(key)
 }
 
-// All returns the keys that are kept, with their budgets, in no order.
+// All returns the keys that are kept, with their budgets, the oldest first.
 func (b *Budgets) All() iter.Seq2[string, Budget] {
 	b.once.Do(b.setUp)
 	return func(yield func(string, Budget) bool) { b.keys.Range(yield) }
@@ -82,8 +82,9 @@ func (b *Budgets) newBudget(key string, late bool) (made Budget) {
 //
 // The zero value makes a Breaker named after the key. Untrusted clients may
 // choose the keys: the number of keys is bounded, and a key that is not used
-// is forgotten with its breaker. A breaker of a forgotten key keeps working
-// for its holders, while For returns a new one.
+// is forgotten with its breaker. Of a key beyond 4 KiB the beginning and a hash are
+// kept. A breaker of a forgotten key keeps working for its holders, while For
+// returns a new one.
 //
 // A breaker that refuses calls, or was told to behave differently, is not
 // forgotten: it stays while it is open, while it is half-open and was asked for
@@ -120,7 +121,7 @@ func (b *Breakers) For(key string) *Breaker {
 	return b.keys.Get(key)
 }
 
-// All returns the keys that are kept, with their breakers, in no order.
+// All returns the keys that are kept, with their breakers, the oldest first.
 func (b *Breakers) All() iter.Seq2[string, *Breaker] {
 	b.once.Do(b.setUp)
 	return func(yield func(string, *Breaker) bool) { b.keys.Range(yield) }

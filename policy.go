@@ -45,7 +45,8 @@ type Policy struct {
 	// retry that would start exactly then is made, unless an attempt timeout
 	// would leave it no time. MaxElapsed does not interrupt an attempt: for a
 	// timeout of the whole call, give its context a deadline. 0 and negative
-	// mean no limit.
+	// mean no limit. So do not set it to what is left of a time, which may be
+	// nothing: make the end of that time the deadline of the context.
 	MaxElapsed time.Duration
 	// AttemptTimeout limits the time of each attempt, as the per-try timeout
 	// of Envoy does. The attempt's context ends after it, or when MaxElapsed
@@ -354,8 +355,24 @@ func (p Policy) Validate() error {
 		both,
 		p.checkByClass(),
 		checkJitter("Policy.Jitter", p.Jitter),
-		validateBudget(p.Budget),
+		validate(p.Budget),
 	)
+}
+
+// validate is v.Validate, if v has that.
+func validate(v any) error {
+	if v, ok := v.(interface{ Validate() error }); ok {
+		return v.Validate()
+	}
+	return nil
+}
+
+// Validate reports what the doers of a [Stack] report.
+func (s doers) Validate() (all error) {
+	for _, d := range s {
+		all = errors.Join(all, validate(d))
+	}
+	return all
 }
 
 // checkByClass is Validate for ByClass.
@@ -421,11 +438,6 @@ func (p *Policy) capped(h hint) hint {
 		h.after = min(h.after, limit)
 	}
 	return h
-}
-
-// tooLong reports whether a server asked for more than MaxRetryAfter.
-func (p *Policy) tooLong(h hint) bool {
-	return h.given && p.exceedsRetryAfter(h.after)
 }
 
 // exceedsRetryAfter reports whether a wait is longer than MaxRetryAfter.

@@ -270,32 +270,6 @@ func TestOfErrorsInARowOnlyTheFirstIsRetriedAtOnce(t *testing.T) {
 	})
 }
 
-func TestAConnectionThatEndsWithAtOnceIsNotTriedInABusyLoop(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		policy := backoff.Policy{Schedule: backoff.Constant(time.Second), Jitter: backoff.NoJitter, MaxAttempts: 4}
-		op := returning(backoff.AtOnce(errBoom))
-		require.Error(t, supervise(policy, t.Context(), op.do))
-		require.Equal(t, msec(0, 0, 1000, 2000), op.at)
-	})
-	synctest.Test(t, func(t *testing.T) {
-		policy := backoff.Policy{Schedule: backoff.Constant(time.Second), Jitter: backoff.NoJitter}
-		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Hour-time.Second)
-		defer cancel()
-		var at []time.Duration
-		began := time.Now()
-		require.Error(t, supervise(policy, ctx, func(ctx context.Context) error { // a token lives for an hour
-			at = append(at, time.Since(began))
-			select {
-			case <-time.After(time.Hour):
-				return backoff.AtOnce(errBoom)
-			case <-ctx.Done():
-				return ctx.Err()
-			}
-		}))
-		require.Equal(t, []time.Duration{0, time.Hour, 2 * time.Hour}, at, "a run that lasted begins a new row")
-	})
-}
-
 // What is known to be final stays final; what a classifier only supposes does
 // not.
 func TestAtOnceMakesRetryableWhatIsNotMarkedAsFinal(t *testing.T) {

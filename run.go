@@ -42,6 +42,7 @@ type Run struct {
 	asked      bool // the budget was asked for it
 	supervised bool // by a Supervisor: only what was said explicitly ends it, and with an *Error
 	atOnce     bool // the last error asked for a retry without a wait
+	late       bool // the call began before the clock was read
 
 	number     int           // of attempts begun
 	base       int           // attempts that Progress no longer counts
@@ -49,7 +50,7 @@ type Run struct {
 	retries    int           // since the schedule began
 	refusals   int           // of a breaker, one after the other, that did not say when to ask again
 	waitedOpen time.Duration // for a circuit, since the last attempt
-	began      time.Time     // the call, its last Progress, or its first wait (see Error)
+	began      time.Time     // the call or its last Progress; if late, its first wait
 	err        error         // Fail's, while an attempt runs; the error of the call, once it is over
 
 	attempt context.Context    // of the attempt under way, if it is not that of the call
@@ -74,7 +75,7 @@ const (
 	over                     // the call has ended
 )
 
-var errUnreported = errors.New("attempt ended without Run.Fail")
+var errUnreported = errors.New("the program did not say why (Run.Fail)")
 
 // runs are reused. They are not on the stack, because with a Run on it the
 // stack of every call that waits would double.
@@ -237,11 +238,7 @@ func (r *Run) admit(paced bool) (pause time.Duration, ok bool) {
 // Calling Begin is optional. Without it the caller sleeps, and Retry counts
 // the attempt afterwards.
 func (r *Run) Begin(pause time.Duration) (begun bool) {
-	defer func() {
-		if !begun {
-			r.abandon() // as in each
-		}
-	}()
+	defer r.abandonUnless(&begun)
 	first, ok := r.admit(true)
 	return ok && r.sleep(max(pause, first)) && r.begin()
 }
@@ -278,11 +275,7 @@ func (r *Run) begin() bool {
 //
 //	client.Get(ctx, req, gax.WithRetry(func() gax.Retryer { return p.Start(ctx) }))
 func (r *Run) Retry(err error) (pause time.Duration, ok bool) {
-	defer func() {
-		if !ok {
-			r.abandon() // as in each
-		}
-	}()
+	defer r.abandonUnless(&ok)
 	if r.phase != running { // the caller's own loop did not call Begin
 		r.catchUp(err)
 	}
@@ -309,7 +302,8 @@ func (r *Run) catchUp(err error) {
 	case r.phase == starting && err != nil:
 		r.last = err
 		r.start(false)
-	case r.phase == starting && r.policy.Budget != nil:
+		r.late = true
+	case r.phase == starting && r.policy.Budget != nil && r.policy.Budget.Validate() == nil:
 		a := r.ask(1, new(verdict))
 		a.Paced = false
 		r.ticket, _, r.granted = r.policy.Budget.Reserve(a)
@@ -326,7 +320,7 @@ func (r *Run) catchUp(err error) {
 // such as a chunk of a transfer. Attempts, elapsed time and schedule start
 // again, with the attempt under way as the first.
 func (r *Run) Progress() {
-	r.base, r.limit, r.retries, r.prev, r.atOnce = r.number, r.policy.maxAttempts(), 0, 0, false
+	r.base, r.limit, r.retries, r.prev, r.atOnce, r.late = r.number, r.policy.maxAttempts(), 0, 0, false, false
 	if r.phase == running {
 		r.base--
 	}
@@ -395,6 +389,14 @@ func (r *Run) age() time.Duration {
 		return 0
 	}
 	return clock.Now().Sub(r.began)
+}
+
+// elapsed is age, or 0 if that would leave out the first attempt.
+func (r *Run) elapsed() time.Duration {
+	if r.late {
+		return 0
+	}
+	return r.age()
 }
 
 // sleep waits, and reports whether an attempt may follow. If the context has
@@ -489,15 +491,19 @@ func (r *Run) finish() {
 // or Reset.
 func (r *Run) abandon() { r.settle(Result{Outcome: OutcomeTransient}) }
 
-// settle ends the attempt under way.
-func (r *Run) settle(result Result) {
-	if r.holds() {
-		r.release(result)
+// abandonUnless is abandon after a step that did not lead on, as in each.
+func (r *Run) abandonUnless(on *bool) {
+	if !*on {
+		r.abandon()
 	}
 }
 
-// holds reports whether the attempt under way has something to release.
-func (r *Run) holds() bool { return r.attempt != nil || r.granted }
+// settle ends the attempt under way.
+func (r *Run) settle(result Result) {
+	if r.attempt != nil || r.granted {
+		r.release(result)
+	}
+}
 
 // release ends the context of the attempt, and gives the budget its ticket
 // back.

@@ -16,6 +16,7 @@ import (
 const (
 	defaultResetAfter = 2 * time.Minute
 	longestRefusal    = 2 * time.Minute
+	leastHealthy      = time.Second // or AtOnce would make the loop spin
 )
 
 // errEnded is marked, because no classifier can know it.
@@ -48,7 +49,8 @@ type Supervisor struct {
 	MaxRuns int
 	// ResetAfter is how long a run must last for the schedule to start again,
 	// and for a Budget to count the run as a success. 0 means 2 minutes. A
-	// negative value means that the schedule starts again after every run.
+	// negative value means that the schedule starts again after every run. An
+	// [AtOnce] is obeyed again only after a run of a second or more.
 	ResetAfter time.Duration
 }
 
@@ -186,7 +188,7 @@ func (l *reconnects) Done(_ Ticket, r Result) { l.grant.settle(r) }
 
 // Validate implements [Budget] for the loop's own Run, which validates its Policy.
 func (l *reconnects) Validate() error {
-	return errors.Join(l.checkAttempts(), validateBudget(l.Policy.Budget))
+	return errors.Join(l.checkAttempts(), validate(l.Policy.Budget))
 }
 
 // observe is the observer of the loop's own Run. What that Run calls a retry is a
@@ -202,8 +204,10 @@ func (l *reconnects) observe(ctx context.Context, e Event) {
 func (l *reconnects) runOnce(op func(context.Context) error) error {
 	began := clock.Now()
 	err := op(context.WithValue(l.loop.Context(), runGrantKey{}, l.grant))
-	if clock.Now().Sub(began) >= limits.Or(l.ResetAfter, defaultResetAfter) {
+	if took := clock.Now().Sub(began); took >= limits.Or(l.ResetAfter, defaultResetAfter) {
+		atOnce := l.loop.atOnce && took < leastHealthy
 		l.loop.Progress()
+		l.loop.atOnce = atOnce
 		l.grant.settle(Result{})
 	}
 	if err == nil {

@@ -377,31 +377,6 @@ func TestAReconnectLoopWaitsNoLongerThanMaxRetryAfter(t *testing.T) {
 	}
 }
 
-func TestASupervisorReturnsWhenTheContextEndsInARun(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
-		defer cancel()
-		var p backoff.Policy
-		l := lineman{lasting: []time.Duration{2 * time.Hour}} // an op that ends in good order
-		require.ErrorIs(t, supervise(p, ctx, l.run), context.DeadlineExceeded)
-		require.Equal(t, 1, l.runs)
-	})
-}
-
-func TestASupervisorBeginsNoWaitThatTheDeadlineWouldEnd(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		p := rigid()
-		l := lineman{err: errCut}
-		began := time.Now()
-		err := supervise(p, ctx, l.run)
-		require.ErrorIs(t, err, context.DeadlineExceeded)
-		require.Equal(t, 700*time.Millisecond, time.Since(began))
-		require.Equal(t, 4, l.runs)
-	})
-}
-
 func TestASupervisorUnderAnEndedContextNeitherRunsNorAsks(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -423,19 +398,6 @@ func TestASupervisorRefusesAnInvalidPolicy(t *testing.T) {
 	p = backoff.Policy{Budget: &backoff.RetryBudget{Ratio: -1}}
 	require.ErrorContains(t, supervise(p, t.Context(), l.run), "RetryBudget.Ratio")
 	require.Zero(t, l.runs)
-}
-
-func TestASupervisorIsData(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		var p backoff.Policy
-		supervise(p, ctx, func(context.Context) error { return errCut })
-		require.Zero(t, p.MaxAttempts)
-		runs := 0
-		p.Do(t.Context(), func(context.Context) error { runs++; return errCut })
-		require.Equal(t, 4, runs, "no limit is for Keep only")
-	})
 }
 
 // What ends a run by its own time does not end the loop, in whatever words the
@@ -1083,20 +1045,29 @@ func ExampleReportReady() {
 
 // A server that says "at once" every time must not make the loop spin.
 func TestAServerCannotMakeAReconnectLoopSpin(t *testing.T) {
-	for _, d := range []time.Duration{0, time.Millisecond} {
+	runs := func(resetAfter, lasting time.Duration, cut error) (runs int) {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
-			runs := 0
-			_ = supervise(backoff.Policy{}, ctx, func(context.Context) error {
+			p := backoff.Policy{Schedule: backoff.Constant(time.Second), Jitter: backoff.NoJitter}
+			_ = resettingAfter(resetAfter, p).Run(ctx, func(context.Context) error {
 				if runs++; runs == 1000 {
 					return backoff.Permanent(errBoom)
 				}
-				return backoff.RetryExactlyAfter(errBoom, d)
+				time.Sleep(lasting)
+				return cut
 			})
-			require.Less(t, runs, 100)
 		})
+		return runs
 	}
+	atOnce := backoff.AtOnce(errCut)
+	for _, resetAfter := range []time.Duration{-1, 0, 1} {
+		require.Equal(t, 61, runs(resetAfter, 1, atOnce), "only the second run is at once")
+		for _, d := range []time.Duration{0, time.Millisecond} {
+			require.Less(t, runs(resetAfter, 1, backoff.RetryExactlyAfter(errBoom, d)), 100)
+		}
+	}
+	require.Equal(t, 60, runs(1, time.Second+1, atOnce), "a run that lasted is followed at once")
 }
 
 func TestTheTimeThatARunTookIsWithoutTheWaitForItsBudget(t *testing.T) {

@@ -13,20 +13,18 @@ import (
 // retries, and what the rate limits of the vendor say. Dates are compared with
 // now.
 func (e *StatusError) advised(err error, limits []RateLimit, now time.Time) error {
-	wait, asked := retryafter.From(e.Header, now)
-	if reset, ok := exhausted(e.Header, limits, now); ok {
-		if e.Code == http.StatusForbidden || e.Code == http.StatusTooManyRequests {
-			e.class = backoff.ClassThrottled
-		}
-		if !asked { // Retry-After goes first
-			wait, asked = reset, true
-		}
-	}
-	if e.Code == http.StatusRequestEntityTooLarge && asked {
+	_, asked := retryafter.Asked(e.Header, now)
+	reset, used := exhausted(e.Header, limits, now)
+	switch {
+	case (asked || used) && limitsRefuseWith(e.Code, limits):
+		e.class = backoff.ClassThrottled
+	case asked && e.Code == http.StatusRequestEntityTooLarge:
 		e.class = backoff.ClassRetryable // too large at the moment (RFC 9110, 15.5.14)
 	}
-	if asked {
+	if wait, ok := retryafter.From(e.Header, now); ok {
 		err = backoff.RetryAfter(err, wait)
+	} else if used {
+		err = backoff.RetryAfter(err, reset)
 	}
 	return e.signalled(err)
 }

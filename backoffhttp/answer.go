@@ -16,8 +16,12 @@ import (
 // receive stores what Base returned for an attempt, and returns what is wrong
 // with it.
 func (c *call) receive(resp *http.Response, err error) error {
+	c.ownFault = false
+	if c.last != nil {
+		c.last.is429 = false
+	}
 	if err != nil {
-		return c.withProxy(err)
+		return c.withProxy(c.withoutOwn(err))
 	}
 	if resp == nil || resp.Body == nil {
 		return errNoAnswer
@@ -40,6 +44,34 @@ func (c *call) receive(resp *http.Response, err error) error {
 	return nil
 }
 
+// withoutOwn returns err, unless that is an error of the request's own body. It
+// returns such an error so that it says nothing about the server: neither that the
+// request did not arrive, nor that the server throttles.
+func (c *call) withoutOwn(err error) error {
+	own, ok := errtree.As[*ownError](err)
+	if !ok {
+		return err
+	}
+	c.ownFault = true
+	if (backoff.Policy{Classify: c.t.classify}).Retryable(own.error) {
+		return backoff.OfClass(own.error, backoff.ClassRetryable)
+	}
+	return own.error
+}
+
+// arrived returns the error of an attempt that got a header, which proves that
+// the request arrived. What looks like evidence that it did not, counts only if the
+// program has marked it so.
+func arrived(err error) error {
+	if err == nil || Classify(err) != backoff.ClassNotSent || marksOnly.Decide(1, err).Class == backoff.ClassNotSent {
+		return err
+	}
+	return backoff.OfClass(err, backoff.ClassRetryable)
+}
+
+// marksOnly finds every error permanent that is not marked.
+var marksOnly = backoff.Policy{Classify: backoff.RetryIf(func(error) bool { return false })}
+
 // errNoAnswer is the error of an attempt if Base breaks its contract.
 var errNoAnswer = backoff.Permanent(errors.New("backoffhttp: Base returned neither an answer with a body nor an error"))
 
@@ -47,7 +79,7 @@ var errNoAnswer = backoff.Permanent(errors.New("backoffhttp: Base returned neith
 // for a wait. A definitive answer with a "do not retry"
 // means its own request only.
 func (c *call) holdHost(resp *http.Response) {
-	wait, ok := c.t.requestedWait(resp.Header)
+	wait, ok := c.t.requestedWait(resp)
 	e := StatusError{Code: resp.StatusCode, Header: resp.Header}
 	own := e.Code >= 400 && retryAdvice(e.Header) == adviseNo && e.definitive()
 	if ok && !own {
@@ -55,14 +87,17 @@ func (c *call) holdHost(resp *http.Response) {
 	}
 }
 
-// requestedWait returns how long a header asks to wait. Retry-After goes before
-// the rate limits of the vendor.
-func (t *Transport) requestedWait(h http.Header) (time.Duration, bool) {
-	now := t.clock(h)
-	if wait, ok := retryafter.From(h, now); ok {
+// requestedWait returns how long an answer asks to wait. Retry-After goes before
+// the rate limits of the vendor, and so does the RateLimit field of a refusal.
+func (t *Transport) requestedWait(resp *http.Response) (time.Duration, bool) {
+	from, now := retryafter.Asked, t.clock(resp.Header)
+	if resp.StatusCode >= 400 {
+		from = retryafter.From
+	}
+	if wait, ok := from(resp.Header, now); ok {
 		return wait, true
 	}
-	return exhausted(h, t.RateLimits, now)
+	return exhausted(resp.Header, t.RateLimits, now)
 }
 
 // inspect returns what is wrong with an answer.
@@ -81,14 +116,17 @@ func (c *call) inspect(resp *http.Response) error {
 	if e, ok := errtree.As[*StatusError](err); ok && e != nil {
 		return c.advise(err, e)
 	}
-	return err
+	return arrived(err)
 }
 
 // advise returns err, whose tree holds e, with what the answer says about
 // retries.
 func (c *call) advise(err error, e *StatusError) error {
-	if e.Code == http.StatusConflict && c.retryConflict {
+	switch {
+	case e.Code == http.StatusConflict && c.retryConflict:
 		e.class = backoff.ClassRetryable
+	case c.last != nil:
+		c.last.is429 = e.Code == http.StatusTooManyRequests
 	}
 	return e.advised(err, c.t.RateLimits, c.t.clock(e.Header))
 }
@@ -109,7 +147,7 @@ func (c *call) readAhead() error {
 	case err != nil:
 		body.Close()
 		c.resp = nil
-		return err
+		return arrived(c.withoutOwn(err))
 	case whole:
 		body.Close()
 		c.resp.Body = io.NopCloser(bytes.NewReader(head))

@@ -62,7 +62,7 @@ func (c *call) next(timeout time.Duration) (*http.Request, error) {
 	}
 	ctx := c.req.Context()
 	if c.number > 1 {
-		ctx = withRetryNumber(ctx, c.number-1)
+		ctx = context.WithValue(ctx, retryNumberKey{}, RetryNumber(ctx)+c.number-1)
 	}
 	req := c.req.WithContext(ctx)
 	if c.number > 1 && req.GetBody != nil && req.Body != nil && req.Body != http.NoBody {
@@ -100,14 +100,14 @@ func (c *call) send(req *http.Request) error {
 	if c.t.wholeTimeout > 0 {
 		return c.receive(c.roundTripWithin(req, c.t.wholeTimeout))
 	}
-	return c.receive(c.base.RoundTrip(req))
+	return c.receive(c.base.RoundTrip(withOwnErrors(req)))
 }
 
 // roundTripWithin makes a round trip with a timeout that goes on while the body
 // is read, as that of an http.Client does.
 func (c *call) roundTripWithin(req *http.Request, timeout time.Duration) (*http.Response, error) {
 	ctx, cancel := context.WithTimeoutCause(req.Context(), timeout, errClientTimeout)
-	resp, err := c.base.RoundTrip(req.WithContext(ctx))
+	resp, err := c.base.RoundTrip(withOwnErrors(req.WithContext(ctx)))
 	if context.Cause(ctx) == errClientTimeout && req.Context().Err() == nil {
 		if resp != nil && resp.Body != nil {
 			resp.Body.Close()
@@ -251,9 +251,4 @@ type retryNumberKey struct{}
 func RetryNumber(ctx context.Context) int {
 	n, _ := ctx.Value(retryNumberKey{}).(int)
 	return n
-}
-
-// withRetryNumber adds n to the number of the retry.
-func withRetryNumber(ctx context.Context, n int) context.Context {
-	return context.WithValue(ctx, retryNumberKey{}, RetryNumber(ctx)+n)
 }

@@ -289,17 +289,6 @@ type failingReader struct{ err error }
 
 func (r failingReader) Read([]byte) (int, error) { return 0, r.err }
 
-// A retry that covers reading the body, in memory.
-func TestReadAheadRetriesABodyThatBreaksOff(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		tr, w := scripted(brokenBody("half", io.ErrUnexpectedEOF), answerBody(200, "all of it"))
-		tr.ReadAhead = 100
-		require.Equal(t, "all of it", text(t, getRoot(t, tr)))
-		require.Equal(t, 2, w.requests())
-		require.Zero(t, w.open())
-	})
-}
-
 func TestReadAheadReadsNoMoreThanItsLimit(t *testing.T) {
 	const size = 1 << 20
 	for limit, most := range map[int64]int64{10: 11, -1: size, math.MaxInt64: size} {
@@ -311,13 +300,6 @@ func TestReadAheadReadsNoMoreThanItsLimit(t *testing.T) {
 		require.Len(t, text(t, resp), size)
 		require.Zero(t, w.open())
 	}
-}
-
-func TestWithoutReadAheadABrokenBodyIsTheCallers(t *testing.T) {
-	w := newWire(brokenBody("half", io.ErrUnexpectedEOF))
-	_, err := io.ReadAll(getRoot(t, over(w)).Body)
-	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
-	require.Equal(t, 1, w.requests())
 }
 
 func TestReadAheadReportsWhatItCannotRepeat(t *testing.T) {

@@ -5,6 +5,9 @@ import (
 	"io"
 	"math"
 	"net/http"
+	"os"
+	"reflect"
+	"strings"
 	"time"
 )
 
@@ -19,6 +22,54 @@ func readUpTo(r io.Reader, limit int64) (head []byte, whole bool, err error) {
 	n, err := buffer.ReadFrom(io.LimitReader(r, limit+1))
 	return buffer.Bytes(), err == nil && n <= limit, err
 }
+
+// withOwnErrors returns req so that an error of its body can be told from one of
+// the server. What is in memory does not fail. A file is left to net/http, which
+// lets the system send it.
+func withOwnErrors(req *http.Request) *http.Request {
+	if isInMemory(req.Body) {
+		return req
+	}
+	own, get := req.WithContext(req.Context()), req.GetBody
+	own.Body = ownBody{req.Body}
+	if get != nil {
+		own.GetBody = func() (io.ReadCloser, error) {
+			body, err := get()
+			return ownBody{body}, err
+		}
+	}
+	return own
+}
+
+// isInMemory reports whether a body is in memory, or a file. The body that
+// [http.NewRequest] makes is in an [io.NopCloser].
+func isInMemory(body io.Reader) bool {
+	switch body.(type) {
+	case nil, *bytes.Reader, *bytes.Buffer, *strings.Reader, *os.File:
+		return true
+	}
+	if v := reflect.ValueOf(body); v.Kind() == reflect.Struct && v.Type().PkgPath() == "io" {
+		inner, _ := v.Field(0).Interface().(io.Reader)
+		return isInMemory(inner)
+	}
+	return body == http.NoBody
+}
+
+// ownBody is the body of a request, with errors of its own.
+type ownBody struct{ io.ReadCloser }
+
+func (b ownBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if err != nil && err != io.EOF {
+		err = &ownError{err}
+	}
+	return n, err
+}
+
+// ownError is an error of a request's own body.
+type ownError struct{ error }
+
+func (e *ownError) Unwrap() error { return e.error }
 
 // readCloser is a body whose beginning has been read already.
 type readCloser struct {
@@ -48,11 +99,4 @@ func discard(resp *http.Response) {
 	timer := time.AfterFunc(maxDrainTime, func() { resp.Body.Close() })
 	defer timer.Stop()
 	io.CopyN(io.Discard, resp.Body, maxDrain+1)
-}
-
-// closeBody closes the body of a request that is not sent.
-func closeBody(req *http.Request) {
-	if req.Body != nil {
-		req.Body.Close()
-	}
 }

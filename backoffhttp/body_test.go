@@ -2,12 +2,16 @@ package backoffhttp_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"math"
+	"net"
 	"net/http"
+	"os"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -54,6 +58,9 @@ func TestABodyWithoutGetBodyIsSentOnce(t *testing.T) {
 	require.Equal(t, "content", w.request(0).body)
 	gave := gaveUp(t, resp)
 	require.True(t, gave.RetryableError(), "a caller that can make the body again may retry")
+	_, err := over(newWire(failure(refusedDial))).RoundTrip(newRequest(t, "PUT", "http://a.test/", stream("content")))
+	require.EqualError(t, err, "backoff: gave up after 1 attempt; the body of the request cannot be sent again "+
+		"(Request.GetBody, Transport.MaxBuffer): dial tcp: connection refused")
 }
 
 func TestABodyWithoutGetBodyIsBufferedUpToMaxBuffer(t *testing.T) {
@@ -128,6 +135,72 @@ func TestABodyThatCannotBeReadIsAnError(t *testing.T) {
 		require.True(t, body.closed.Load())
 	}
 	require.Zero(t, w.requests())
+}
+
+// The source of the body is another service, whose failures look like those of
+// the server. Only a request that may be sent twice is sent again after them.
+func TestAPostIsNotRepeatedAfterItsOwnBodyFailed(t *testing.T) {
+	for name, setup := range protocols {
+		s := serve(t, echo, setup)
+		for method, want := range map[string]int{"POST": 1, "PUT": 4} {
+			for _, broken := range []error{refusedDial, backoff.OfClass(errors.New("no stock"), backoff.ClassNotSent)} {
+				tr := &backoffhttp.Transport{Base: s.Client().Transport, Policy: atOnce(), Unguarded: true}
+				req, bodies := withBrokenBody(newRequest(t, method, s.URL, nil), broken)
+				_, err := tr.RoundTrip(req)
+				require.ErrorIs(t, err, broken)
+				require.Equal(t, want, *bodies, "%s %s", name, method)
+			}
+		}
+	}
+	synctest.Test(t, func(t *testing.T) { // net/http repeats the refused stream with the broken body
+		base, s := serveHTTP2(t, h2Reset(h2refused), func(*h2writer, uint32) bool { return true })
+		req, _ := withBrokenBody(newRequest(t, "POST", "http://a.test/", nil), refusedDial)
+		req.Body = io.NopCloser(stream("charge"))
+		require.ErrorIs(t, try(over(base), req), refusedDial)
+		require.Equal(t, 2, s.requests)
+	})
+}
+
+func TestABodyInMemoryIsSentAsItIs(t *testing.T) {
+	for _, body := range []io.Reader{nil, http.NoBody, strings.NewReader("x"), bytes.NewReader(nil), new(bytes.Buffer), new(os.File)} {
+		req := newRequest(t, "POST", "http://a.test/", body)
+		over(newBase(func(sent *http.Request) (*http.Response, error) {
+			require.Same(t, req, sent, "it costs nothing")
+			return answer(200)(req)
+		})).RoundTrip(req)
+	}
+}
+
+func TestAHostIsNotBlamedForTheBodiesOfItsRequests(t *testing.T) {
+	for _, patient := range []bool{false, true} {
+		bubble(t, fmt.Sprint(patient), func(t *testing.T) {
+			tr := &backoffhttp.Transport{Base: newWire(answer(200)), Patient: patient}
+			for range 50 {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				req, _ := withBrokenBody(newRequest(t, "PUT", "http://a.test/", nil).WithContext(ctx), refusedDial)
+				require.ErrorIs(t, try(tr, req), refusedDial)
+			}
+			began := time.Now()
+			getRoot(t, tr)
+			require.Zero(t, time.Since(began))
+		})
+	}
+}
+
+// refusedDial is the error of a connection that was refused.
+var refusedDial error = &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
+
+// withBrokenBody gives req a body that ends with an error, and counts how often
+// it was made.
+func withBrokenBody(req *http.Request, broken error) (*http.Request, *int) {
+	made := new(int)
+	req.GetBody = func() (io.ReadCloser, error) {
+		*made++
+		return io.NopCloser(io.MultiReader(strings.NewReader("char"), failingReader{broken})), nil
+	}
+	req.Body, _ = req.GetBody()
+	return req, made
 }
 
 // An answer that comes before the body was sent leaves net/http writing the

@@ -24,8 +24,9 @@ type call struct {
 	asked   bool               // the policy knows of the call
 	resumed bool               // the call asks for the rest of a body
 
-	throttled error // that the breaker does not get; see verdict
-	ended     bool  // without a panic
+	ownFault bool  // of the request: the body of the last attempt failed, and not the server
+	unscored error // that the breaker does not get; see verdict
+	ended    bool  // without a panic
 }
 
 // roundTrip makes a call of the request. base stands in for Base.
@@ -49,18 +50,10 @@ func (t *Transport) roundTrip(req *http.Request, base http.RoundTripper) (*http.
 	default:
 		err = c.do(ctx, c.run)
 	}
-	c.reportRefused(ctx, err)
-	return c.end(err)
-}
-
-// reportRefused reports to the observer of the policy that the call ended because
-// the breaker of the host refused it, or was not asked because the context had
-// ended or the body of the request cannot be read. If the policy was asked, it has
-// reported the end itself.
-func (c *call) reportRefused(ctx context.Context, err error) {
 	if !c.asked {
 		c.policy.Refused(ctx, err)
 	}
+	return c.end(err)
 }
 
 // do calls op if the breaker of the host, if any, lets it pass.
@@ -73,8 +66,8 @@ func (c *call) do(ctx context.Context, op func(context.Context) error) error {
 		return &backoff.OpenError{Name: b.Name, State: backoff.BreakerHalfOpen, Last: errWaiting}
 	}
 	err := b.Do(ctx, op)
-	if err == errOneOfSeveral {
-		return c.throttled
+	if err == errUnscored {
+		return c.unscored
 	}
 	return err
 }
@@ -82,25 +75,27 @@ func (c *call) do(ctx context.Context, op func(context.Context) error) error {
 // errWaiting is why a call of a throttled credential does not probe its host.
 var errWaiting = errors.New("calls of this credential wait for their turn, and leave the probe to others")
 
-// errOneOfSeveral says nothing about a service to its breaker.
-var errOneOfSeveral = fmt.Errorf("backoffhttp: one of several credentials is throttled: %w", backoff.ErrBudget)
+// errUnscored says nothing about a service to its breaker.
+var errUnscored = fmt.Errorf("backoffhttp: says nothing about the host: %w", backoff.ErrBudget)
 
 // verdict returns what the breaker of the host gets of a call that ended with
-// err. Where several credentials are in use, one that is throttled says nothing
-// about the others.
+// err. The request's own body says nothing about the host.
 func (c *call) verdict(err error) error {
-	if err == nil || c.guards.breaker == nil || !c.guards.keys.clients.several.Load() {
+	if err == nil || c.guards.breaker == nil || !c.ownFault && !c.isOneOfSeveral(err) {
 		return err
 	}
-	last := err
+	c.unscored = err
+	return errUnscored
+}
+
+// isOneOfSeveral reports whether err is that of a credential that is throttled,
+// where several are in use. It says nothing about the others.
+func (c *call) isOneOfSeveral(err error) bool {
 	if gave, ok := err.(*backoff.Error); ok {
-		last = gave.Last
+		err = gave.Last
 	}
-	if last == nil || !throttles(last) && c.t.classify(last) != backoff.ClassThrottled {
-		return err
-	}
-	c.throttled = err
-	return errOneOfSeveral
+	return err != nil && c.guards.keys.clients.several.Load() &&
+		(throttles(err) || c.t.classify(err) == backoff.ClassThrottled)
 }
 
 // observed returns the context for observers, if there are any. It says what the
@@ -135,7 +130,7 @@ func (c *call) run(ctx context.Context) error {
 // call that succeeds at once, as most do, costs almost nothing.
 func (c *call) runPlain(ctx context.Context) error {
 	c.number = 1
-	resp, err := c.base.RoundTrip(c.req)
+	resp, err := c.base.RoundTrip(withOwnErrors(c.req))
 	if err != nil || resp == nil || resp.Body == nil || resp.StatusCode >= 400 {
 		return c.runFailed(ctx, resp, err)
 	}
@@ -194,9 +189,9 @@ func (c *call) end(err error) (*http.Response, error) {
 	if err == nil {
 		return c.resp, nil
 	}
-	err = c.guards.finalError(err)
-	if c.number == 0 {
-		closeBody(c.req)
+	err = c.finalWithoutKey(c.guards.finalError(c.req.Context(), err))
+	if c.number == 0 && c.req.Body != nil {
+		c.req.Body.Close()
 	}
 	if c.resp == nil {
 		return nil, asTimeout(c.explained(err))

@@ -28,8 +28,9 @@ import (
 //     except those below; the statuses 408, 425 and 5xx, except 501, 505, 506,
 //     507, 508, 510 and 511; 413 with a Retry-After; 409 to a request that has
 //     a key from the Transport, because an earlier attempt may be in flight.
-//   - Throttled: status 429, the throttling codes of AWS in X-Amzn-Errortype,
-//     an exhausted limit of [Transport.RateLimits], ENHANCE_YOUR_CALM.
+//   - Throttled: status 429 and 529, the throttling codes of AWS in
+//     X-Amzn-Errortype, a refusal by a limit of [Transport.RateLimits],
+//     ENHANCE_YOUR_CALM.
 //   - Permanent: the other statuses, certificate errors, names that do not
 //     exist, HTTP_1_1_REQUIRED and INADEQUATE_SECURITY of HTTP/2, a proxy to
 //     which there is no route, and a context that the caller cancelled.
@@ -44,6 +45,11 @@ import (
 // Gateway". It has the class of the status; a text that is not a standard one
 // is permanent. If that is not enough, let OnProxyConnectResponse of
 // [http.Transport] return an error that is marked by [backoff.OfClass].
+//
+// The same error has another meaning if it comes from reading the request's own
+// body, or from reading the response, whose header proves that the request
+// arrived. A Transport tells these apart. Other programs mark them by
+// [backoff.OfClass], or a POST may be sent twice.
 //
 // An [http.Client] that follows redirects does not show which of its requests
 // failed. If the response to a POST is a 303 and the GET after it is refused,

@@ -1,6 +1,7 @@
 package backoffhttp
 
 import (
+	"cmp"
 	"net/http"
 	"reflect"
 
@@ -71,9 +72,7 @@ func Client(policy backoff.Policy) *http.Client {
 // Timeout, the shorter one holds. A *Transport deeper in a chain of
 // RoundTrippers stays, and decides: what it gave up on is not sent again.
 func WrapClient(c *http.Client, policy backoff.Policy) *http.Client {
-	if c == nil {
-		c = http.DefaultClient
-	}
+	c = cmp.Or(c, http.DefaultClient)
 	wrapped := *c
 	wrapped.Timeout = 0
 	t := &Transport{Base: c.Transport}

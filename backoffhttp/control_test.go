@@ -2,6 +2,7 @@ package backoffhttp_test
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -60,11 +61,12 @@ func TestAnAnswerTellsThatRetriesAreSwitchedOff(t *testing.T) {
 		w := newWire(answer(503))
 		tr := controlled(w, &panel)
 		override(t, &panel, control.Retries, control.Off)
-		around := backoff.Policy{Classify: backoffhttp.Classify}
-		err := around.Do(t.Context(), func(context.Context) error {
-			return backoffhttp.Check(getRoot(t, tr))
+		around := backoff.Policy{AttemptTimeout: time.Hour}
+		err := around.Do(t.Context(), func(ctx context.Context) error {
+			resp := roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil).WithContext(ctx))
+			return fmt.Errorf("shard 7: %v", backoffhttp.Check(resp))
 		})
-		require.Equal(t, 1, w.requests(), "a policy around the Transport does not retry instead")
+		require.Equal(t, 1, w.requests(), "a policy around the Transport does not retry instead, also by the text alone")
 		require.ErrorContains(t, err, "search: gave up after 1 attempt; retries are switched off: status 503")
 	})
 }

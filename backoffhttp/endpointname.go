@@ -30,7 +30,9 @@ func (g *guards) endpoint(t *Transport, req *http.Request) *endpoint.Endpoint {
 		return last.Endpoint
 	}
 	e := t.hosts.endpoints.Get(g.keys.host + keySeparator + cmp.Or(name, g.nameOf(req)))
-	g.lastEndpoint.Store(&namedEndpoint{from, name != "", e})
+	if len(from) <= maxName {
+		g.lastEndpoint.Store(&namedEndpoint{strings.Clone(from), name != "", e})
+	}
 	return e
 }
 
@@ -38,7 +40,7 @@ func (g *guards) endpoint(t *Transport, req *http.Request) *endpoint.Endpoint {
 // method and host. A proxy passes on the methods that untrusted clients send;
 // those that HTTP does not define share a name.
 func (g *guards) nameOf(req *http.Request) string {
-	method := methodOf(req)
+	method := cmp.Or(req.Method, http.MethodGet)
 	if !slices.Contains(methods, method) {
 		method = "OTHER"
 	}
@@ -81,12 +83,4 @@ func (t *Transport) newEndpoint(key string) *endpoint.Endpoint {
 		}
 	}
 	return e
-}
-
-// methodOf returns the method of a request, which is GET if it is empty.
-func methodOf(req *http.Request) string {
-	if req.Method == "" {
-		return http.MethodGet
-	}
-	return req.Method
 }

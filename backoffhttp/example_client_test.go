@@ -298,19 +298,23 @@ func ExampleIdempotency() {
 	// Idempotent
 }
 
-// The operations of a service whose methods do not tell.
+// The operations of services whose methods do not tell. With Connect, as with
+// Twirp, every call is a POST.
 func ExampleOperations() {
 	table, err := backoffhttp.NewOperations(map[string]string{
 		"POST /search":      "always",
 		"POST /charges":     "key",
 		"PUT /users/{id}":   "If-Match, ?version",
 		"DELETE /acl/{who}": "never",
+
+		"POST /shop.v1.Shop/":         "after429",
+		"POST /shop.v1.Shop/GetPrice": "always", // idempotency_level = NO_SIDE_EFFECTS
 	})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	for _, line := range []string{"POST /search", "POST /charges", "DELETE /acl/all"} {
+	for _, line := range []string{"POST /search", "POST /charges", "DELETE /acl/all", "POST /shop.v1.Shop/GetPrice", "POST /shop.v1.Shop/Order"} {
 		method, path, _ := strings.Cut(line, " ")
 		req, _ := http.NewRequest(method, "https://example.com"+path, nil)
 		fmt.Printf("%s: %v\n", line, table.Idempotency(req))
@@ -319,6 +323,8 @@ func ExampleOperations() {
 	// POST /search: Idempotent
 	// POST /charges: Keyed
 	// DELETE /acl/all: NonIdempotent
+	// POST /shop.v1.Shop/GetPrice: Idempotent
+	// POST /shop.v1.Shop/Order: RepeatAfter429
 }
 
 // GitHub says by a date when its limit is over, and answers 403.
@@ -351,7 +357,10 @@ func ExampleKeyForm() {
 	}))
 	defer server.Close()
 
-	client := &http.Client{Transport: &backoffhttp.Transport{KeyForm: backoffhttp.KeyQuoted}}
+	client := &http.Client{Transport: &backoffhttp.Transport{
+		Policy:  backoff.Policy{Idempotency: backoff.Keyed}, // each POST is sent under the key of its context
+		KeyForm: backoffhttp.KeyQuoted,
+	}}
 	ctx := backoff.WithIdempotencyKey(context.Background(), "charge-7")
 	req, _ := http.NewRequestWithContext(ctx, http.MethodPost, server.URL, http.NoBody)
 	resp, err := client.Do(req)

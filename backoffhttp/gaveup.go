@@ -10,7 +10,7 @@ import (
 // explained returns the error of a call without an answer, with the remark if
 // there is one.
 func (c *call) explained(err error) error {
-	if gave, ok := err.(*backoff.Error); ok && gave.Reason == backoff.ReasonBudget {
+	if gave, ok := err.(*backoff.Error); ok {
 		return (&gaveup.Mark{Why: gave, Remark: c.remark(gave)}).Err()
 	}
 	return err
@@ -32,9 +32,26 @@ func (c *call) markGivenUp(err error) {
 	}
 }
 
+// finalWithoutKey returns the error of a call. If its request does not carry the
+// key of its context, the error is final to the policy that has the key, also if the
+// Transport leaves retries to that policy.
+func (c *call) finalWithoutKey(err error) error {
+	rules := backoff.Policy{MaxAttempts: -1, Classify: c.t.classify}
+	gave, ok := err.(*backoff.Error)
+	if !ok || c.lacksKey == nil || gave.Reason != backoff.ReasonNotIdempotent && !gave.RetryableError() ||
+		c.lacksKey.Repeatable(c.req.Context(), rules.Decide(1, gave.Last).Class) {
+		return err
+	}
+	made := *gave
+	made.Note = "the request does not carry the idempotency key of its context"
+	return rules.GiveUp(c.req.Context(), made)
+}
+
 // remark says what to change, if the error names no field of the Transport.
 func (c *call) remark(gave *backoff.Error) string {
 	switch why := gave.Reason; {
+	case gave.Note != "":
+		return "" // it is said
 	case why == backoff.ReasonBudget && c.guards.source.Budget == nil && c.isPaced(gave):
 		return "too many calls to the host wait for their turn (Policy.MaxRetryAfter, Transport.Budgets)"
 	case why == backoff.ReasonBudget && c.guards.source.Budget == nil:

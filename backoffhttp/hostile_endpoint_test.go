@@ -2,9 +2,11 @@ package backoffhttp_test
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"net/url"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -48,6 +50,39 @@ func TestHostsAndNamesOfAnyLengthTakeLittleMemory(t *testing.T) {
 			require.Len(t, key, 1024)
 			require.Len(t, b.Name, 1024)
 		}
+	}
+}
+
+// A Transport remembers 256 guards. Parts of a text keep the whole text alive.
+func TestNoPartOfALongRequestIsKept(t *testing.T) {
+	heap := func() int {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return int(m.HeapAlloc)
+	}
+	for i, lengthen := range []func(req *http.Request, long string){
+		func(req *http.Request, long string) { req.URL.Host = long },
+		func(req *http.Request, long string) { req.URL, _ = url.Parse("http://" + long[:9] + "/" + long) },
+		func(req *http.Request, long string) { req.URL.Host, req.Method = long[:9], long },
+		func(req *http.Request, long string) { req.URL.Host, req.Header["Name"] = long[:9], []string{long[:9]} },
+		func(req *http.Request, long string) { req.Header.Set("Tenant", long[:9]) },
+	} {
+		tr := &backoffhttp.Transport{
+			Base:     roundTripper(answer(200)),
+			Policy:   backoff.Policy{Observer: func(context.Context, backoff.Event) {}},
+			Endpoint: func(r *http.Request) string { return r.Header.Get("Name") },
+			Guards:   func(r *http.Request) string { return r.Header.Get("Tenant") },
+		}
+		before := heap()
+		for i := range 400 {
+			req := newRequest(t, "GET", "http://a.test/", nil)
+			lengthen(req, fmt.Sprintf("h%08d", i)+strings.Repeat("x", 1<<17))
+			_, err := tr.RoundTrip(req) // roundTrip would keep the response
+			require.NoError(t, err)
+		}
+		require.Less(t, heap()-before, 8<<20, i)
+		runtime.KeepAlive(tr)
 	}
 }
 

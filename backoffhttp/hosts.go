@@ -1,6 +1,7 @@
 package backoffhttp
 
 import (
+	"cmp"
 	"context"
 	"hash/maphash"
 	"net/http"
@@ -27,12 +28,12 @@ type guards struct {
 
 	patience *backoff.Patience // nil without Patient
 
-	source        *backoff.Policy   // of the Transport, when these guards were made
-	final         func(error) error // makes the error of a call final; nil unless an override asks for that
-	policy        backoff.Policy    // source, with budget and gate; for idempotent requests
-	nonIdempotent backoff.Policy    // the same for other requests
-	timeouts      backoff.Schedule  // of attempts; nil without any
-	plain         bool              // neither policy nor Transport need anything before the first attempt
+	source        *backoff.Policy                    // of the Transport, when these guards were made
+	final         func(context.Context, error) error // makes the error of a call final; nil unless an override asks for that
+	policy        backoff.Policy                     // source, with budget and gate; for idempotent requests
+	nonIdempotent backoff.Policy                     // the same for other requests
+	timeouts      backoff.Schedule                   // of attempts; nil without any
+	plain         bool                               // neither policy nor Transport need anything before the first attempt
 
 	lastEndpoint atomic.Pointer[namedEndpoint] // of the last call about which observers asked
 }
@@ -68,11 +69,11 @@ func (g *guards) canSendPlain() bool {
 }
 
 // finalError returns the error of a call to the host, which has ended.
-func (g *guards) finalError(err error) error {
+func (g *guards) finalError(ctx context.Context, err error) error {
 	if g.final == nil {
 		return err
 	}
-	return g.final(err)
+	return g.final(ctx, err)
 }
 
 // waitsForTurn reports whether calls of this credential wait, while those
@@ -95,9 +96,7 @@ func (g *guards) policyFor(p backoff.Policy, classify backoff.Classifier) *backo
 	timeouts.Remove(&p)
 	p.Idempotency = nil
 	p.Classify = classify
-	if p.Budget == nil {
-		p.Budget = g.budget
-	}
+	p.Budget = cmp.Or(p.Budget, g.budget)
 	if g.gate != nil {
 		p.Budget = backoff.JoinBudgets(g.gate, p.Budget)
 	}
@@ -216,7 +215,7 @@ func (t *Transport) tenant(req *http.Request) tenant {
 
 // otherGuards returns the guards for a tenant of the host of a URL, which the last
 // call did not have.
-func (t *Transport) otherGuards(u *url.URL, who tenant, policy *backoff.Policy, final func(error) error) *guards {
+func (t *Transport) otherGuards(u *url.URL, who tenant, policy *backoff.Policy, final func(context.Context, error) error) *guards {
 	few := t.hosts.bucket(u, who)
 	if g := few.find(u, who, policy); g != nil && t.lookUp(g).same(&g.shared) {
 		return g
@@ -230,9 +229,12 @@ func (t *Transport) otherGuards(u *url.URL, who tenant, policy *backoff.Policy, 
 			return t.otherGuards(u, unknown, policy, final)
 		}
 	}
-	g := &guards{scheme: u.Scheme, host: u.Host, tenant: who, keys: k, source: policy, final: final}
+	g := &guards{scheme: strings.Clone(u.Scheme), host: strings.Clone(u.Host), keys: k, source: policy, final: final}
+	g.tenant = tenant{strings.Clone(who.name), who.credential} // no part of a request stays alive
 	g.prepare(t)
-	few.add(g)
+	if len(u.Host) <= maxName {
+		few.add(g)
+	}
 	return g
 }
 
@@ -302,7 +304,9 @@ func (s shared) same(as *shared) bool {
 // prepare completes guards whose keys have their names.
 func (g *guards) prepare(t *Transport) {
 	g.shared = t.lookUp(g)
-	g.patience = t.patience(g.keys.budget)
+	if t.Patient {
+		g.patience = t.hosts.patience.Get(g.keys.budget)
+	}
 	g.timeouts = timeouts.Of(g.source)
 	g.policy = *g.policyFor(*g.source, t.classify)
 	g.nonIdempotent = g.policy
@@ -324,20 +328,10 @@ func plainPolicy(p *backoff.Policy) bool {
 }
 
 // budgets returns the budgets of the hosts.
-func (t *Transport) budgets() *backoff.Budgets {
-	if t.Budgets != nil {
-		return t.Budgets
-	}
-	return &t.hosts.budgets
-}
+func (t *Transport) budgets() *backoff.Budgets { return cmp.Or(t.Budgets, &t.hosts.budgets) }
 
 // breakers returns the breakers of the hosts.
-func (t *Transport) breakers() *backoff.Breakers {
-	if t.Breakers != nil {
-		return t.Breakers
-	}
-	return &t.hosts.breakers
-}
+func (t *Transport) breakers() *backoff.Breakers { return cmp.Or(t.Breakers, &t.hosts.breakers) }
 
 // gate delays all requests to a host until the time that a response asked for. It
 // sees every response, and ignores the errors of attempts.

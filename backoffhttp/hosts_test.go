@@ -129,6 +129,10 @@ func TestABudgetIsAskedForFirstRequestsOnlyWhileItWantsToBe(t *testing.T) {
 			require.Equal(t, (i+1)/2, d.asked)
 			require.EqualValues(t, i+1, d.Stats().Successes)
 		}
+		d.shut, d.asked = false, 0
+		tr.Base = newWire(func(req *http.Request) (*http.Response, error) { d.shut = true; return answer(503)(req) }, answer(200))
+		getRoot(t, tr)
+		require.Equal(t, 1, d.asked, "for the retry, and not for the first attempt, which it had granted")
 	})
 }
 

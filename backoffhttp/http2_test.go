@@ -3,6 +3,7 @@ package backoffhttp_test
 import (
 	"context"
 	"encoding/binary"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -199,6 +200,39 @@ func TestHTTP2GoAwayBeyondTheLastStreamIsNotSent(t *testing.T) {
 		require.Equal(t, 2, s.requests)
 		require.Equal(t, 2, n)
 	})
+}
+
+// What comes after the header is no evidence that the request did not arrive,
+// unless the program marks it so.
+func TestHTTP2APostIsNotRepeatedAfterItsHeaderCame(t *testing.T) {
+	read := func(resp *http.Response) error { _, err := io.ReadAll(resp.Body); return err }
+	for name, end := range map[string]h2action{"REFUSED_STREAM": h2Reset(h2refused), "GOAWAY": h2GoAway(0, h2noError)} {
+		begin := func(w *h2writer, stream uint32) bool {
+			w.frame(h2headers, 0x4, stream, []byte{0x88}) // END_HEADERS; status 200
+			return end(w, stream)
+		}
+		for method, want := range map[string]int{"GET": 4, "POST": 1} {
+			for inspect, f := range map[string]func(*http.Response) error{
+				"ReadAhead": nil,
+				"Inspect":   func(resp *http.Response) error { return fmt.Errorf("inspect: %w", read(resp)) },
+			} {
+				bubble(t, name+" "+method+" "+inspect, func(t *testing.T) {
+					base, s := serveHTTP2(t, begin)
+					tr := over(base)
+					tr.ReadAhead, tr.Inspect, tr.Policy.Classify = -1, f, backoffhttp.Classify
+					try(tr, newRequest(t, method, "http://a.test/", strings.NewReader("charge")))
+					require.Equal(t, want, s.requests)
+				})
+			}
+		}
+		bubble(t, name+", marked", func(t *testing.T) {
+			base, s := serveHTTP2(t, begin)
+			tr := over(base)
+			tr.Inspect = func(resp *http.Response) error { return backoff.OfClass(read(resp), backoff.ClassNotSent) }
+			require.NoError(t, try(tr, newRequest(t, "POST", "http://a.test/", strings.NewReader("charge"))))
+			require.Equal(t, 4, s.requests)
+		})
+	}
 }
 
 // go-retryablehttp#207: without GetBody net/http cannot go on after a GOAWAY.

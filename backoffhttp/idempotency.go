@@ -1,6 +1,7 @@
 package backoffhttp
 
 import (
+	"context"
 	"net/http"
 	"net/url"
 	"strings"
@@ -37,6 +38,47 @@ func Idempotency(req *http.Request) backoff.Idempotency {
 	}
 	return backoff.NonIdempotent
 }
+
+// RepeatAfter429 is the [backoff.Idempotency] of a request to an API whose owner
+// says that a 429 comes before anything is executed. Such are many APIs where
+// every call is a POST: of Slack, by GraphQL, JSON-RPC, Connect or Twirp. The
+// request is sent again after a 429, and if it never reached the server, but not
+// after a 503, which may come in the middle of the work. By default a POST is not
+// sent again after a 429 either.
+//
+//	policy := backoff.Policy{Name: "slack", Idempotency: backoffhttp.RepeatAfter429}
+//
+// As the Idempotency of the policy of a [Transport], also by [WithRetry], it leaves
+// a GET, a request with a key, and what Transport.Idempotency allows as they are.
+// Transport.Idempotency may return it, and a rule of [NewOperations] may name it. A
+// response counts as a 429 if the error that Transport.Inspect returns for it has a
+// *StatusError with that Code. That is for GraphQL, which puts errors into a 200.
+// Everywhere else RepeatAfter429 is [backoff.NonIdempotent], because a failure of
+// ClassThrottled need not be a 429: HTTP/2 throttles in the middle of a stream.
+//
+// The schema of a Connect service says which methods may be repeated
+// (idempotency_level). This interceptor of a client tells a Transport:
+//
+//	func tellLevel(next connect.UnaryFunc) connect.UnaryFunc {
+//		return func(ctx context.Context, req connect.AnyRequest) (connect.AnyResponse, error) {
+//			if req.Spec().IdempotencyLevel != connect.IdempotencyUnknown {
+//				ctx = backoffhttp.WithRetry(ctx, func(p *backoff.Policy) { p.Idempotency = backoff.Idempotent })
+//			}
+//			return next(ctx, req)
+//		}
+//	}
+var RepeatAfter429 backoff.Idempotency = new(lastAnswer)
+
+// lastAnswer is the type of RepeatAfter429. Each call has one of its own.
+type lastAnswer struct{ is429 bool }
+
+// Repeatable implements [backoff.Idempotency].
+func (a *lastAnswer) Repeatable(ctx context.Context, c backoff.Class) bool {
+	return a.is429 || backoff.NonIdempotent.Repeatable(ctx, c)
+}
+
+// String returns the name of the variable.
+func (*lastAnswer) String() string { return "RepeatAfter429" }
 
 // idempotentMethod reports whether a method is idempotent.
 func idempotentMethod(method string) bool {

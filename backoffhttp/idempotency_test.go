@@ -86,49 +86,75 @@ func TestThreeWaysAndOnesOwn(t *testing.T) {
 	own := backoff.Conditional(func(ctx context.Context) bool { return ctx.Value(permit{}) != nil })
 	for _, c := range []struct {
 		policy    backoff.Idempotency
+		permit    any
 		get, post int
 	}{
-		{nil, 2, 1},
-		{backoff.Idempotent, 2, 2},
-		{backoff.NonIdempotent, 1, 1},
-		{own, 1, 1},
+		{nil, nil, 2, 1},
+		{backoff.Idempotent, nil, 2, 2},
+		{backoff.NonIdempotent, nil, 1, 1},
+		{own, nil, 1, 1},
+		{own, true, 2, 2},
 	} {
 		for method, want := range map[string]int{"GET": c.get, "POST": c.post} {
 			synctest.Test(t, func(t *testing.T) {
 				tr, w := scripted(answer(503), answer(200))
 				tr.Policy.Idempotency = c.policy
-				roundTrip(t, tr, newRequest(t, method, "http://a.test/", nil))
+				ctx := context.WithValue(t.Context(), permit{}, c.permit)
+				roundTrip(t, tr, newRequest(t, method, "http://a.test/", nil).WithContext(ctx))
 				require.Equal(t, want, w.requests(), "%v %s", c.policy, method)
 			})
 		}
 	}
-	synctest.Test(t, func(t *testing.T) {
-		tr, w := scripted(answer(503), answer(200))
-		tr.Policy.Idempotency = own
-		ctx := context.WithValue(t.Context(), permit{}, true)
-		roundTrip(t, tr, newRequest(t, "POST", "http://a.test/", nil).WithContext(ctx))
-		require.Equal(t, 2, w.requests())
-	})
 }
 
 type permit struct{}
 
-func TestTheTransportsFunctionStandsInForTheMethod(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		tr, w := scripted(answer(503), answer(200))
-		tr.Idempotency = func(req *http.Request) backoff.Idempotency {
-			if req.URL.Path == "/search" {
-				return backoff.Idempotent // a query by POST
-			}
-			return backoff.NonIdempotent
+// Whether the policy, the table or the context of the call says so.
+func TestAPostIsRepeatedAfter429WhereItsAPISaysSo(t *testing.T) {
+	too, calm := answer(429), failure(errors.New("stream error: stream ID 1; ENHANCE_YOUR_CALM; received from peer"))
+	table, err := backoffhttp.NewOperations(map[string]string{"POST /": "after429"})
+	require.NoError(t, err)
+	set := func(p *backoff.Policy) { p.Idempotency = backoffhttp.RepeatAfter429 }
+	for name, c := range map[string]struct {
+		method string
+		steps  []step
+		want   int
+	}{
+		"twice":            {"POST", []step{too, too, answer(200)}, 3},
+		"then a 503":       {"POST", []step{too, answer(503)}, 2},
+		"then a reset":     {"POST", []step{too, failure(syscall.ECONNRESET)}, 2},
+		"then a refusal":   {"POST", []step{too, failure(refusedDial), answer(200)}, 3},
+		"another throttle": {"POST", []step{too, calm}, 2},
+		"one in a 200":     {"POST", []step{answer(201), answer(200)}, 2},
+		"do not retry":     {"POST", []step{answer(429, "X-Should-Retry", "false")}, 1},
+		"GET":              {"GET", []step{answer(503), answer(200)}, 2},
+		"to another host":  {"POST", []step{answer(307, "Location", "http://b.test/"), too}, 2},
+	} {
+		for _, way := range []string{"policy", "table", "context"} {
+			bubble(t, name+", "+way, func(t *testing.T) {
+				tr, w := scripted(c.steps...)
+				req := newRequest(t, c.method, "http://a.test/", strings.NewReader("x"))
+				switch way {
+				case "policy":
+					set(&tr.Policy)
+				case "table":
+					tr.Idempotency = table.Idempotency
+				case "context":
+					req = req.WithContext(backoffhttp.WithRetry(t.Context(), set))
+				}
+				tr.Inspect = func(resp *http.Response) error {
+					if resp.StatusCode == 201 {
+						return &backoffhttp.StatusError{Code: 429}
+					}
+					return backoffhttp.Check(resp)
+				}
+				if resp, err := followed(t, tr).Do(req); err == nil {
+					resp.Body.Close()
+				}
+				require.Equal(t, c.want, w.requests())
+			})
 		}
-		roundTrip(t, tr, newRequest(t, "POST", "http://a.test/search", nil))
-		require.Equal(t, 2, w.requests())
-	})
-	tr, w := scripted(answer(503))
-	tr.Idempotency = func(*http.Request) backoff.Idempotency { return backoff.NonIdempotent }
-	getRoot(t, tr)
-	require.Equal(t, 1, w.requests())
+	}
 }
 
 func keyedTransport(w http.RoundTripper) *backoffhttp.Transport {
@@ -140,26 +166,24 @@ func keyedTransport(w http.RoundTripper) *backoffhttp.Transport {
 func key(s sent) string { return s.header.Get("Idempotency-Key") }
 
 func TestAKeyIsMadeOncePerCall(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWire(answer(503), failure(syscall.ECONNRESET), answer(200))
-		tr := keyedTransport(w)
-		roundTrip(t, tr, newRequest(t, "POST", "http://a.test/", strings.NewReader("x")))
-		require.Equal(t, 3, w.requests(), "under a key a POST is repeated")
-		first := key(w.request(0))
-		require.GreaterOrEqual(t, len(first), 26)
-		require.Equal(t, first, key(w.request(1)))
-		require.Equal(t, first, key(w.request(2)))
-		roundTrip(t, tr, newRequest(t, "POST", "http://a.test/", strings.NewReader("x")))
-		require.NotEqual(t, first, key(w.request(3)), "another call, another key")
-		getRoot(t, tr)
-		require.Empty(t, key(w.request(4)), "what is idempotent needs none")
-	})
-}
-
-func TestNoKeyIsSentUnlessWanted(t *testing.T) {
-	w := newWire(answer(200))
-	roundTrip(t, over(w), newRequest(t, "POST", "http://a.test/", nil))
-	require.Empty(t, key(w.request(0)), "a server that does not know keys would act twice")
+	for header, name := range map[string]string{"": "Idempotency-Key", "PayPal-Request-Id": "PayPal-Request-Id"} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWire(answer(503), failure(syscall.ECONNRESET), answer(200))
+			tr := keyedTransport(w)
+			tr.KeyHeader = header
+			key := func(i int) string { return w.request(i).header.Get(name) }
+			roundTrip(t, tr, newRequest(t, "POST", "http://a.test/", strings.NewReader("x")))
+			require.Equal(t, 3, w.requests(), "under a key a POST is repeated")
+			require.GreaterOrEqual(t, len(key(0)), 26)
+			require.Equal(t, key(0), key(1))
+			require.Equal(t, key(0), key(2))
+			require.Equal(t, header == "", w.request(0).header.Get("Idempotency-Key") != "")
+			roundTrip(t, tr, newRequest(t, "POST", "http://a.test/", strings.NewReader("x")))
+			require.NotEqual(t, key(0), key(3), "another call, another key")
+			getRoot(t, tr)
+			require.Empty(t, key(4), "what is idempotent needs none")
+		})
+	}
 }
 
 func TestKeysAreBareOrQuoted(t *testing.T) {
@@ -195,50 +219,91 @@ func TestTheCallersKeyIsKept(t *testing.T) {
 	}
 }
 
-// A key in the context, such as one of an outer policy, is sent.
-func TestAKeyInTheContextIsSent(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWire(answer(503), answer(200))
-		ctx := backoff.WithIdempotencyKey(t.Context(), "outer")
-		roundTrip(t, over(w), newRequest(t, "POST", "http://a.test/", nil).WithContext(ctx))
-		require.Equal(t, 2, w.requests())
-		require.Equal(t, "outer", key(w.request(0)))
-		for _, said := range []backoff.Idempotency{nil, backoff.Idempotent} {
-			tr := over(w)
-			tr.Policy.Idempotency = said
-			roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil).WithContext(ctx))
-			require.Empty(t, key(w.request(w.requests()-1)), "what is safe needs none")
-		}
-	})
-	synctest.Test(t, func(t *testing.T) {
-		w := newWire(answer(503), answer(200))
-		outer := backoff.Policy{Idempotency: backoff.Keyed, Schedule: backoff.Constant(0)}
-		tr := over(w)
-		tr.Policy.MaxAttempts = 1
-		require.NoError(t, outer.Do(t.Context(), func(ctx context.Context) error {
-			resp, err := tr.RoundTrip(newRequest(t, "POST", "http://a.test/", nil).WithContext(ctx))
-			require.NoError(t, err)
-			resp.Body.Close()
-			return backoffhttp.Check(resp)
-		}))
-		require.Equal(t, 2, w.requests())
-		require.NotEmpty(t, key(w.request(0)))
-		require.Equal(t, key(w.request(0)), key(w.request(1)))
-	})
+func TestAKeyInTheContextIsSentOnlyWhereThatIsSaid(t *testing.T) {
+	table, err := backoffhttp.NewOperations(map[string]string{"POST /charge": "key", "POST /refund": "never"})
+	require.NoError(t, err)
+	asKeyed := func(p *backoff.Policy) { p.Idempotency = backoff.Keyed }
+	for path, say := range map[string]func(*backoffhttp.Transport, *http.Request){
+		"mail":             func(*backoffhttp.Transport, *http.Request) {},
+		"refund":           func(tr *backoffhttp.Transport, _ *http.Request) { tr.Idempotency = table.Idempotency },
+		"charge":           func(tr *backoffhttp.Transport, _ *http.Request) { tr.Idempotency = table.Idempotency },
+		"charge/by/policy": func(tr *backoffhttp.Transport, _ *http.Request) { asKeyed(&tr.Policy) },
+		"charge/by/header": func(_ *backoffhttp.Transport, r *http.Request) { carry(r) },
+		"charge/by/retry": func(_ *backoffhttp.Transport, r *http.Request) {
+			*r = *r.WithContext(backoffhttp.WithRetry(r.Context(), asKeyed))
+		},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			tr, w := scripted(answer(503), answer(200))
+			req := newRequest(t, "POST", "http://a.test/"+path, nil)
+			req = req.WithContext(backoff.WithIdempotencyKey(t.Context(), "outer"))
+			say(tr, req)
+			roundTrip(t, tr, req)
+			keys := []string{"outer", "outer"}
+			if !strings.HasPrefix(path, "charge") {
+				keys = []string{""}
+			}
+			require.Equal(t, len(keys), w.requests(), path)
+			for i, want := range keys {
+				require.Equal(t, want, key(w.request(i)), path)
+			}
+		})
+	}
 }
 
-// Other headers, and keys that belong into a body.
-func TestKeysUnderOtherNames(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWire(answer(503), answer(200))
-		tr := keyedTransport(w)
-		tr.KeyHeader = "PayPal-Request-Id"
-		roundTrip(t, tr, newRequest(t, "POST", "http://a.test/", nil))
-		require.Equal(t, 2, w.requests())
-		require.NotEmpty(t, w.request(0).header.Get("PayPal-Request-Id"))
-		require.Equal(t, w.request(0).header.Get("PayPal-Request-Id"), w.request(1).header.Get("PayPal-Request-Id"))
-		require.Empty(t, key(w.request(0)))
-	})
+// carry sends the key of its context with a request.
+func carry(req *http.Request) {
+	req.Header.Set("Idempotency-Key", backoff.IdempotencyKey(req.Context()))
+}
+
+// Whoever gives a charge a key and forgets to send it is not charged twice. Nor is
+// a mail sent twice that goes out beside the charge.
+func TestNoPolicyRepeatsARequestWithoutTheKeyOfItsContext(t *testing.T) {
+	single := func(i backoff.Idempotency) backoff.Policy { return backoff.Policy{MaxAttempts: 1, Idempotency: i} }
+	hasKey := backoff.Conditional(func(ctx context.Context) bool { return backoff.IdempotencyKey(ctx) != "" })
+	always := backoff.Conditional(func(context.Context) bool { return true })
+	lost := failure(io.EOF)
+	for name, c := range map[string]struct {
+		inside  backoff.Policy
+		body    io.Reader
+		first   step
+		carried bool
+		want    int
+	}{
+		"an inner policy that retries":   {backoff.Policy{}, nil, lost, false, 1},
+		"one that leaves it to others":   {single(nil), nil, lost, false, 1},
+		"a response":                     {single(nil), nil, answer(503), false, 1},
+		"a condition that wants a key":   {backoff.Policy{Idempotency: hasKey}, nil, lost, false, 1},
+		"another condition":              {single(always), nil, lost, false, 2},
+		"it yields to the caller":        {backoff.Policy{Idempotency: backoffhttp.YieldToCaller(backoff.Keyed)}, nil, lost, false, 1},
+		"a body that can be read once":   {backoff.Policy{}, stream("10 EUR"), lost, false, 1},
+		"its own body failed":            {single(nil), failingReader{syscall.ECONNREFUSED}, lost, false, 0},
+		"it never arrived":               {single(nil), nil, failure(syscall.ECONNREFUSED), false, 2},
+		"it carries the key":             {single(nil), nil, lost, true, 2},
+		"a Transport that may repeat it": {single(backoff.Idempotent), nil, lost, false, 2},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			tr, w := scripted(c.first, answer(200))
+			tr.Policy = c.inside
+			ctx := backoff.WithIdempotencyKey(t.Context(), "mine")
+			err := backoff.Policy{}.Do(ctx, func(ctx context.Context) error {
+				req := newRequest(t, "POST", "http://a.test/", c.body).WithContext(ctx)
+				if c.carried {
+					carry(req)
+				}
+				resp, err := tr.RoundTrip(req)
+				if err != nil {
+					return err
+				}
+				resp.Body.Close()
+				return backoffhttp.Check(resp)
+			})
+			require.Equal(t, c.want, w.requests(), name)
+			if c.want < 2 {
+				require.ErrorContains(t, err, "; the request does not carry the idempotency key of its context", name)
+			}
+		})
+	}
 }
 
 // The draft's 409 (in flight) is retried, its 422 (another payload) never.
@@ -272,7 +337,9 @@ func followed(t *testing.T, tr *backoffhttp.Transport) *http.Client {
 	return &http.Client{Transport: tr, Jar: jar}
 }
 
-func TestAKeyStaysWithItsOriginOnRedirects(t *testing.T) {
+// Without its key, a request that the other host has done already would be done
+// twice. A GET that comes of it, such as of a page of thanks, is another request.
+func TestARequestKeepsItsKeyOnRedirects(t *testing.T) {
 	for location, same := range map[string]bool{
 		"http://a.test/moved":     true,
 		"http://A.test:80/moved":  true,
@@ -282,50 +349,51 @@ func TestAKeyStaysWithItsOriginOnRedirects(t *testing.T) {
 		"http://a.test.b.test/mv": false,
 		"https://a.test:80/moved": false,
 	} {
-		for _, mine := range []bool{true, false} {
-			w := newWire(answer(307, "Location", location), answer(200))
+		for _, status := range []int{307, 303} {
+			w := newWire(answer(status, "Location", location), answer(200))
 			req := newRequest(t, "POST", "http://a.test/", strings.NewReader("x"))
-			if mine {
-				req.Header.Set("Idempotency-Key", "mine")
-			}
+			req.Header.Set("Idempotency-Key", "mine")
 			resp, err := followed(t, keyedTransport(w)).Do(req)
 			require.NoError(t, err)
 			resp.Body.Close()
-			require.NotEmpty(t, key(w.request(0)))
-			if same {
-				require.Equal(t, key(w.request(0)), key(w.request(1)), location)
-			} else {
-				require.Empty(t, key(w.request(1)), location)
-			}
-			require.Equal(t, "x", w.request(1).body)
+			require.Equal(t, same || status == 307, key(w.request(1)) == "mine", location)
 		}
 	}
 }
 
+// That host has not said that it knows keys. A policy around repeats the whole
+// call, under the same key.
 func TestARedirectToAnotherHostIsNotRepeatedUnderItsKey(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWire(answer(307, "Location", "http://b.test/"), answer(503))
-		ctx := backoff.WithIdempotencyKey(t.Context(), "of the first host")
-		req := newRequest(t, "POST", "http://a.test/", strings.NewReader("x")).WithContext(ctx)
-		resp, err := followed(t, over(w)).Do(req)
-		require.NoError(t, err)
-		require.Equal(t, 503, resp.StatusCode)
-		resp.Body.Close()
-		require.Equal(t, 2, w.requests())
-		require.Empty(t, key(w.request(1)))
-	})
+	for attempts, want := range map[int]int{4: 2, 1: 4} {
+		synctest.Test(t, func(t *testing.T) {
+			moved := answer(307, "Location", "http://b.test/")
+			w := newWire(moved, failure(io.EOF), moved, answer(200))
+			tr := over(w)
+			tr.Policy.MaxAttempts = attempts
+			_ = backoff.Policy{Idempotency: backoff.Keyed}.Do(t.Context(), func(ctx context.Context) error {
+				req := newRequest(t, "POST", "http://a.test/", strings.NewReader("x")).WithContext(ctx)
+				carry(req)
+				resp, err := followed(t, tr).Do(req)
+				if err == nil {
+					resp.Body.Close()
+				}
+				return err
+			})
+			require.Equal(t, want, w.requests())
+			require.NotEmpty(t, key(w.request(1)))
+			require.Equal(t, key(w.request(1)), key(w.request(want-1)))
+		})
+	}
 }
 
 func TestAKeySurvivesAChainOfRedirects(t *testing.T) {
-	w := newWire(answer(307, "Location", "/2"), answer(308, "Location", "/3"), answer(307, "Location", "http://b.test/"), answer(307, "Location", "http://a.test/5"), answer(200))
+	w := newWire(answer(307, "Location", "/2"), answer(308, "Location", "http://b.test/"), answer(307, "Location", "http://a.test/4"), answer(303, "Location", "/5"), answer(200))
 	resp, err := followed(t, keyedTransport(w)).Do(newRequest(t, "POST", "http://a.test/1", strings.NewReader("x")))
 	require.NoError(t, err)
 	resp.Body.Close()
 	first := key(w.request(0))
-	require.Equal(t, first, key(w.request(1)))
-	require.Equal(t, first, key(w.request(2)))
-	require.Empty(t, key(w.request(3)))
-	require.Equal(t, first, key(w.request(4)), "back where it began")
+	got := []string{key(w.request(1)), key(w.request(2)), key(w.request(3)), key(w.request(4))}
+	require.Equal(t, []string{first, first, first, ""}, got, "a GET needs none")
 }
 
 func TestNoTextHasCredentials(t *testing.T) {

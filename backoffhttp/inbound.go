@@ -1,6 +1,7 @@
 package backoffhttp
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"time"
@@ -96,10 +97,7 @@ func retried(ctx context.Context) bool {
 // ([backoff.WithIdempotencyKey]), because here the policy makes none. Without a
 // key, nothing is repeated that may have arrived.
 func YieldToCaller(i backoff.Idempotency) backoff.Idempotency {
-	if i == nil {
-		i = backoff.Idempotent
-	}
-	return yield{i}
+	return yield{cmp.Or[backoff.Idempotency](i, backoff.Idempotent)}
 }
 
 // yield is the Idempotency of YieldToCaller.

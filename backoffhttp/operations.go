@@ -35,6 +35,7 @@ type Operations struct {
 //     or if it carries an Idempotency-Key;
 //   - "key": the request is sent with an Idempotency-Key, which the [Transport]
 //     makes;
+//   - "after429": the request is sent again after a 429, see [RepeatAfter429];
 //   - otherwise a list of conditions, separated by commas. If one holds, the
 //     rule is "always", else "never". "?name" is a parameter of the query,
 //     "{name}" a member of the JSON object in the body, which must have
@@ -105,6 +106,8 @@ var fixedRules = map[string]backoff.Idempotency{
 	"always": backoff.Idempotent,
 	"never":  backoff.NonIdempotent,
 	"key":    backoff.Keyed,
+
+	"after429": RepeatAfter429,
 }
 
 // parseRule reads a rule.

@@ -1,6 +1,7 @@
 package backoffhttp
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/gobackoff/backoff"
@@ -8,26 +9,22 @@ import (
 	"github.com/gobackoff/backoff/internal/errtree"
 )
 
-// patience returns what the calls of a tenant wait by; nil if they do not. A
-// tenant that is throttled does not keep the others waiting.
-func (t *Transport) patience(key string) *backoff.Patience {
-	if !t.Patient {
-		return nil
-	}
-	return t.hosts.patience.Get(key)
-}
-
 // doPatiently makes a call that waits, and is made again, while the host is
 // down.
 func (c *call) doPatiently(ctx context.Context) error {
-	return c.guards.patience.Do(ctx, func(ctx context.Context) error {
+	var own error
+	err := c.guards.patience.Do(ctx, func(ctx context.Context) error {
 		c.restart()
 		err := c.do(ctx, c.run)
-		if c.resp != nil && c.mayWait(err) {
+		switch {
+		case c.ownFault:
+			own, err = err, nil // to wait for the host would not mend the body
+		case c.resp != nil && c.mayWait(err):
 			c.discard() // or it would hold a connection meanwhile
 		}
 		return err
 	})
+	return cmp.Or(own, err)
 }
 
 // mayWait reports whether a call that ended with err, and an answer, may be made

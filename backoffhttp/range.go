@@ -1,6 +1,7 @@
 package backoffhttp
 
 import (
+	"cmp"
 	"math"
 	"net/http"
 	"strconv"
@@ -26,11 +27,7 @@ func strongValidator(h http.Header) string {
 
 // coding returns the content coding of a body.
 func coding(h http.Header) string {
-	text := strings.ToLower(strings.Join(h["Content-Encoding"], ","))
-	if text == "" {
-		return "identity"
-	}
-	return text
+	return cmp.Or(strings.ToLower(strings.Join(h["Content-Encoding"], ",")), "identity")
 }
 
 // contentRange is a Content-Range. last and size are -1 if they are not known.

@@ -3,6 +3,7 @@ package backoffhttp
 import (
 	"math"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -21,9 +22,11 @@ const (
 	ResetUnix
 	// ResetUnixMilli is a date in milliseconds since 1970.
 	ResetUnixMilli
-	// ResetRFC3339 is a date such as "2026-01-02T15:04:05Z".
+	// ResetRFC3339 is a date such as "2026-01-02T15:04:05Z", or without the
+	// seconds, as Jira writes it.
 	ResetRFC3339
-	// ResetDuration is a duration as Go writes it, such as "6m0s".
+	// ResetDuration is a duration as Go writes it, such as "6m0s", or as Azure
+	// does: "00:06:00".
 	ResetDuration
 )
 
@@ -32,34 +35,44 @@ const (
 // [Transport] reads only the headers that are named in [Transport.RateLimits].
 //
 // A limit counts if it is exhausted, that is if no calls remain. Then the wait
-// until its end counts like a Retry-After, unless the response has one, and
-// the statuses 403 and 429 are [backoff.ClassThrottled]. Malformed values are
-// ignored.
+// until its end counts like a Retry-After, unless the response has one. If a
+// limit is exhausted, or there is a Retry-After, then the statuses 403, 429 and
+// Status are [backoff.ClassThrottled]. Malformed values are ignored.
+//
+// Linear responds with 400:
+//
+//	backoffhttp.RateLimit{
+//		Remaining: "X-Ratelimit-Requests-Remaining", Reset: "X-Ratelimit-Requests-Reset",
+//		Form: backoffhttp.ResetUnixMilli, Status: 400,
+//	}
 type RateLimit struct {
 	Remaining string    // the header with the number of calls that remain; "": the limit is exhausted if there is a Reset
 	Reset     string    // the header with the end of the limit
 	Form      ResetForm // of the value of Reset
+	Status    int       // that says "too much" besides 403 and 429, such as 400; 0: none
 }
 
 // The rate limits of some vendors, as documented in 2026. If several limits of
 // a vendor are exhausted, the longest wait counts.
 var (
 	// GitHubLimits are the limits of api.github.com, which responds with 403
-	// or 429.
-	GitHubLimits = []RateLimit{{"X-Ratelimit-Remaining", "X-Ratelimit-Reset", ResetUnix}}
+	// or 429. Of the secondary limits there is only a Retry-After.
+	GitHubLimits = []RateLimit{{"X-Ratelimit-Remaining", "X-Ratelimit-Reset", ResetUnix, 0}}
 	// XLimits are the limits of api.x.com, formerly Twitter.
-	XLimits = []RateLimit{{"X-Rate-Limit-Remaining", "X-Rate-Limit-Reset", ResetUnix}}
+	XLimits = []RateLimit{{"X-Rate-Limit-Remaining", "X-Rate-Limit-Reset", ResetUnix, 0}}
 	// DiscordLimits are the limits of discord.com.
-	DiscordLimits = []RateLimit{{"X-Ratelimit-Remaining", "X-Ratelimit-Reset-After", ResetSeconds}}
+	DiscordLimits = []RateLimit{{"X-Ratelimit-Remaining", "X-Ratelimit-Reset-After", ResetSeconds, 0}}
 	// OpenAILimits are the limits of api.openai.com.
 	OpenAILimits = []RateLimit{
-		{"X-Ratelimit-Remaining-Requests", "X-Ratelimit-Reset-Requests", ResetDuration},
-		{"X-Ratelimit-Remaining-Tokens", "X-Ratelimit-Reset-Tokens", ResetDuration},
+		{"X-Ratelimit-Remaining-Requests", "X-Ratelimit-Reset-Requests", ResetDuration, 0},
+		{"X-Ratelimit-Remaining-Tokens", "X-Ratelimit-Reset-Tokens", ResetDuration, 0},
 	}
 	// AnthropicLimits are the limits of api.anthropic.com.
 	AnthropicLimits = []RateLimit{
-		{"Anthropic-Ratelimit-Requests-Remaining", "Anthropic-Ratelimit-Requests-Reset", ResetRFC3339},
-		{"Anthropic-Ratelimit-Tokens-Remaining", "Anthropic-Ratelimit-Tokens-Reset", ResetRFC3339},
+		{"Anthropic-Ratelimit-Requests-Remaining", "Anthropic-Ratelimit-Requests-Reset", ResetRFC3339, 0},
+		{"Anthropic-Ratelimit-Tokens-Remaining", "Anthropic-Ratelimit-Tokens-Reset", ResetRFC3339, 0},
+		{"Anthropic-Ratelimit-Input-Tokens-Remaining", "Anthropic-Ratelimit-Input-Tokens-Reset", ResetRFC3339, 0},
+		{"Anthropic-Ratelimit-Output-Tokens-Remaining", "Anthropic-Ratelimit-Output-Tokens-Reset", ResetRFC3339, 0},
 	}
 )
 
@@ -90,14 +103,27 @@ func exhausted(h http.Header, limits []RateLimit, now time.Time) (longest time.D
 	return longest, found
 }
 
+// limitsRefuseWith reports whether a status can be that of an exceeded limit.
+func limitsRefuseWith(status int, limits []RateLimit) bool {
+	return slices.ContainsFunc(limits, func(l RateLimit) bool {
+		return status == http.StatusForbidden || status == http.StatusTooManyRequests || status == l.Status
+	})
+}
+
 // parse reads the end of a limit, as the time from now.
 func (f ResetForm) parse(value string, now time.Time) (time.Duration, bool) {
 	value = strings.Trim(value, " \t")
 	switch f {
 	case ResetRFC3339:
 		date, err := time.Parse(time.RFC3339, value)
+		if err != nil {
+			date, err = time.Parse("2006-01-02T15:04Z07:00", value)
+		}
 		return max(0, date.Sub(now)), err == nil
 	case ResetDuration:
+		if parts := strings.Split(value, ":"); len(parts) == 3 {
+			value = parts[0] + "h" + parts[1] + "m" + parts[2] + "s"
+		}
 		d, err := time.ParseDuration(value)
 		return max(0, d), err == nil
 	}

@@ -2,7 +2,6 @@ package backoffhttp_test
 
 import (
 	"math"
-	"net/http"
 	"strconv"
 	"testing"
 	"testing/synctest"
@@ -17,6 +16,8 @@ import (
 // 1970.
 func TestRateLimitsInTheFormsOfTheirVendors(t *testing.T) {
 	const minute = time.Minute
+	jira := backoffhttp.RateLimit{Reset: "X-Ratelimit-Reset", Form: backoffhttp.ResetRFC3339}
+	azure := backoffhttp.RateLimit{Reset: "X-Ms-User-Quota-Resets-After", Form: backoffhttp.ResetDuration}
 	synctest.Test(t, func(t *testing.T) {
 		for _, c := range []struct {
 			limit  backoffhttp.RateLimit
@@ -29,6 +30,7 @@ func TestRateLimitsInTheFormsOfTheirVendors(t *testing.T) {
 			{backoffhttp.GitHubLimits[0], []string{"X-RateLimit-Reset", "946684860"}, 0, false},
 			{backoffhttp.GitHubLimits[0], []string{"X-RateLimit-Remaining", "0", "X-RateLimit-Reset", "946684700"}, 0, true},
 			{backoffhttp.GitHubLimits[0], []string{"X-RateLimit-Remaining", "0"}, 0, false},
+			{backoffhttp.GitHubLimits[0], []string{"X-RateLimit-Remaining", "NaN", "X-RateLimit-Reset", "946684860"}, 0, false},
 			{backoffhttp.XLimits[0], []string{"x-rate-limit-remaining", "0", "x-rate-limit-reset", "946684860"}, minute, true},
 			{backoffhttp.DiscordLimits[0], []string{"X-RateLimit-Remaining", "0", "X-RateLimit-Reset-After", "1.25"}, 1250 * time.Millisecond, true},
 			{backoffhttp.OpenAILimits[0], []string{"x-ratelimit-remaining-requests", "0", "x-ratelimit-reset-requests", "1m0s"}, minute, true},
@@ -36,6 +38,15 @@ func TestRateLimitsInTheFormsOfTheirVendors(t *testing.T) {
 			{backoffhttp.OpenAILimits[0], []string{"x-ratelimit-remaining-requests", "0", "x-ratelimit-reset-requests", "60"}, 0, false},
 			{backoffhttp.AnthropicLimits[1], []string{"anthropic-ratelimit-tokens-remaining", "0", "anthropic-ratelimit-tokens-reset", "2000-01-01T00:01:00Z"}, minute, true},
 			{backoffhttp.AnthropicLimits[1], []string{"anthropic-ratelimit-tokens-remaining", "0", "anthropic-ratelimit-tokens-reset", "tomorrow"}, 0, false},
+			{backoffhttp.AnthropicLimits[2], []string{"anthropic-ratelimit-input-tokens-remaining", "0", "anthropic-ratelimit-input-tokens-reset", "2000-01-01T00:00:41Z"}, 41 * time.Second, true},
+			{backoffhttp.AnthropicLimits[3], []string{"anthropic-ratelimit-output-tokens-remaining", "0", "anthropic-ratelimit-output-tokens-reset", "2000-01-01T00:01:00Z"}, minute, true},
+			{jira, []string{"X-RateLimit-Reset", "2000-01-01T00:01Z"}, minute, true},
+			{jira, []string{"X-RateLimit-Reset", "2000-01-01T01:01+01:00"}, minute, true},
+			{jira, []string{"X-RateLimit-Reset", "2000-01-01"}, 0, false},
+			{azure, []string{"X-Ms-User-Quota-Resets-After", "00:01:00"}, minute, true},
+			{azure, []string{"X-Ms-User-Quota-Resets-After", "01:00:00.5"}, time.Hour + time.Second/2, true},
+			{azure, []string{"X-Ms-User-Quota-Resets-After", "01:00"}, 0, false},
+			{azure, []string{"X-Ms-User-Quota-Resets-After", "1h:2:3"}, 0, false},
 			{backoffhttp.RateLimit{Reset: "X-Reset", Form: backoffhttp.ResetMilliseconds}, []string{"X-Reset", "60000"}, minute, true},
 			{backoffhttp.RateLimit{Reset: "X-Reset", Form: backoffhttp.ResetUnixMilli}, []string{"X-Reset", "946684860000"}, minute, true},
 			{backoffhttp.RateLimit{Reset: "X-Reset"}, []string{"X-Reset", "1e300"}, math.MaxInt64, true},
@@ -63,9 +74,6 @@ func TestTheEndOfALimitIsRoundedUp(t *testing.T) {
 			{backoffhttp.ResetSeconds, "1.001", 1001 * time.Millisecond},
 			{backoffhttp.ResetSeconds, "0.0000000001", 1},
 			{backoffhttp.ResetSeconds, "2.0000000001", 2*time.Second + 1},
-			{backoffhttp.ResetSeconds, "0", 0},
-			{backoffhttp.ResetSeconds, "-0.5", 0},
-			{backoffhttp.ResetSeconds, "30", 30 * time.Second},
 			{backoffhttp.ResetMilliseconds, "1.0000001", time.Millisecond + 1},
 			{backoffhttp.ResetMilliseconds, "1001", 1001 * time.Millisecond},
 			{backoffhttp.ResetUnix, "946684800.1", 100 * time.Millisecond},
@@ -83,54 +91,52 @@ func TestTheEndOfALimitIsRoundedUp(t *testing.T) {
 	})
 }
 
-func TestAnExhaustedLimitIsWaitedForAndMakes403Throttled(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		tr, w := scripted(answer(403, "X-RateLimit-Remaining", "0", "X-RateLimit-Reset", "946684860"), answer(200))
-		tr.RateLimits = backoffhttp.GitHubLimits
-		require.Equal(t, 200, getRoot(t, tr).StatusCode)
-		require.GreaterOrEqual(t, w.waits()[0], time.Minute)
-	})
-}
-
-func TestLimitsAreNotReadUnlessNamed(t *testing.T) {
-	w := newWire(answer(403, "X-RateLimit-Remaining", "0", "X-RateLimit-Reset", "946684860"))
-	getRoot(t, over(w))
-	require.Equal(t, 1, w.requests())
-}
-
-func TestRetryAfterWinsOverLimits(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		tr, w := scripted(answer(429, "Retry-After", "1", "X-RateLimit-Remaining", "0", "X-RateLimit-Reset-After", "60"), answer(200))
-		tr.RateLimits = backoffhttp.DiscordLimits
-		getRoot(t, tr)
-		require.Less(t, w.waits()[0], 2*time.Second)
-	})
-}
-
-func TestTheLongestExhaustedLimitStands(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWire(answer(429, "X-Ratelimit-Remaining-Requests", "0", "X-Ratelimit-Reset-Requests", "2s",
-			"X-Ratelimit-Remaining-Tokens", "0", "X-Ratelimit-Reset-Tokens", "6s"), answer(200))
-		tr := over(w)
-		tr.RateLimits = backoffhttp.OpenAILimits
-		getRoot(t, tr)
-		require.GreaterOrEqual(t, w.waits()[0], 6*time.Second)
-		require.Less(t, w.waits()[0], 7*time.Second)
-	})
+func TestARefusalIsWaitedFor(t *testing.T) {
+	linear := []backoffhttp.RateLimit{{Remaining: "X-Remaining", Reset: "X-Reset", Form: backoffhttp.ResetUnixMilli, Status: 400}}
+	for name, c := range map[string]struct {
+		limits []backoffhttp.RateLimit
+		status int
+		header []string
+		wait   time.Duration // 0: the answer is definitive
+	}{
+		"an exhausted limit":       {backoffhttp.GitHubLimits, 403, []string{"X-RateLimit-Remaining", "0", "X-RateLimit-Reset", "946684860"}, time.Minute},
+		"GitHub's secondary limit": {backoffhttp.GitHubLimits, 403, []string{"X-RateLimit-Remaining", "9", "Retry-After", "60"}, time.Minute},
+		"Retry-After, which wins":  {backoffhttp.GitHubLimits, 403, []string{"X-RateLimit-Remaining", "0", "X-RateLimit-Reset", "946684860", "Retry-After", "5"}, 5 * time.Second},
+		"the longest limit": {backoffhttp.OpenAILimits, 429, []string{"X-Ratelimit-Remaining-Requests", "0", "X-Ratelimit-Reset-Requests", "2s",
+			"X-Ratelimit-Remaining-Tokens", "0", "X-Ratelimit-Reset-Tokens", "6s"}, 6 * time.Second},
+		"no right to it":              {backoffhttp.GitHubLimits, 403, []string{"X-RateLimit-Remaining", "9"}, 0},
+		"Linear's 400":                {linear, 400, []string{"X-Remaining", "0", "X-Reset", "946684830000"}, 30 * time.Second},
+		"another 400":                 {linear, 400, []string{"X-Remaining", "7", "X-Reset", "946684830000"}, 0},
+		"a 400 of GitHub":             {backoffhttp.GitHubLimits, 400, []string{"X-RateLimit-Remaining", "0", "X-RateLimit-Reset", "946684860"}, 0},
+		"the RateLimit field":         {nil, 429, []string{"RateLimit", `"default";r=0;t=30`}, 30 * time.Second},
+		"a request that is too large": {nil, 413, []string{"RateLimit", `"default";r=0;t=30`}, 0},
+		"vendors' headers, not named": {nil, 403, []string{"X-RateLimit-Remaining", "0", "X-RateLimit-Reset", "946684860", "Retry-After", "60"}, 0},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			tr, w := scripted(answer(c.status, c.header...), answer(200))
+			tr.RateLimits = c.limits
+			resp := getRoot(t, tr)
+			if c.wait == 0 {
+				require.Equal(t, c.status, resp.StatusCode, name)
+				return
+			}
+			require.Equal(t, 200, resp.StatusCode, name)
+			require.InDelta(t, c.wait*21/20, w.waits()[0], float64(c.wait/20), name)
+		})
+	}
 }
 
 func TestAnExhaustedLimitIsSharedBeforeItIsExceeded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		tr, w := scripted(answer(200, "X-RateLimit-Remaining", "0", "X-RateLimit-Reset-After", "60"), answer(200))
+		const field = `"a";r=0;t=60`
+		tr, w := scripted(answer(200, "RateLimit", field), answer(404, "RateLimit", field), answer(200, "X-RateLimit-Remaining", "0", "X-RateLimit-Reset-After", "60"), answer(200))
 		tr.ShareRetryAfter, tr.RateLimits = true, backoffhttp.DiscordLimits
 		getRoot(t, tr)
 		getRoot(t, tr)
-		require.GreaterOrEqual(t, w.waits()[0], time.Minute)
+		getRoot(t, tr)
+		getRoot(t, tr)
+		require.Zero(t, w.waits()[0], "the RateLimit field counts if the call has failed")
+		require.GreaterOrEqual(t, w.waits()[1], time.Minute)
+		require.GreaterOrEqual(t, w.waits()[2], time.Minute)
 	})
-}
-
-func TestANumberThatIsNoneExhaustsNothing(t *testing.T) {
-	resp := &http.Response{Header: http.Header{"X-Ratelimit-Remaining": {"NaN"}, "X-Ratelimit-Reset": {"9999999999"}}}
-	_, ok := backoffhttp.GitHubLimits[0].Wait(resp)
-	require.False(t, ok)
 }

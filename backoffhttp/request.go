@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/internal/idemkey"
 	"github.com/gobackoff/backoff/internal/timeouts"
 )
 
@@ -40,8 +41,14 @@ type request struct {
 	retryConflict bool
 	// made is the key that the Transport made for the request, if it did.
 	made underKey
+	// lacksKey is the Idempotency of a request that does not carry the key of its
+	// context. It is nil for others.
+	lacksKey backoff.Idempotency
 	// copied says that req and its header are copies, which may be changed.
 	copied bool
+	// last is the Idempotency of a request that may be sent again after a 429;
+	// nil for others.
+	last *lastAnswer
 	// sentOnce says that there is only one attempt because the body cannot be
 	// sent again.
 	sentOnce bool
@@ -50,10 +57,7 @@ type request struct {
 // isPlain reports whether nothing has to be read from a request before its
 // first attempt, under guards that ask for nothing either.
 func isPlain(req *http.Request) bool {
-	if req.Response != nil || overrides.Load() && req.Context().Value(overrideKey{}) != nil {
-		return false
-	}
-	return idempotentMethod(req.Method) || backoff.IdempotencyKey(req.Context()) == ""
+	return req.Response == nil && (!overrides.Load() || req.Context().Value(overrideKey{}) == nil)
 }
 
 // read reads a request. An error refuses the call.
@@ -76,7 +80,11 @@ func (t *Transport) read(req *http.Request, g *guards) (request, error) {
 	up, _ := UpstreamFrom(ctx)
 	r.upstream = up.Attempt
 	if up.Attempt > 1 && said != backoff.Idempotent {
-		said = onlyNotSent{} // the caller of this service is retrying already
+		said = backoff.NonIdempotent // the caller of this service is retrying already
+	}
+	if said != backoff.Idempotent && backoff.IdempotencyKey(ctx) != "" && !r.keyed(t.keyHeader()) {
+		said = withoutKey{said}
+		r.lacksKey = said
 	}
 	r.setIdempotency(said, again, g)
 	return r, nil
@@ -159,22 +167,26 @@ func (r *request) acceptIdentity() {
 
 // readIdempotency returns whether the request may be sent again. said is what
 // the policy says about that. If a key makes the request repeatable,
-// readIdempotency adds it.
+// readIdempotency adds it. On a redirect to a foreign host the request keeps its key,
+// but is not repeated under it: that host has not said that it knows keys.
 func (r *request) readIdempotency(ctx context.Context, t *Transport, said backoff.Idempotency) backoff.Idempotency {
 	keyHeader := t.keyHeader()
+	r.keepKey(keyHeader)
+	judged := r.req
 	foreign := r.req.Response != nil && !sameOrigin(origin(r.req).URL, r.req.URL)
 	if foreign {
-		r.removeKeys(keyHeader)
+		judged = r.withoutKeys(keyHeader)
 	}
 	wantsKey := said == backoff.Keyed
-	if said == nil || wantsKey {
-		found := t.idempotency(r.req)
+	after429 := said == RepeatAfter429
+	if said == nil || wantsKey || after429 {
+		found := t.idempotency(judged)
 		wantsKey = wantsKey || found == backoff.Keyed
-		if said == nil || found == backoff.Idempotent {
+		if said == nil || found == backoff.Idempotent || after429 && found != backoff.NonIdempotent {
 			said = found
 		}
 	}
-	if said != backoff.Idempotent {
+	if said == backoff.Keyed || said == backoff.NonIdempotent || said == RepeatAfter429 {
 		said = r.readKey(ctx, t, said, foreign)
 	}
 	r.retryConflict = wantsKey && r.keyed(keyHeader)
@@ -190,21 +202,25 @@ func (t *Transport) idempotency(req *http.Request) backoff.Idempotency {
 	return Idempotency(req)
 }
 
-// readKey adds a key to a request that is not idempotent, if said or the
-// context wants one. It returns said with the key taken into account. A request
-// that was redirected to a foreign host gets none.
+// readKey returns whether a request may be sent again that is not repeatable without a
+// key. If said wants one, the request gets that of its context, or a new one.
 func (r *request) readKey(ctx context.Context, t *Transport, said backoff.Idempotency, foreign bool) backoff.Idempotency {
-	key := backoff.IdempotencyKey(ctx)
-	if !foreign && (said == backoff.Keyed || key != "" && !idempotentMethod(r.req.Method)) {
-		r.addKey(key, t.keyHeader(), t.KeyForm)
+	if said == backoff.Keyed && !foreign && !r.keyed(t.keyHeader()) {
+		key := backoff.IdempotencyKey(ctx)
+		if key == "" {
+			key = rand.Text()
+			r.made = underKey(key)
+		}
+		r.setKey(t.keyHeader(), t.KeyForm.write(key))
 	}
 	switch {
-	case said != backoff.Keyed && said != backoff.NonIdempotent:
-		return said
+	case foreign:
+		return backoff.NonIdempotent
 	case r.keyed(t.keyHeader()):
 		return backoff.Idempotent
-	case foreign:
-		return onlyNotSent{}
+	case said == RepeatAfter429:
+		r.last = new(lastAnswer)
+		return r.last
 	}
 	return backoff.NonIdempotent
 }
@@ -214,34 +230,33 @@ func (r *request) keyed(keyHeader string) bool {
 	return keyed(r.req) || r.req.Header.Get(keyHeader) != ""
 }
 
-// addKey adds a key to the request, unless it has one: the key of the request
-// that a chain of redirects began with, or the given one, or a new one.
-func (r *request) addKey(key, keyHeader string, form KeyForm) {
-	if r.keyed(keyHeader) {
-		return
+// keepKey gives a redirected request the key that the Transport gave the first
+// one. Without it, a server that did the request already would do it again.
+func (r *request) keepKey(keyHeader string) {
+	first := origin(r.req)
+	if key := first.Header.Get(keyHeader); key != "" && r.req.Method == first.Method && !r.keyed(keyHeader) {
+		r.setKey(keyHeader, key)
 	}
-	value := origin(r.req).Header.Get(keyHeader)
-	if value == "" {
-		if key == "" {
-			key = rand.Text()
-			r.made = underKey(key)
-		}
-		value = form.write(key)
-	}
+}
+
+// setKey gives the request a key.
+func (r *request) setKey(keyHeader, value string) {
 	r.copy()
 	r.req.Header.Set(keyHeader, value)
 }
 
-// removeKeys removes all keys from a request to a host that they were not made
-// for.
-func (r *request) removeKeys(keyHeader string) {
-	if !r.keyed(keyHeader) {
-		return
-	}
-	r.copy()
+// withoutKeys returns the request without its keys. If the redirect has changed
+// the method, such as from POST to GET, it is another request, and loses them.
+func (r *request) withoutKeys(keyHeader string) *http.Request {
+	bare := request{req: r.req}
+	bare.copy()
 	for _, name := range [...]string{HeaderIdempotencyKey, headerAltKey, keyHeader} {
-		r.req.Header.Del(name)
+		bare.req.Header.Del(name)
 	}
+	if r.req.Method != origin(r.req).Method {
+		r.req, r.copied = bare.req, true
+	}
+	return bare.req
 }
 
 // copy makes req a copy, so that the caller's request is not changed.
@@ -293,14 +308,13 @@ type never struct{}
 // Repeatable implements [backoff.Idempotency].
 func (never) Repeatable(context.Context, backoff.Class) bool { return false }
 
-// onlyNotSent is the Idempotency of a request that is sent again only if it
-// never reached the server. Unlike [backoff.NonIdempotent] it ignores a key in
-// the context, which the request does not carry.
-type onlyNotSent struct{}
+// withoutKey is an Idempotency for a request that does not carry the key of its
+// context.
+type withoutKey struct{ backoff.Idempotency }
 
 // Repeatable implements [backoff.Idempotency].
-func (onlyNotSent) Repeatable(_ context.Context, c backoff.Class) bool {
-	return c == backoff.ClassNotSent
+func (w withoutKey) Repeatable(ctx context.Context, c backoff.Class) bool {
+	return w.Idempotency.Repeatable(context.WithValue(ctx, idemkey.In{}, ""), c)
 }
 
 // origin returns the request that a chain of redirects began with, or req

@@ -192,7 +192,7 @@ func (b *resumedBody) reopen(err error) error {
 		b.moved = false
 		b.call.discard()
 		if !ok || !b.run.Begin(pause) {
-			return asTimeout(b.call.guards.finalError(b.run.Err()))
+			return asTimeout(b.call.guards.finalError(b.ctx, b.run.Err()))
 		}
 		if err = b.ask(); err == nil {
 			return nil
@@ -295,7 +295,7 @@ func (b *resumedBody) accept(resp *http.Response) error {
 
 // changed returns the error for an answer that is not the rest.
 func changed(resp *http.Response) error {
-	return backoff.Permanent(fmt.Errorf("%w: %.200s", ErrChanged, resp.Status))
+	return backoff.Permanent(fmt.Errorf("%w: %s", ErrChanged, printable(resp.Status)))
 }
 
 // replace continues with another body.

@@ -10,8 +10,13 @@ import (
 
 // RetryAfter returns how long the server asks to wait: the longest valid value
 // of Retry-After, in seconds or as a date, and of retry-after-ms,
-// x-ms-retry-after-ms and x-amz-retry-after, in milliseconds. It returns false
-// if there is none.
+// x-ms-retry-after-ms and x-amz-retry-after, in milliseconds. If there is none,
+// it is the longest time in the RateLimit field until something remains again of
+// a limit of which nothing does, as in
+//
+//	RateLimit: "default";r=0;t=30
+//
+// RetryAfter returns false if there is neither.
 //
 // Malformed values are ignored, numbers beyond the range of a duration
 // saturate, and a date in the past is 0. Dates are compared with the local
@@ -23,11 +28,11 @@ import (
 // the wait is at most 5 s, or the policy's own if that is longer, within the
 // bounds of the AWS SDK.
 //
-// The rate-limit headers of vendors are not read, because one name means
-// seconds, milliseconds or a date, depending on the vendor. See
+// The rate-limit headers of vendors, and of older drafts, are not read, because
+// one name means seconds, milliseconds or a date, depending on the vendor. See
 // [Transport.RateLimits].
 //
-// Source: RFC 9110, 10.2.3.
+// Source: RFC 9110, 10.2.3; draft-ietf-httpapi-ratelimit-headers-10.
 func RetryAfter(resp *http.Response) (time.Duration, bool) {
 	return retryafter.From(resp.Header, time.Now())
 }

@@ -2,7 +2,6 @@ package backoffhttp_test
 
 import (
 	"context"
-	"math"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -31,15 +30,10 @@ func TestRetryAfterInAllItsForms(t *testing.T) {
 		}{
 			{"Retry-After", "120", 2 * time.Minute, true},
 			{"Retry-After", "Sat, 01 Jan 2000 00:02:00 GMT", 2 * time.Minute, true},
-			{"Retry-After", "Saturday, 01-Jan-00 00:02:00 GMT", 2 * time.Minute, true},
-			{"Retry-After", "Sat Jan  1 00:02:00 2000", 2 * time.Minute, true},
-			{"Retry-After", "Fri, 31 Dec 1999 23:59:59 GMT", 0, true},
-			{"Retry-After", "9223372037", math.MaxInt64, true},
 			{"Retry-After", "soon", 0, false},
-			{"retry-after-ms", "1500", 1500 * time.Millisecond, true},
-			{"x-ms-retry-after-ms", "1500", 1500 * time.Millisecond, true},
 			{"x-amz-retry-after", "1500", 1500 * time.Millisecond, true},
 			{"x-amz-retry-after", "99999999999999999999", 5 * time.Second * 10 / 11, true},
+			{"ratelimit", `"default";r=0;t=30`, 30 * time.Second, true},
 			{"X-RateLimit-Reset", "30", 0, false},
 		} {
 			got, ok := backoffhttp.RetryAfter(respond(t, 503, c.name, c.value))
@@ -79,14 +73,6 @@ func TestRetryAfterCountsWithEveryAnswerThatIsRetried(t *testing.T) {
 		getRoot(t, over(w))
 		require.Equal(t, 1, w.requests(), "%d: Retry-After says when, not whether", code)
 	}
-}
-
-func TestAShortRetryAfterDoesNotShortenTheWait(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWire(answer(503, "Retry-After", "0"), answer(200))
-		getRoot(t, over(w))
-		require.Equal(t, []time.Duration{100 * time.Millisecond}, w.waits())
-	})
 }
 
 // A longer wait than MaxRetryAfter ends the call. The answer is

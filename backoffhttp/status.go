@@ -1,12 +1,14 @@
 package backoffhttp
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"net/http"
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/internal/evidence"
@@ -28,15 +30,24 @@ type StatusError struct {
 	class backoff.Class // unless ClassUnknown, it goes before status and error code
 }
 
-// Error returns the status line, up to 200 bytes of it.
+// Error returns the status line: up to 200 bytes of it, without what is not
+// printable. Status has all of it, as the server sent it.
 func (e *StatusError) Error() string {
 	if e == nil {
 		return "<nil>"
 	}
-	if e.Status != "" {
-		return "status " + e.Status[:min(len(e.Status), 200)]
-	}
-	return "status " + http.StatusText(e.Code)
+	return "status " + printable(cmp.Or(e.Status, http.StatusText(e.Code)))
+}
+
+// printable returns up to 200 bytes of a server's text, without the controls that
+// a terminal would obey, or that would forge a line of a log.
+func printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return -1
+	}, text[:min(len(text), 200)])
 }
 
 // HTTPStatusCode returns the status code. [backoff.DefaultClassifier] and the
@@ -167,8 +178,8 @@ func sizeOfField(name string, values []string) (size int) {
 }
 
 // StatusClass returns the class of an HTTP status. 408, 425 and 5xx are
-// [backoff.ClassRetryable], except 501, 505, 506, 507, 508, 510 and 511. 429 is
-// [backoff.ClassThrottled]. The other 4xx and 5xx are [backoff.ClassPermanent].
+// [backoff.ClassRetryable], except 501, 505, 506, 507, 508, 510 and 511. 429 and
+// 529 are [backoff.ClassThrottled]. The other 4xx and 5xx are [backoff.ClassPermanent].
 // All other numbers are [backoff.ClassUnknown].
 //
 // Source: RFC 9110 and RFC 8470; Google Cloud IoT Core and Cloud Storage, retry

@@ -1,6 +1,8 @@
 package backoffhttp
 
 import (
+	"cmp"
+	"context"
 	"net/http"
 	"net/url"
 	"sync"
@@ -26,7 +28,9 @@ import (
 //
 // Every attempt sends the same request: the same header, and a new body from
 // GetBody. The caller's request is not changed. A body without GetBody is sent
-// once, unless MaxBuffer allows the Transport to keep it in memory. The
+// once, unless MaxBuffer allows the Transport to keep it in memory. If Read of a
+// body fails, that proves nothing about the server: only a request that may be
+// sent twice is sent again, and the breaker of the host does not count it. The
 // Transport closes the bodies of responses that it does not return. Short ones
 // are read to their end, here or by net/http, so that the connection can serve
 // the next attempt.
@@ -95,7 +99,8 @@ type Transport struct {
 	// host. Classify gets the error of Base, or a *StatusError; if it returns
 	// ClassUnknown, the function Classify decides. Idempotency replaces the
 	// field Idempotency below; with Keyed, requests that are not idempotent
-	// get an Idempotency-Key, the same for all attempts of a call.
+	// get an Idempotency-Key, that of their context or a new one, the same for
+	// all attempts of a call and for its redirects.
 	Policy backoff.Policy
 	// Control takes the place of Policy, to change it while the program runs: it
 	// is a *control.Handle. Current returns the policy of the calls that begin
@@ -104,11 +109,11 @@ type Transport struct {
 	// final to policies around it. What WithRetry says then does not count.
 	// Observer and Classify must stay the same. nil means Policy.
 	Control interface {
-		Current() (policy *backoff.Policy, final func(error) error)
+		Current() (policy *backoff.Policy, final func(context.Context, error) error)
 	}
 	// Idempotency reports whether a request may be sent again. It is called
 	// once for a call, and must not change the request. If it returns
-	// backoff.Keyed, the request gets a key. nil means the function
+	// backoff.Keyed, the request gets a key as above. nil means the function
 	// Idempotency.
 	Idempotency func(*http.Request) backoff.Idempotency
 	// Inspect returns an error for a response that is a failure, which the
@@ -119,7 +124,8 @@ type Transport struct {
 	// the policy says that a 202 is retried.
 	Inspect func(*http.Response) error
 	// RateLimits names the rate-limit headers of a vendor, such as
-	// GitHubLimits. An exhausted limit counts like a Retry-After.
+	// GitHubLimits. An exhausted limit counts like a Retry-After. The RateLimit
+	// field of a failure does by itself.
 	RateLimits []RateLimit
 
 	// MaxBuffer is how many bytes of a request body without GetBody are
@@ -176,9 +182,11 @@ type Transport struct {
 	// "GET api.example.com". A method that HTTP does not define is then OTHER.
 	Endpoint func(*http.Request) string
 
-	// Guards names the tenant, the shard or whatever else of a host has a
-	// budget and a breaker of its own. The name follows that of the host in
-	// their keys: "eu" has the guards "https://example.com#eu". "" means those
+	// Guards names the tenant, the shard, the endpoint or whatever else of a host
+	// has a budget and a breaker of its own. An endpoint without them holds up the
+	// others of its host if it is down and gets most of the calls, or if it
+	// throttles all of its calls and they are a tenth. The name follows that of the
+	// host in their keys: "eu" has the guards "https://example.com#eu". "" means those
 	// of the host: if Guards always returns "", all requests to a host share
 	// them. Untrusted clients may choose the names; see MaxKeys of
 	// [backoff.Budgets]. Guards must not change the request, and must be safe
@@ -247,7 +255,7 @@ var initialTransport = http.DefaultTransport
 
 // Middleware makes one call with next instead of Base. The SDKs of OpenAI,
 // Anthropic and others take it as option.WithMiddleware(t.Middleware). Switch
-// the retries of the SDK off.
+// the retries of the SDK off. If next follows redirects, see [Classify].
 func (t *Transport) Middleware(req *http.Request, next func(*http.Request) (*http.Response, error)) (*http.Response, error) {
 	return t.roundTrip(req, roundTripperFunc(next))
 }
@@ -274,7 +282,7 @@ func (t *Transport) open() {
 
 // current returns the policy of the calls that begin now, and what makes their
 // errors final, if anything does.
-func (t *Transport) current() (policy *backoff.Policy, final func(error) error) {
+func (t *Transport) current() (policy *backoff.Policy, final func(context.Context, error) error) {
 	if t.Control == nil {
 		return &t.Policy, nil
 	}
@@ -283,8 +291,5 @@ func (t *Transport) current() (policy *backoff.Policy, final func(error) error) 
 
 // keyHeader returns the header for a key.
 func (t *Transport) keyHeader() string {
-	if t.KeyHeader == "" {
-		return HeaderIdempotencyKey
-	}
-	return t.KeyHeader
+	return cmp.Or(t.KeyHeader, HeaderIdempotencyKey)
 }

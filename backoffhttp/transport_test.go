@@ -20,57 +20,11 @@ import (
 	"github.com/gobackoff/backoff/backoffhttp"
 )
 
-func TestTransportRetriesWhatMayPass(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWire(answer(503), failure(syscall.ECONNRESET), answer(200))
-		resp := roundTrip(t, over(w), newRequest(t, "GET", "http://a.test/x", nil))
-		require.Equal(t, 200, resp.StatusCode)
-		require.Equal(t, "body of 200", text(t, resp))
-		require.Equal(t, []time.Duration{100 * time.Millisecond, 200 * time.Millisecond}, w.waits())
-	})
-}
-
-func TestTransportDoesNotRetryDefinitiveAnswers(t *testing.T) {
-	for _, code := range []int{200, 204, 301, 304, 400, 401, 403, 404, 409, 412, 413, 422, 501, 505, 511} {
-		w := newWire(answer(code))
-		resp := getRoot(t, over(w))
-		require.Equal(t, code, resp.StatusCode)
-		require.Equal(t, 1, w.requests(), "%d", code)
-	}
-}
-
-func TestTheLastAnswerIsReturnedIntact(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWire(answer(500), answer(502), answer(503), answerBody(504, strings.Repeat("x", 1<<20), "X-Request-Id", "4"))
-		resp := getRoot(t, over(w))
-		require.Equal(t, 4, w.requests())
-		require.Equal(t, 504, resp.StatusCode)
-		require.Equal(t, "4", resp.Header.Get("X-Request-Id"))
-		require.Equal(t, 1, w.open(), "only the body that the caller has is open")
-		require.Len(t, text(t, resp), 1<<20)
-		require.Zero(t, w.open())
-	})
-}
-
 // refusing is a budget without retries.
 type refusing struct{ backoff.BudgetDefaults }
 
 func (refusing) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
 	return backoff.Ticket{}, 0, a.First()
-}
-
-func TestTheDeadlineEndsTheCallBeforeAWaitInVain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithTimeout(t.Context(), 250*time.Millisecond)
-		defer cancel()
-		w := newWire(answer(503))
-		began := time.Now()
-		resp := roundTrip(t, over(w), newRequest(t, "GET", "http://a.test/", nil).WithContext(ctx))
-		require.Equal(t, 100*time.Millisecond, time.Since(began), "the second wait of 200 ms would pass the deadline")
-		require.Equal(t, 503, resp.StatusCode)
-		require.ErrorIs(t, backoffhttp.Check(resp), context.DeadlineExceeded)
-		require.NoError(t, ctx.Err())
-	})
 }
 
 func TestTheContextEndsAWaitAtOnce(t *testing.T) {
@@ -104,16 +58,6 @@ func TestAnEndedContextMakesNoAttemptAndClosesTheBody(t *testing.T) {
 		require.Zero(t, w.requests())
 		require.True(t, body.closed.Load())
 	}
-}
-
-func TestTheLastErrorKeepsItsTree(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWire(answer(503), failure(syscall.ECONNREFUSED))
-		_, err := over(w).RoundTrip(newRequest(t, "GET", "http://a.test/", nil))
-		require.ErrorIs(t, err, syscall.ECONNREFUSED)
-		require.ErrorIs(t, err, backoff.ErrExhausted)
-		require.EqualError(t, err, "backoff: gave up after 4 attempts: connection refused")
-	})
 }
 
 func TestAnAnswerCountsThoughTheContextEndsMeanwhile(t *testing.T) {
@@ -168,34 +112,6 @@ func newBase(f step) http.RoundTripper { return f }
 
 func (f step) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
 
-func TestUnknownErrorsAreNotRetried(t *testing.T) {
-	unknown := errors.New("never heard of it")
-	w := newWire(failure(unknown))
-	_, err := over(w).RoundTrip(newRequest(t, "GET", "http://a.test/", nil))
-	require.Equal(t, 1, w.requests())
-	require.ErrorIs(t, err, unknown)
-	require.EqualError(t, err, unknown.Error(), "definitive errors come back as they are")
-}
-
-func TestPolicyClassifierSeesStatusAndError(t *testing.T) {
-	unknown := errors.New("flaky driver")
-	synctest.Test(t, func(t *testing.T) {
-		tr, w := scripted(answer(404), failure(unknown), answer(503), answer(200))
-		tr.Policy.Classify = func(err error) backoff.Class {
-			var e *backoffhttp.StatusError
-			if errors.As(err, &e) && e.Code == 404 {
-				return backoff.ClassRetryable // eventually consistent
-			}
-			if errors.Is(err, unknown) {
-				return backoff.ClassRetryable
-			}
-			return backoff.ClassUnknown // as for all others
-		}
-		require.Equal(t, 200, getRoot(t, tr).StatusCode)
-		require.Equal(t, 4, w.requests())
-	})
-}
-
 func TestInspectMakesFailuresOfAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tr, w := scripted(answerBody(200, "<Error>"), answer(503, "Retry-After", "3"), answerBody(200, "fine"))
@@ -233,15 +149,6 @@ func TestMiddlewareIsTheSameWithANextFunction(t *testing.T) {
 		require.Equal(t, 200, resp.StatusCode)
 		require.Equal(t, 2, w.requests())
 	})
-}
-
-func TestTheZeroTransportUsesTheDefaultTransport(t *testing.T) {
-	s := serve(t, inTurn(status(503), status(200)))
-	client := &http.Client{Transport: &backoffhttp.Transport{Policy: atOnce()}}
-	resp, err := client.Get(s.URL)
-	require.NoError(t, err)
-	require.Equal(t, "body of 200", text(t, resp))
-	client.CloseIdleConnections()
 }
 
 func TestATransportMayBeTheDefaultTransport(t *testing.T) {
@@ -295,39 +202,6 @@ func TestTransportsAroundOneAnotherDoNotMultiply(t *testing.T) {
 		_, err := over(over(over(w))).RoundTrip(newRequest(t, "GET", "http://a.test/", nil))
 		require.ErrorIs(t, err, syscall.ECONNRESET)
 		require.Equal(t, 4, w.requests())
-	})
-}
-
-func TestAPolicyAroundAClientDoesNotMultiply(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWire(answer(503))
-		client := &http.Client{Transport: over(w)}
-		outer := backoff.Policy{Classify: backoffhttp.Classify}
-		err := outer.Do(t.Context(), func(ctx context.Context) error {
-			resp, err := client.Do(newRequest(t, "GET", "http://a.test/", nil).WithContext(ctx))
-			if err != nil {
-				return err
-			}
-			defer resp.Body.Close()
-			return backoffhttp.Check(resp)
-		})
-		require.ErrorIs(t, err, backoff.ErrExhausted)
-		require.Equal(t, 4, w.requests())
-	})
-}
-
-func TestObserversSeeTheHeadersOfAnswers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		tr, _ := scripted(answer(503, "X-Amzn-Requestid", "first"), answer(200))
-		var ids []string
-		tr.Policy.Observer = func(_ context.Context, e backoff.Event) {
-			var status *backoffhttp.StatusError
-			if errors.As(e.Err, &status) {
-				ids = append(ids, http.Header(status.ResponseHeader()).Get("X-Amzn-Requestid"))
-			}
-		}
-		getRoot(t, tr)
-		require.Equal(t, []string{"first"}, ids)
 	})
 }
 

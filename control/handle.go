@@ -28,12 +28,12 @@ type Handle struct {
 
 // A state is what holds until the next change.
 type state struct {
-	policy backoff.Policy    // for calls
-	final  func(error) error // what makes the error of a call final; nil unless retries are off
-	paused bool              // retries are off
-	runs   backoff.Policy    // for Supervise: with its retries
-	spec   *change           // in runs; nil if there is none
-	over   chan struct{}     // closed by the next change
+	policy backoff.Policy                     // for calls
+	final  func(context.Context, error) error // what makes the error of a call final; nil unless retries are off
+	paused bool                               // retries are off
+	runs   backoff.Policy                     // for Supervise: with its retries
+	spec   *change                            // in runs; nil if there is none
+	over   chan struct{}                      // closed by the next change
 }
 
 // Policy registers a policy under its name, and returns the handle to use it
@@ -55,7 +55,7 @@ func (h *Handle) Do(ctx context.Context, op func(context.Context) error) error {
 	s := h.state.Load()
 	err := s.policy.Do(ctx, op)
 	if err != nil && s.final != nil {
-		err = s.final(err)
+		err = s.final(ctx, err)
 	}
 	return err
 }
@@ -70,9 +70,9 @@ func (h *Handle) Refused(ctx context.Context, err error) { h.Policy().Refused(ct
 func (h *Handle) Policy() *backoff.Policy { return &h.state.Load().policy }
 
 // Current is for clients that take a Handle: the policy as it is now, and a
-// function that makes the error of a call final. The function is nil unless
-// retries are off. Both are of the same moment.
-func (h *Handle) Current() (policy *backoff.Policy, final func(error) error) {
+// function that makes the error of a call under a context final. The function is
+// nil unless retries are off. Both are of the same moment.
+func (h *Handle) Current() (policy *backoff.Policy, final func(context.Context, error) error) {
 	s := h.state.Load()
 	return &s.policy, s.final
 }
@@ -89,13 +89,13 @@ func (h *Handle) keys() []string { return nil }
 // apply implements target.
 func (h *Handle) apply(p *Panel) {
 	next := &state{policy: h.base, paused: p.off(Retries, h.base.Name), over: make(chan struct{})}
-	if a := p.overrides[Target{What: Spec, Name: h.base.Name}]; a != nil {
+	if a := p.overrides[Target{What: Spec, Name: h.base.Name}]; a != nil && a.spec.loosens(h.base) == nil {
 		next.spec = a.spec
 		next.policy = a.spec.onto(h.base)
 	}
 	next.runs = next.policy
 	if next.paused {
-		next.final = final
+		next.final = h.final
 		next.policy.MaxAttempts, next.policy.ByClass = 1, nil
 	}
 	before := h.state.Load()
@@ -111,12 +111,12 @@ func (h *Handle) apply(p *Panel) {
 // final makes the error of a call final for which retries are off. Without it, the
 // error of a policy that is limited to one attempt invites the policies around it
 // to retry.
-func final(err error) error {
+func (h *Handle) final(ctx context.Context, err error) error {
 	gave, ok := err.(*backoff.Error)
 	if !ok || gave == nil || !gave.RetryableError() {
 		return err
 	}
-	made := gave.Final()
+	made := *gave
 	made.Note = "retries are switched off"
-	return made
+	return backoff.Policy{MaxAttempts: -1, Classify: h.base.Classify}.GiveUp(ctx, made)
 }

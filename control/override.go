@@ -27,6 +27,12 @@ const (
 	// without one, the budget of the program goes on as it is, and does so
 	// again after the override. The name must be left out or the same, and
 	// there must be no breaker. Spec needs the name of a policy.
+	//
+	// It cannot let a policy repeat what the program does not. The idempotency
+	// must be "nonIdempotent" or that of the program, unless that is
+	// [backoff.Idempotent]. Without one, no class gets retries for which the
+	// program allows one attempt. A policy of the name that is registered later,
+	// and for which the spec would do that, stays as the program has it.
 	Spec = "spec"
 	// Hedges are switched [Off] and [On]. A hedged call without hedges makes
 	// one attempt.

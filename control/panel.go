@@ -140,6 +140,13 @@ func (p *Panel) Set(ctx context.Context, o Override) error {
 			return err
 		}
 		a.spec = spec
+		for _, t := range p.targets {
+			if h, ok := t.(*Handle); ok && h.name() == o.Name {
+				if err := spec.loosens(h.base); err != nil {
+					return err
+				}
+			}
+		}
 	}
 	p.begin(ctx, a)
 	return nil

@@ -1,7 +1,9 @@
 package control
 
 import (
+	"cmp"
 	"encoding/json"
+	"strconv"
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/spec"
@@ -63,4 +65,25 @@ func (c *change) onto(p backoff.Policy) backoff.Policy {
 		}
 	}
 	return p
+}
+
+// loosens returns an error if the policy would repeat what it does not as the
+// program has it. Under an Idempotency it repeats only what that allows.
+func (c *change) loosens(base backoff.Policy) error {
+	next := c.onto(base)
+	if c.members["idempotency"] != nil && base.Idempotency != backoff.Idempotent &&
+		next.Idempotency != backoff.NonIdempotent && next.Idempotency != base.Idempotency {
+		return problem("to", `lets the policy repeat what the program does not: want the idempotency "nonIdempotent", or none`)
+	}
+	for class := backoff.ClassUnknown; class.Retryable() && next.Idempotency == nil; class++ {
+		if oneAttempt(base, class) && !oneAttempt(next, class) {
+			return problem("to", "allows retries of failures that are "+strconv.Quote(class.String())+", for which the program allows one attempt")
+		}
+	}
+	return nil
+}
+
+// oneAttempt reports whether a policy never repeats after a failure of a class.
+func oneAttempt(p backoff.Policy, class backoff.Class) bool {
+	return cmp.Or(p.ByClass[class].MaxAttempts, p.MaxAttempts) == 1
 }

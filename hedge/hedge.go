@@ -91,7 +91,7 @@ type Hedge struct {
 	Classify backoff.Classifier
 	// Idempotency must allow the operation to run twice at the same time. nil
 	// means Idempotent: to use a Hedge is to say so. NonIdempotent is
-	// invalid. Keyed gives all attempts of a call the same key.
+	// invalid. Keyed gives all attempts of a call the same key, which they send.
 	// Any other Idempotency is asked when a hedge is due, with ClassUnknown while
 	// another attempt runs. If it says no, the call goes on without the hedge.
 	Idempotency backoff.Idempotency

@@ -1,6 +1,7 @@
 package hedge_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -668,73 +669,50 @@ func TestHedgeLosesAndDoublesNothing(t *testing.T) {
 // Whatever of the user's panics or leaves its goroutine, the caller gets to know
 // it, and every value made is discarded, once.
 func TestAHedgedCallThatPanicsLosesNoValue(t *testing.T) {
-	ends := map[string]func(){"panic": func() { panic("bang") }, "Goexit": runtime.Goexit}
-	type row struct {
-		steps  []hedgeStep
-		adjust func(h *hedge.Hedge, end func())
-		fails  bool // the discard ends so
-	}
-	for name, row := range map[string]func(end func()) row{
-		"the first attempt, after a hedge has won": func(end func()) row {
-			return row{steps: []hedgeStep{func(context.Context) (int, error) { time.Sleep(second); end(); return 0, nil }, inTime(milli, 2, nil)}}
-		},
-		"the discard of the first attempt": func(func()) row {
-			return row{steps: []hedgeStep{deaf(second, 1, nil), inTime(milli, 2, nil)}, fails: true}
-		},
-		"the classifier of the first attempt's late error": func(end func()) row {
-			return row{steps: []hedgeStep{deaf(second, 1, errHedgeUnknown), inTime(milli, 2, nil)}, adjust: func(h *hedge.Hedge, end func()) {
-				h.Classify = func(error) backoff.Class { end(); return 0 }
+	for how, end := range map[string]func(){"panic": func() { panic("bang") }, "Goexit": runtime.Goexit} {
+		endsAt := func(outcome backoff.Outcome) *hedgeBudget {
+			return &hedgeBudget{settle: func(_ uint64, o backoff.Outcome) {
+				if o == outcome {
+					end()
+				}
 			}}
-		},
-		"the budget, when it hears of the success": func(end func()) row {
-			return row{steps: []hedgeStep{deaf(second, 1, nil), inTime(milli, 2, nil)}, adjust: func(h *hedge.Hedge, end func()) {
-				h.Budget = &hedgeBudget{settle: func(_ uint64, o backoff.Outcome) {
-					if o == backoff.OutcomeSuccess {
-						end()
-					}
-				}}
-			}}
-		},
-		"the budget, when it hears of the loser": func(end func()) row {
-			return row{steps: []hedgeStep{deaf(second, 1, nil), inTime(milli, 2, nil)}, adjust: func(h *hedge.Hedge, end func()) {
-				h.Budget = &hedgeBudget{settle: func(_ uint64, o backoff.Outcome) {
-					if o == backoff.OutcomeCanceled {
-						end()
-					}
-				}}
-			}}
-		},
-		"the budget, when it gets back what was not used": func(end func()) row {
-			return row{steps: []hedgeStep{deaf(milli, 1, nil)}, adjust: func(h *hedge.Hedge, end func()) {
-				h.Delay = -1
-				h.Budget = &hedgeBudget{grant: hedgeWait(second), settle: func(_ uint64, o backoff.Outcome) {
-					if o == backoff.OutcomeNotSent {
-						end()
-					}
-				}}
-			}}
-		},
-		"the budget, asked for the third of three attempts at once": func(end func()) row {
-			return row{steps: []hedgeStep{deaf(0, 1, nil), deaf(milli, 2, nil), deaf(milli, 3, nil)}, adjust: func(h *hedge.Hedge, end func()) {
-				h.Delay, h.MaxAttempts = -1, 3
-				h.Budget = &hedgeBudget{grant: func(a backoff.Attempt) (time.Duration, bool) {
-					if a.Number == 3 {
-						end()
-					}
-					return 0, true
-				}}
-			}}
-		},
-	} {
-		for how, end := range ends {
+		}
+		third := &hedgeBudget{grant: func(a backoff.Attempt) (time.Duration, bool) {
+			if a.Number == 3 {
+				end()
+			}
+			return 0, true
+		}}
+		beaten := []hedgeStep{deaf(second, 1, nil), inTime(milli, 2, nil)}
+		unused := endsAt(backoff.OutcomeNotSent)
+		unused.grant = hedgeWait(second)
+		for name, row := range map[string]struct {
+			hedge *hedge.Hedge
+			steps []hedgeStep
+			fails bool // the discard ends so
+		}{
+			"the first attempt, after a hedge has won": {
+				&hedge.Hedge{},
+				[]hedgeStep{func(context.Context) (int, error) { time.Sleep(second); end(); return 0, nil }, inTime(milli, 2, nil)}, false,
+			},
+			"the discard of the first attempt": {&hedge.Hedge{}, beaten, true},
+			"the classifier of the first attempt's late error": {
+				&hedge.Hedge{Classify: func(error) backoff.Class { end(); return 0 }},
+				[]hedgeStep{deaf(second, 1, errHedgeUnknown), inTime(milli, 2, nil)}, false,
+			},
+			"the budget, when it hears of the success":        {&hedge.Hedge{Budget: endsAt(backoff.OutcomeSuccess)}, beaten, false},
+			"the budget, when it hears of the loser":          {&hedge.Hedge{Budget: endsAt(backoff.OutcomeCanceled)}, beaten, false},
+			"the budget, when it gets back what was not used": {&hedge.Hedge{Delay: -1, Budget: unused}, []hedgeStep{deaf(milli, 1, nil)}, false},
+			"the budget, asked for the third of three attempts at once": {
+				&hedge.Hedge{Delay: -1, MaxAttempts: 3, Budget: third},
+				[]hedgeStep{deaf(0, 1, nil), deaf(milli, 2, nil), deaf(milli, 3, nil)}, false,
+			},
+		} {
 			for _, detach := range []bool{false, true} {
 				hedgeTest(t, fmt.Sprintf("%s, %s, detach %v", name, how, detach), func(t *testing.T) {
-					row := row(end)
 					s := script(row.steps...)
-					h := &hedge.Hedge{Delay: 100 * milli, MaxExtraLoad: -1, Detach: detach}
-					if row.adjust != nil {
-						row.adjust(h, end)
-					}
+					h := row.hedge
+					h.Delay, h.MaxExtraLoad, h.Detach = cmp.Or(h.Delay, 100*milli), -1, detach
 					discard := s.discard
 					if row.fails {
 						discard = func(v int) { s.discard(v); end() }

@@ -27,17 +27,6 @@ func flat(err error) error {
 	return fmt.Errorf("layer: %v", err)
 }
 
-// slow is a budget that grants everything, after so long.
-type slow struct {
-	backoff.BudgetDefaults
-
-	wait time.Duration
-}
-
-func (s slow) Reserve(backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
-	return backoff.Ticket{}, s.wait, true
-}
-
 // refusesHedges is a budget that grants first attempts only.
 func refusesHedges() *hedgeBudget {
 	return &hedgeBudget{grant: func(a backoff.Attempt) (time.Duration, bool) { return 0, a.First() }}

@@ -15,16 +15,6 @@ import (
 	"github.com/gobackoff/backoff/hedge"
 )
 
-// Outside a bubble the timer of that wait is one that is used again.
-func TestAHedgedCallWaitsForItsBudget(t *testing.T) {
-	hedged := &hedge.Hedge{Budget: slow{wait: time.Millisecond}}
-	for range 3 {
-		value, err := hedge.Value(t.Context(), hedged, func(context.Context) (int, error) { return 7, nil }, nil)
-		require.NoError(t, err)
-		require.Equal(t, 7, value)
-	}
-}
-
 // A hedge makes its own key.
 func TestAPatientCallKeepsTheKeyOfItsHedge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

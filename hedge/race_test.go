@@ -139,6 +139,13 @@ func TestHedgeGivesBackWhatItDoesNotUseOfItsBudget(t *testing.T) {
 		require.Zero(t, h.Stats().Refused)
 		require.Zero(t, h.Stats().Hedges)
 	})
+	hedgeTest(t, "when a server puts it off", func(t *testing.T) {
+		b := &hedgeBudget{grant: hedgeWait(second)}
+		s := script(inTime(200*milli, 0, backoff.RetryExactlyAfter(errHedgeUnknown, 5*second)), inTime(milli, 2, nil))
+		_, _, err := s.run(t.Context(), &hedge.Hedge{Delay: 100 * milli, Budget: b})
+		require.NoError(t, err)
+		require.Equal(t, []backoff.Outcome{backoff.OutcomeNotSent, backoff.OutcomeSuccess}, b.outcomes[2])
+	})
 	hedgeTest(t, "when it would come too late", func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), second)
 		defer cancel()
@@ -388,7 +395,7 @@ func TestHedgeGoesByWhatTheServerSays(t *testing.T) {
 		"not to retry": {
 			steps: []hedgeStep{inTime(milli, 0, pushback(-1))},
 			took:  milli,
-			err:   "backoff: grpc: gave up after 1 attempt: the server says not to retry: UNAVAILABLE",
+			err:   "backoff: grpc: gave up after 1 attempt: not to be retried: UNAVAILABLE",
 		},
 		"not to retry, one is under way": {
 			steps:  []hedgeStep{inTime(600*milli, 0, pushback(-1)), inTime(3*second, 2, nil)},
@@ -397,7 +404,7 @@ func TestHedgeGoesByWhatTheServerSays(t *testing.T) {
 		"not to retry, one fails later": {
 			steps:  []hedgeStep{inTime(600*milli, 0, errHedgeUnknown), inTime(10*milli, 0, pushback(-1))},
 			starts: msec(500), took: 600 * milli,
-			err: "backoff: grpc: gave up after 2 attempts: the server says not to retry: UNKNOWN",
+			err: "backoff: grpc: gave up after 2 attempts: not to be retried: UNKNOWN",
 		},
 		"when": {
 			steps:  []hedgeStep{inTime(100*milli, 0, pushback(2*second)), slow, inTime(milli, 3, nil)},
@@ -451,7 +458,7 @@ func TestHedgeGoesByWhatTheServerSays(t *testing.T) {
 		"too much, and not when": {
 			steps: []hedgeStep{inTime(milli, 0, throttled)},
 			took:  milli,
-			err:   "backoff: grpc: gave up after 1 attempt: the server says not to retry: UNAVAILABLE",
+			err:   "backoff: grpc: gave up after 1 attempt: not to be retried: UNAVAILABLE",
 		},
 		"too much, one is under way": {
 			steps:  []hedgeStep{inTime(2*second, 1, nil), inTime(milli, 0, throttled)},

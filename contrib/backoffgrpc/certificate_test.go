@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -30,8 +29,7 @@ func certified(t *testing.T, s *service, config *tls.Config) (string, *x509.Cert
 	roots := x509.NewCertPool()
 	roots.AddCert(issued.Certificate())
 	config.Certificates = issued.TLS.Certificates
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
+	l := listen(t)
 	server := grpc.NewServer(grpc.Creds(credentials.NewTLS(config)))
 	pb.RegisterTestServiceServer(server, s)
 	go server.Serve(l)
@@ -59,11 +57,8 @@ func TestACertificateThatIsNotTrustedIsFinal(t *testing.T) {
 			config := retrying(func(p *backoff.Policy) {
 				p.Observer = func(_ context.Context, e backoff.Event) { attempts = e.Attempt }
 			})
-			conn, err := grpc.NewClient("passthrough:///"+c.addr, append(config.DialOptions(), grpc.WithTransportCredentials(credentials.NewTLS(c.config)))...)
-			require.NoError(t, err)
-			t.Cleanup(func() { conn.Close() })
-			client := pb.NewTestServiceClient(conn)
-			err = call(t, client)
+			client := pb.NewTestServiceClient(connect(t, c.addr, config, grpc.WithTransportCredentials(credentials.NewTLS(c.config))))
+			err := call(t, client)
 			t.Log(err)
 			require.Equal(t, c.final, err != nil, "%v", err)
 			require.Equal(t, 1, attempts, "%v", err)

@@ -124,14 +124,10 @@ func classOfAll(errs []error) (class backoff.Class, known bool) {
 // forPolicy is withFallback for a policy, whose budget hears of every
 // RESOURCE_EXHAUSTED. Whether it is retried is what first says.
 func forPolicy(first backoff.Classifier) backoff.Classifier {
-	if first == nil {
-		return Classify
-	}
+	first = withFallback(first)
 	return func(err error) backoff.Class {
 		class, own := first(err), Classify(err)
 		switch {
-		case class == backoff.ClassUnknown:
-			return own
 		case own != backoff.ClassThrottled && own != backoff.ClassOverloaded:
 			return class
 		case class.Retryable():

@@ -49,7 +49,7 @@ type Method struct {
 	// to one attempt by an override, a function that makes the error of a call
 	// final to policies around it. nil means Policy, which must be zero otherwise.
 	Control interface {
-		Current() (policy *backoff.Policy, final func(error) error)
+		Current() (policy *backoff.Policy, final func(context.Context, error) error)
 	}
 	// Hedge sends a call again while it is slow, which grpc-go itself does
 	// not do. It takes the place of Policy, which must be zero, and of Control.
@@ -179,12 +179,12 @@ func (m *Method) isPlain() bool {
 type carried struct {
 	source *backoff.Policy // from which it was made
 	policy backoff.Policy
-	final  func(error) error // makes the error of a call final; nil unless an override asks for that
+	final  func(context.Context, error) error // makes the error of a call final; nil unless an override asks for that
 }
 
 // current returns the policy of the calls that begin now, and what makes their
 // errors final, if anything does.
-func (m *Method) current() (policy *backoff.Policy, final func(error) error) {
+func (m *Method) current() (policy *backoff.Policy, final func(context.Context, error) error) {
 	if m.Control == nil {
 		return &m.Policy, nil
 	}
@@ -209,7 +209,7 @@ func (m *method) carry() *carried {
 // error returns the error of a call under the policy.
 func (c *carried) error(ctx context.Context, err error) error {
 	if c.final != nil {
-		err = c.final(err)
+		err = c.final(ctx, err)
 	}
 	return callError(ctx, err)
 }

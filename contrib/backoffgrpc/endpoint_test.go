@@ -3,24 +3,19 @@ package backoffgrpc_test
 import (
 	"context"
 	"fmt"
-	"io"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
-	pb "google.golang.org/grpc/interop/grpc_testing"
 	"google.golang.org/grpc/status"
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backoffslog"
-	"github.com/gobackoff/backoff/contrib/backoffgrpc"
 	"github.com/gobackoff/backoff/endpoint"
-	"github.com/gobackoff/backoff/hedge"
 )
 
 // sightings keeps what observers hear, and of which endpoint.
@@ -39,9 +34,10 @@ func (s *sightings) observe(ctx context.Context, e backoff.Event) {
 
 func TestAnObserverLearnsTheServerAndTheMethodOfACall(t *testing.T) {
 	var seen sightings
-	s := &service{unary: fails(2, codes.Unavailable)}
+	s := &service{unary: fails(2, codes.Unavailable), duplex: unavailable}
 	addr := s.serve(t)
-	require.NoError(t, call(t, dial(t, addr, retrying(func(p *backoff.Policy) { p.Observer = seen.observe }))))
+	client := dial(t, addr, retrying(func(p *backoff.Policy) { p.Observer = seen.observe }))
+	require.NoError(t, call(t, client))
 	require.Equal(t, []string{
 		"call: " + addr + "/grpc.testing.TestService/UnaryCall: retry",
 		"call: " + addr + "/grpc.testing.TestService/UnaryCall: retry",
@@ -52,43 +48,8 @@ func TestAnObserverLearnsTheServerAndTheMethodOfACall(t *testing.T) {
 	require.EqualValues(t, 1, a.Succeeded.Count())
 	require.EqualValues(t, 2, a.Failed.Count())
 	require.Zero(t, a.InFlight)
-}
-
-func TestTheObserverOfAHedgeLearnsTheMethod(t *testing.T) {
-	var seen sightings
-	s := &service{unary: func(_ context.Context, n int) error {
-		if n == 1 {
-			time.Sleep(100 * time.Millisecond)
-		}
-		return nil
-	}}
-	addr := s.serve(t)
-	require.NoError(t, call(t, dial(t, addr, &backoffgrpc.Config{Methods: map[string]backoffgrpc.Method{
-		"": {Hedge: &hedge.Hedge{Name: "call", Delay: time.Millisecond, Observer: seen.observe}},
-	}})))
-	require.Contains(t, seen.lines, "call: "+addr+"/grpc.testing.TestService/UnaryCall: success")
-}
-
-func TestTheObserverOfAStreamLearnsTheMethod(t *testing.T) {
-	var seen sightings
-	s := &service{duplex: func(stream pb.TestService_FullDuplexCallServer, n int) error {
-		if n == 1 {
-			return fails(1, codes.Unavailable)(stream.Context(), n)
-		}
-		return echo(stream)
-	}}
-	addr := s.serve(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
-	stream, err := dial(t, addr, retrying(func(p *backoff.Policy) { p.Observer = seen.observe })).FullDuplexCall(ctx)
-	require.NoError(t, err)
-	require.NoError(t, stream.Send(text("hello")))
-	require.NoError(t, stream.CloseSend())
-	for err == nil {
-		_, err = stream.Recv()
-	}
-	require.Equal(t, io.EOF, err)
-	require.Equal(t, "call: "+addr+"/grpc.testing.TestService/FullDuplexCall: retry", seen.lines[0])
+	require.Error(t, receive(t.Context(), client))
+	require.Equal(t, "call: "+addr+"/grpc.testing.TestService/FullDuplexCall: retry", seen.lines[3])
 }
 
 func TestMethodsThatAStrangerNamesShareAnEndpointInTheEnd(t *testing.T) {

@@ -9,14 +9,12 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials/insecure"
 	pb "google.golang.org/grpc/interop/grpc_testing"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/contrib/backoffgrpc"
-	"github.com/gobackoff/backoff/hedge"
 )
 
 // places is a budget that counts the places that are taken, and keeps how the
@@ -78,10 +76,7 @@ type limited struct {
 // dialLimited returns a client of s under the method.
 func dialLimited(t *testing.T, s *service, m backoffgrpc.Method, opts ...grpc.DialOption) *limited {
 	c := &backoffgrpc.Config{Methods: map[string]backoffgrpc.Method{"": m}}
-	opts = append(append(c.DialOptions(), grpc.WithTransportCredentials(insecure.NewCredentials())), opts...)
-	conn, err := grpc.NewClient("passthrough:///"+s.serve(t), opts...)
-	require.NoError(t, err)
-	t.Cleanup(func() { conn.Close() })
+	conn := connect(t, s.serve(t), c, opts...)
 	l := &limited{TestServiceClient: pb.NewTestServiceClient(conn), conn: conn}
 	l.ctx, l.end = context.WithCancel(context.Background())
 	t.Cleanup(l.end)
@@ -209,17 +204,6 @@ func TestAStreamGivesItsPlaceBackHoweverItEnds(t *testing.T) {
 	}
 }
 
-func TestAStreamGivesItsPlaceBackWhereOpeningItPanics(t *testing.T) {
-	budget := new(places)
-	l := dialLimited(t, &service{duplex: hangs}, backoffgrpc.Method{Policy: backoff.Policy{Budget: budget}},
-		grpc.WithChainStreamInterceptor(func(context.Context, *grpc.StreamDesc, *grpc.ClientConn, string, grpc.Streamer, ...grpc.CallOption) (grpc.ClientStream, error) {
-			panic("boom")
-		}))
-	require.PanicsWithValue(t, "boom", func() { l.FullDuplexCall(l.ctx) })
-	require.True(t, budget.free())
-	require.Equal(t, []backoff.Outcome{backoff.OutcomeTransient}, budget.ended)
-}
-
 func TestManyStreamsCancelledAtAnyMomentLeaveNoPlaceTaken(t *testing.T) {
 	s := &service{duplex: func(stream pb.TestService_FullDuplexCallServer, n int) error {
 		if n%3 == 0 {
@@ -249,36 +233,4 @@ func TestManyStreamsCancelledAtAnyMomentLeaveNoPlaceTaken(t *testing.T) {
 	wg.Wait()
 	require.Eventually(t, budget.free, 5*time.Second, time.Millisecond)
 	require.Positive(t, budget.asked())
-}
-
-func TestAHedgedCallGivesItsPlacesBackHoweverItEnds(t *testing.T) {
-	for name, c := range map[string]struct {
-		unary func(ctx context.Context, n int) error
-		end   bool
-	}{
-		"cancelled while two attempts run": {unary: func(ctx context.Context, _ int) error { <-ctx.Done(); return ctx.Err() }, end: true},
-		"the second wins": {unary: func(ctx context.Context, n int) error {
-			if n == 1 {
-				<-ctx.Done()
-			}
-			return nil
-		}},
-		"all fail": {unary: fails(9, codes.Unavailable)},
-		"a pushback ends it": {unary: func(ctx context.Context, n int) error {
-			backoffgrpc.DoNotRetry(ctx)
-			return fails(9, codes.Unavailable)(ctx, n)
-		}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			budget := new(places)
-			l := dialLimited(t, &service{unary: c.unary}, backoffgrpc.Method{Hedge: &hedge.Hedge{
-				Delay: time.Millisecond, MaxAttempts: 3, MaxExtraLoad: -1, Budget: budget,
-			}})
-			if c.end {
-				time.AfterFunc(50*time.Millisecond, l.end)
-			}
-			l.UnaryCall(l.ctx, &pb.SimpleRequest{})
-			require.Eventually(t, budget.free, 5*time.Second, time.Millisecond)
-		})
-	}
 }

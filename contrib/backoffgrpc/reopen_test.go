@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	pb "google.golang.org/grpc/interop/grpc_testing"
 
 	"github.com/gobackoff/backoff"
@@ -86,4 +87,33 @@ func TestAStreamKeepsThePaceOfItsBudget(t *testing.T) {
 	require.Equal(t, 2, budget.paces)
 	require.GreaterOrEqual(t, s.times[1].Sub(s.times[0]), 50*time.Millisecond)
 	require.True(t, budget.free())
+}
+
+// crashing is a stream that cannot send "two".
+type crashing struct{ grpc.ClientStream }
+
+func (c crashing) SendMsg(m any) error {
+	if string(m.(*pb.StreamingOutputCallRequest).GetPayload().GetBody()) == "two" {
+		panic("boom")
+	}
+	return c.ClientStream.SendMsg(m)
+}
+
+// In a goroutine of this package nobody could recover.
+func TestAMessageThatPanicsIsNotSentAgain(t *testing.T) {
+	s := &service{duplex: func(stream pb.TestService_FullDuplexCallServer, n int) error {
+		stream.Recv()
+		return fails(1, codes.Unavailable)(stream.Context(), n)
+	}}
+	l := dialLimited(t, s, retrying().Methods[""],
+		grpc.WithChainStreamInterceptor(func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+			inner, err := open(ctx, desc, cc, method, opts...)
+			return crashing{inner}, err
+		}))
+	stream, err := l.FullDuplexCall(l.ctx)
+	require.NoError(t, err)
+	require.NoError(t, stream.Send(text("one")))
+	require.Panics(t, func() { stream.Send(text("two")) })
+	_, err = stream.Recv()
+	require.Equal(t, io.EOF, err)
 }

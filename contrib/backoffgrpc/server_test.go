@@ -79,11 +79,7 @@ func (s *service) StreamingInputCall(stream pb.TestService_StreamingInputCallSer
 }
 
 // serve starts the server, and returns its address.
-func (s *service) serve(t *testing.T) string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	return s.serveOn(t, l)
-}
+func (s *service) serve(t *testing.T) string { return s.serveOn(t, listen(t)) }
 
 // serveOn starts the server on a listener.
 func (s *service) serveOn(t *testing.T, l net.Listener) string {
@@ -95,10 +91,23 @@ func (s *service) serveOn(t *testing.T, l net.Listener) string {
 }
 
 func dial(t *testing.T, addr string, c *backoffgrpc.Config) pb.TestServiceClient {
-	conn, err := grpc.NewClient("passthrough:///"+addr, append(c.DialOptions(), grpc.WithTransportCredentials(insecure.NewCredentials()))...)
+	return pb.NewTestServiceClient(connect(t, addr, c))
+}
+
+// connect returns a connection in plain text, unless an option says otherwise.
+func connect(t *testing.T, addr string, c *backoffgrpc.Config, opts ...grpc.DialOption) *grpc.ClientConn {
+	opts = append(append(c.DialOptions(), grpc.WithTransportCredentials(insecure.NewCredentials())), opts...)
+	conn, err := grpc.NewClient("passthrough:///"+addr, opts...)
 	require.NoError(t, err)
 	t.Cleanup(func() { conn.Close() })
-	return pb.NewTestServiceClient(conn)
+	return conn
+}
+
+// listen returns a listener of this machine.
+func listen(t *testing.T) net.Listener {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	return l
 }
 
 // retrying is a config that retries everything after short waits.
@@ -168,7 +177,9 @@ func TestServerTellsTheHandlerOfTheClientsLoop(t *testing.T) {
 		require.WithinDuration(t, time.Now().Add(10*time.Second), up.Deadline, 2*time.Second)
 	}
 	_, ok := backoffgrpc.UpstreamFrom(t.Context())
-	require.False(t, ok)
+	require.False(t, ok, "outside of a handler")
+	require.Error(t, backoffgrpc.DoNotRetry(t.Context()))
+	require.Error(t, backoffgrpc.Pushback(t.Context(), time.Second))
 }
 
 func TestServerIgnoresNonsense(t *testing.T) {
@@ -332,11 +343,6 @@ func TestInterceptorsAroundTheServersSeeTheWholeError(t *testing.T) {
 	require.NoError(t, err)
 }
 
-func TestDoNotRetryOutsideOfAHandler(t *testing.T) {
-	require.Error(t, backoffgrpc.DoNotRetry(t.Context()))
-	require.Error(t, backoffgrpc.Pushback(t.Context(), time.Second))
-}
-
 func TestStatusIsThatOfTheOperation(t *testing.T) {
 	detailed, err := status.New(codes.ResourceExhausted, "quota of the project").WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(time.Hour)})
 	require.NoError(t, err)
@@ -358,6 +364,7 @@ func TestStatusIsThatOfTheOperation(t *testing.T) {
 		"two gave up":         {gaveUp(t.Context(), fmt.Errorf("load: %w", gaveUp(t.Context(), detailed.Err()))), detailed},
 		"gave up, no status":  {gaveUp(t.Context(), internal), status.New(codes.Unavailable, "Unavailable")},
 		"not called":          {gaveUp(cancelled, internal), status.New(codes.Canceled, "Canceled")},
+		"no server answered":  {ended(t, dial(t, "127.0.0.1:1", retrying())), status.New(codes.Canceled, "Canceled")},
 		"cancelled":           {fmt.Errorf("load: %w", context.Canceled), status.New(codes.Canceled, "Canceled")},
 		"deadline":            {context.DeadlineExceeded, status.New(codes.DeadlineExceeded, "DeadlineExceeded")},
 		"an open circuit":     {open, status.New(codes.Unavailable, "Unavailable")},
@@ -371,20 +378,4 @@ func TestStatusIsThatOfTheOperation(t *testing.T) {
 	}
 	require.Contains(t, status.Convert(gaveUp(t.Context(), detailed.Err())).Message(), "gave up after", "what it is for")
 	require.NoError(t, backoffgrpc.Status(nil).Err())
-}
-
-// The error of a call of this package has a status of its own if no server
-// answered. Its text is for the caller.
-func TestStatusOfACallThatNoServerAnsweredTellsNothingInternal(t *testing.T) {
-	config := &backoffgrpc.Config{Methods: map[string]backoffgrpc.Method{"": {Policy: backoff.Policy{Budget: refusesAll{}}}}}
-	err := call(t, dial(t, (&service{}).serve(t), config))
-	require.ErrorIs(t, err, backoff.ErrBudget)
-	require.Equal(t, "Unavailable", backoffgrpc.Status(err).Message())
-	require.Equal(t, codes.Unavailable, backoffgrpc.Status(err).Code())
-}
-
-type refusesAll struct{ backoff.BudgetDefaults }
-
-func (refusesAll) Reserve(backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
-	return backoff.Ticket{}, 0, false
 }

@@ -19,16 +19,17 @@ import (
 
 const (
 	maxBuffer   = 256 << 10 // as grpc-go's own
+	leastSize   = 64        // of a message, also of one without fields
 	unknownSize = 1 << 10   // of a message that is not of protobuf
 )
 
 // Stream returns an interceptor that opens streams as the config says, and
 // opens them again if they fail before the first message was received.
-// Messages that were sent before are kept, up to 256 KiB, and sent again. A
-// stream is committed after a larger amount, after a received message, or
-// after a header that Header returned. A header that arrived, but that the
-// program did not ask for, does not commit it. The failure of a committed
-// stream is that of the call.
+// Messages that were sent before are kept, up to 256 KiB, and sent again; one
+// without fields counts as 64 bytes. A stream is committed after a larger
+// amount, after a received message, or after a header that Header returned. It
+// then keeps nothing. A header that arrived, but that the program did not ask
+// for, does not commit it. The failure of a committed stream is that of the call.
 //
 // A stream holds its slot in a Budget until the first message or its end.
 // grpc-go wants every stream to be received from until an error, its context
@@ -37,10 +38,11 @@ const (
 //
 // While a stream may be opened again, SendMsg returns nil even if the
 // connection is lost. RecvMsg then opens the stream again, or returns why it
-// does not. Errors are those of [Config.Unary]. Messages must not be changed
-// after SendMsg, which grpc-go demands, too. A policy's AttemptTimeout and
-// hedges do not apply to streams. The key of a Keyed policy is in the context of
-// all attempts. Observers can see which method is called, but attempts are not
+// does not. A message is kept only if SendMsg did not panic. Errors and replies
+// are those of [Config.Unary]. Messages must not be changed after SendMsg, which
+// grpc-go demands, too. A policy's AttemptTimeout and hedges do not apply to
+// streams. The key of a Keyed policy is in the context of all attempts, for an
+// interceptor that sends it. Observers can see which method is called, but attempts are not
 // measured: how long a stream takes is up to the program.
 func (c *Config) Stream() grpc.StreamClientInterceptor { return c.client().stream }
 
@@ -68,6 +70,7 @@ func (c *client) stream(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.Cli
 	policy := carried.policy
 	policy.AttemptTimeout, policy.AttemptTimeoutSchedule = 0, nil
 	policy.Idempotency = uncommitted{s, policy.Idempotency}
+	s.waits = grow(&policy)
 	s.run = policy.Start(s.ctx)
 	opts = append(opts[:len(opts):len(opts)], grpc.OnFinish(func(err error) {
 		if cc.GetState() == connectivity.Shutdown {
@@ -108,13 +111,14 @@ type stream struct {
 
 	running sync.Mutex // held while using run
 	run     *backoff.Run
+	waits   *growth
 
 	mu    sync.Mutex
 	inner grpc.ClientStream
+	sent  []any // for another attempt; nil once the stream is committed
+	size  int
 
 	sending sync.Mutex // held while sending to inner or replacing it
-	sent    []any
-	size    int
 	closed  bool
 }
 
@@ -128,6 +132,14 @@ type uncommitted struct {
 // Repeatable implements backoff.Idempotency.
 func (u uncommitted) Repeatable(ctx context.Context, c backoff.Class) bool {
 	return !u.stream.committed.Load() && (u.policy == nil || u.policy.Repeatable(ctx, c))
+}
+
+// commit makes the stream one that is not opened again.
+func (s *stream) commit() {
+	s.committed.Store(true)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sent = nil
 }
 
 // start opens the stream for the first time. From then on the end of the
@@ -210,7 +222,7 @@ func (s *stream) next(err error) error {
 	defer s.running.Unlock()
 	pause, ok := time.Duration(0), true
 	if err != nil {
-		pause, ok = s.run.Retry(exhausted(err, s.carried.policy.Classify))
+		pause, ok = s.run.Retry(exhausted(s.waits.hear(err), s.carried.policy.Classify))
 	}
 	if ok && s.run.Begin(pause) {
 		return nil
@@ -228,13 +240,13 @@ func (s *stream) end(err error) {
 
 // abort ends the call of a stream that cannot go on.
 func (s *stream) abort(err error) {
-	s.committed.Store(true)
+	s.commit()
 	s.end(err)
 }
 
 // fail returns the error of a call that has ended.
 func (s *stream) fail(err error) error {
-	s.committed.Store(true)
+	s.commit()
 	err = s.carried.error(s.ctx, err)
 	s.cancel()
 	return err
@@ -247,18 +259,19 @@ func (s *stream) fail(err error) error {
 func (s *stream) replace(inner grpc.ClientStream) (replaying bool) {
 	s.mu.Lock()
 	s.inner = inner
+	sent := s.sent
 	s.mu.Unlock()
-	if len(s.sent) == 0 && !s.closed {
+	if len(sent) == 0 && !s.closed {
 		return false
 	}
-	go s.replay(inner)
+	go s.replay(inner, sent)
 	return true
 }
 
 // replay sends the messages again.
-func (s *stream) replay(inner grpc.ClientStream) {
+func (s *stream) replay(inner grpc.ClientStream, sent []any) {
 	defer s.sending.Unlock()
-	for _, m := range s.sent {
+	for _, m := range sent {
 		if inner.SendMsg(m) != nil {
 			return // RecvMsg returns the error
 		}
@@ -278,9 +291,15 @@ func (s *stream) current() grpc.ClientStream {
 // RecvMsg implements grpc.ClientStream.
 func (s *stream) RecvMsg(m any) error {
 	for {
-		inner := s.current()
-		err := inner.RecvMsg(m)
+		inner, own, deliver := s.current(), m, func() {}
+		if !s.committed.Load() {
+			own, deliver = fresh(m)
+		}
+		err := inner.RecvMsg(own)
 		if err == nil || err == io.EOF {
+			if err == nil {
+				deliver()
+			}
 			s.succeed(err != nil)
 			return err
 		}
@@ -298,9 +317,9 @@ func (s *stream) RecvMsg(m any) error {
 // succeed notes that the server has answered, and whether that was the whole
 // answer.
 func (s *stream) succeed(over bool) {
-	s.committed.Store(true)
 	if !s.succeeded {
 		s.succeeded = true
+		s.commit()
 		s.end(nil)
 	}
 	if over {
@@ -312,8 +331,10 @@ func (s *stream) succeed(over bool) {
 func (s *stream) SendMsg(m any) error {
 	s.sending.Lock()
 	defer s.sending.Unlock()
-	s.keep(m)
 	err := s.current().SendMsg(m)
+	if err == nil || err == io.EOF { // to send it again must not panic in a goroutine of this package
+		s.keep(m)
+	}
 	switch {
 	case err == io.EOF && !s.committed.Load():
 		return nil // RecvMsg opens it again
@@ -325,11 +346,13 @@ func (s *stream) SendMsg(m any) error {
 
 // keep keeps a message for another attempt, unless the stream is committed.
 func (s *stream) keep(m any) {
-	s.size += unknownSize
-	if p, ok := m.(proto.Message); ok {
-		s.size += proto.Size(p) - unknownSize
+	size := unknownSize
+	if p, ok := m.(proto.Message); ok && !s.committed.Load() {
+		size = max(leastSize, proto.Size(p))
 	}
-	if s.size > maxBuffer {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.size += size; s.size > maxBuffer {
 		s.committed.Store(true)
 	}
 	if s.committed.Load() {
@@ -352,7 +375,7 @@ func (s *stream) CloseSend() error {
 func (s *stream) Header() (metadata.MD, error) {
 	md, err := s.current().Header()
 	if err == nil && md != nil {
-		s.committed.Store(true)
+		s.commit()
 	}
 	return md, err
 }

@@ -97,6 +97,7 @@ func TestAPacerHearsOfEveryResourceExhausted(t *testing.T) {
 			if c.calls == 1 {
 				require.Equal(t, codes.ResourceExhausted, status.Code(err), name)
 				require.False(t, backoff.Policy{}.Retryable(err), "%s: it is final to policies around", name)
+				require.NotContains(t, err.Error(), "the server says")
 			}
 		}
 	}

@@ -2,13 +2,11 @@ package backoffgrpc
 
 import (
 	"context"
-	"reflect"
 	"strconv"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/endpoint"
@@ -20,7 +18,9 @@ import (
 // The wait is exactly that of a pushback of the server
 // (grpc-retry-pushback-ms). A negative pushback ends the call. A RetryInfo in
 // the status is the least wait; of more than one the longest counts, and a
-// negative one is ignored. Attempts after the first tell the server their
+// negative one is ignored. If the next attempt fails with a RetryInfo too, the
+// wait after it is twice as long, and so on, up to MaxRetryAfter or 5 minutes,
+// unless ByClass has a Jitter for such failures. Attempts after the first tell the server their
 // number by grpc-previous-rpc-attempts. Options of the call, such as
 // WaitForReady, apply to every attempt. Unlike in grpc-go's own retries, a
 // header that the server sent before it failed does not keep a call from being
@@ -31,10 +31,13 @@ import (
 // DEADLINE_EXCEEDED or CANCELLED. errors.As finds the [*backoff.Error] of a
 // policy that gave up. To policies around the call the error is final.
 //
-// The attempts of a hedged call run at the same time. Each has a reply of its
-// own, and that of the winner is copied, as are its header, trailer and peer.
-// The request must not be changed after the call returns: an attempt that lost
-// may still read it.
+// Each attempt reads into an empty message of its own. The caller's reply becomes
+// that of the attempt that succeeded, as a whole. What was in it before is gone,
+// with any codec, and it is left as it is if the call fails.
+//
+// The attempts of a hedged call run at the same time, and the header, trailer
+// and peer are those of the winner. The request must not be changed after the
+// call returns: an attempt that lost may still read it.
 //
 // Package endpoint gives observers the method and the server that are called,
 // such as "example.com/package.Service/Method", and how long its attempts take.
@@ -77,15 +80,22 @@ type unary struct {
 
 // retry makes the call under a policy.
 func (u *unary) retry(ctx context.Context, policy *backoff.Policy, reply any) error {
-	attempts := 0
+	attempts, own := 0, *policy
+	waits := grow(&own)
 	attempt := func(ctx context.Context) error {
 		attempts++
-		return exhausted(u.attempt(ctx, attempts, reply, u.opts), policy.Classify)
+		message, deliver := fresh(reply)
+		err := u.attempt(ctx, attempts, message, u.opts)
+		if err == nil {
+			deliver()
+			return nil
+		}
+		return exhausted(waits.hear(err), policy.Classify)
 	}
 	if u.patience == nil {
-		return policy.Do(ctx, attempt)
+		return own.Do(ctx, attempt)
 	}
-	return u.patience.Do(ctx, func(ctx context.Context) error { return policy.Do(ctx, attempt) })
+	return u.patience.Do(ctx, func(ctx context.Context) error { return own.Do(ctx, attempt) })
 }
 
 // attempt makes one attempt, which is measured if somebody observes the call.
@@ -124,10 +134,13 @@ func withAttempt(ctx context.Context, number int) context.Context {
 // hedge makes the call under a Hedge.
 func (u *unary) hedge(ctx context.Context, hedged *hedge.Hedge, reply any) error {
 	classify := withFallback(hedged.Classify)
+	empty, deliver := fresh(reply) // attempts that lost may still begin when the caller has the reply
 	won, err := hedge.Value(ctx, hedged, func(ctx context.Context) (*hedgeReply, error) {
-		a := &hedgeReply{reply: newLike(reply)}
-		err := u.attempt(ctx, hedge.Number(ctx)+1, a.reply, a.options(u.opts))
+		a := new(hedgeReply)
+		own, keep := fresh(empty)
+		err := u.attempt(ctx, hedge.Number(ctx)+1, own, a.options(u.opts))
 		if err == nil {
+			a.keep = keep
 			return a, nil
 		}
 		return a, classified(err, classify)
@@ -136,7 +149,8 @@ func (u *unary) hedge(ctx context.Context, hedged *hedge.Hedge, reply any) error
 		won.deliver(u.opts)
 	}
 	if err == nil {
-		copyInto(reply, won.reply)
+		won.keep()
+		deliver()
 	}
 	return err
 }
@@ -155,7 +169,7 @@ func classified(err error, classify backoff.Classifier) error {
 
 // hedgeReply is what one attempt of a hedged call returns.
 type hedgeReply struct {
-	reply           any
+	keep            func() // the message
 	header, trailer metadata.MD
 	peer            peer.Peer
 }
@@ -189,22 +203,4 @@ func (a *hedgeReply) deliver(opts []grpc.CallOption) {
 			*o.PeerAddr = a.peer
 		}
 	}
-}
-
-// newLike returns a new value of the type that reply points to.
-func newLike(reply any) any {
-	if m, ok := reply.(proto.Message); ok {
-		return m.ProtoReflect().New().Interface()
-	}
-	return reflect.New(reflect.TypeOf(reply).Elem()).Interface()
-}
-
-// copyInto copies what from points to.
-func copyInto(to, from any) {
-	if m, ok := to.(proto.Message); ok {
-		proto.Reset(m)
-		proto.Merge(m, from.(proto.Message))
-		return
-	}
-	reflect.ValueOf(to).Elem().Set(reflect.ValueOf(from).Elem())
 }

@@ -26,6 +26,7 @@ import (
 	"time"
 
 	"github.com/gobackoff/backoff/control"
+	"github.com/gobackoff/backoff/internal/sameorigin"
 )
 
 // Handler serves a panel at the path that it is mounted at. A browser gets
@@ -46,7 +47,9 @@ import (
 //
 // A POST from another site is refused (see [http.CrossOriginProtection]), and
 // so is one whose form is not the one above: a misspelled field changes
-// nothing.
+// nothing. On a loopback address every request is refused whose Host is a name
+// other than localhost, since a web page can rebind its own name to that address;
+// a proxy in front must set the Host to localhost.
 func Handler(panel *control.Panel, authorize func(*http.Request) (who string, err error)) http.Handler {
 	if authorize == nil {
 		panic("backoff: controlhttp: Handler without authorize")
@@ -66,7 +69,13 @@ const maxBody = 256 << 10
 
 // ServeHTTP implements [http.Handler].
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	protect(w.Header())
+	if !sameorigin.Admits(w, r) {
+		return
+	}
+	header := w.Header()
+	header.Set("Content-Security-Policy", "default-src 'none'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'")
+	header.Set("Referrer-Policy", "same-origin") // no-referrer would take the Origin from forms
+	header.Set("Vary", "Accept")
 	if err := h.crossSites.Check(r); err != nil {
 		http.Error(w, "refused: the request comes from another site", http.StatusForbidden)
 		return
@@ -85,18 +94,6 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Allow", "GET, HEAD, POST")
 		http.Error(w, "only GET, HEAD and POST", http.StatusMethodNotAllowed)
 	}
-}
-
-// protect sets the headers that keep browsers from doing more with a response
-// than showing it.
-func protect(header http.Header) {
-	header.Set("Content-Security-Policy", "default-src 'none'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'")
-	header.Set("Cross-Origin-Resource-Policy", "same-origin")
-	header.Set("Cross-Origin-Opener-Policy", "same-origin")
-	header.Set("Referrer-Policy", "same-origin") // no-referrer would take the Origin from forms
-	header.Set("X-Content-Type-Options", "nosniff")
-	header.Set("Cache-Control", "no-store")
-	header.Set("Vary", "Accept")
 }
 
 // change does what a form says.

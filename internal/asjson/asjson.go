@@ -10,8 +10,9 @@ import (
 	"time"
 )
 
-// maxValues is how many values a document may have. A short text can have very
-// many: an alias stands for all that its anchor has.
+// maxValues is how many values a document may have. Each 64 bytes of a text or a
+// key count as one more. A short document can have very many: an alias stands for
+// all that its anchor has.
 const maxValues = 100_000
 
 // Text returns the JSON of a value that a YAML library has decoded into an any.
@@ -33,6 +34,10 @@ func convert(value any, left *int) (_ any, err error) {
 		return nil, fmt.Errorf("has more than %d values", maxValues)
 	}
 	switch v := value.(type) {
+	case string:
+		*left -= len(v) / 64
+	case []byte:
+		*left -= len(v) / 64
 	case interface{ ToMap() map[any]any }: // yaml.MapSlice of github.com/goccy/go-yaml
 		return convert(v.ToMap(), left)
 	case map[any]any: // of yaml.v2, and of yaml.v3 if a key is not a string
@@ -45,6 +50,7 @@ func convert(value any, left *int) (_ any, err error) {
 			if _, twice := members[name]; twice {
 				return nil, errors.New("has two keys that read " + name)
 			}
+			*left -= len(name) / 64
 			if members[name], err = convert(element, left); err != nil {
 				return nil, err
 			}
@@ -53,6 +59,7 @@ func convert(value any, left *int) (_ any, err error) {
 	case map[string]any:
 		members := make(map[string]any, len(v))
 		for name, element := range v {
+			*left -= len(name) / 64
 			if members[name], err = convert(element, left); err != nil {
 				return nil, err
 			}

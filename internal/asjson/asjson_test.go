@@ -2,6 +2,8 @@ package asjson
 
 import (
 	"math"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -47,7 +49,9 @@ func TestAValueThatIsTooLargeIsRefused(t *testing.T) {
 	}
 	loop := map[string]any{}
 	loop["again"] = loop
-	for _, value := range []any{laughs, loop, map[any]any{"x": laughs}, map[string]any{"x": ordered{"y", laughs}}} {
+	long := strings.Repeat("ha", 32_000)
+	many := func(v any) []any { return slices.Repeat([]any{v}, 1000) }
+	for _, value := range []any{laughs, loop, many(long), many([]byte(long)), many(map[string]any{long: 1}), many(map[any]any{long: 1}), map[any]any{"x": laughs}, map[string]any{"x": ordered{"y", laughs}}} {
 		_, err := Text(value)
 		require.EqualError(t, err, "has more than 100000 values")
 	}

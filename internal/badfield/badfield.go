@@ -23,6 +23,14 @@ func (e *Error) Error() string { return "backoff: " + e.Field + " " + e.Problem 
 // New returns an *Error.
 func New(field, problem string) error { return &Error{Field: field, Problem: problem} }
 
+// Nil returns the error of a value that is nil, or nil if it is not.
+func Nil(value string, isNil bool) error {
+	if isNil {
+		return New(value, "is nil")
+	}
+	return nil
+}
+
 // Negative returns the error of a duration that is below 0.
 func Negative(field string, d time.Duration) error {
 	return New(field, Below0(d))

@@ -23,6 +23,8 @@ type Counts struct {
 	New   uint64 // successes since the last look
 	Full  bool   // a window of calls holds as many calls as it can
 	Begun uint64 // calls that began before the first success of a first phase; not in the window
+
+	InARow uint64 // failures since the last success; Live.Step fills it in, also when a phase ends
 }
 
 // NewCalls returns a window of so many calls, or of time if that is not

@@ -256,9 +256,11 @@ type Effects struct {
 	Counts   bool
 	Probe    uint32
 
-	// Changed says that a phase began, because of Trigger. Its age is 0.
+	// Changed says that a phase began, because of Trigger. Its age is 0. InARow is
+	// how many failures in a row the phase before had.
 	Changed bool
 	Trigger Trigger
+	InARow  uint32
 	// Draw says that the circuit opened by its own decision. The caller draws
 	// an open time for State.Openings openings in a row, and sends it with
 	// Extend. Unsent says that the failure that led to it was Unsent.

@@ -30,6 +30,7 @@ type Live struct {
 	Phase                // does not change
 	Began time.Time      // does not change
 	Good  window.Counter // successes of a closed phase
+	Last  *Counts        // what the last closed phase ended with; the caller passes it on
 
 	begun  atomic.Uint32 // calls on PathFirst
 	failed *failed       // of a closed phase; nil until a call failed or was slow
@@ -76,6 +77,15 @@ func (l *Live) Begin(p Phase, paths Paths) {
 	default:
 		l.admitAll()
 	}
+}
+
+// Opened is what the window held when the circuit opened. It is empty while the
+// circuit is closed or forced.
+func (l *Live) Opened() (c Counts) {
+	if l.Last != nil && l.Kind != Closed && l.Mode <= Observe {
+		c = *l.Last
+	}
+	return c
 }
 
 // admitAll lets all calls of a closed phase in. The next one consults the
@@ -233,6 +243,11 @@ func (l *Live) Step(c *Config, in *Input, draw func(openings int, unsent bool) t
 	in.Age, in.Permit.Generation = l.Age(), l.Generation
 	in.Calls = l.count(c, in)
 	next, effects := Step(c, l.State(), in)
+	in.Calls.InARow = uint64(max(next.Failures.InARow, effects.InARow))
+	if effects.Changed && l.Kind == Closed {
+		last := in.Calls
+		l.Last = &last
+	}
 	switch {
 	case effects.Draw:
 		next, _ = Step(c, next, &Input{Kind: Extend, For: draw(int(next.Openings), effects.Unsent)})

@@ -47,8 +47,8 @@ func Step(c *Config, s State, in *Input) (State, Effects) {
 func (m *machine) enter(k Kind, span time.Duration, why Trigger) {
 	m.Generation++
 	m.Kind, m.Span = k, span
+	m.effects.Changed, m.effects.Trigger, m.effects.InARow = true, why, m.Failures.InARow
 	m.Failures, m.Probes = Failures{}, Probes{}
-	m.effects.Changed, m.effects.Trigger = true, why
 }
 
 // counts reports whether the circuit goes through its states, which is neither

@@ -8,29 +8,25 @@ import (
 	"github.com/gobackoff/backoff/internal/errtree"
 )
 
-// finding is a class, below how much it proves, so that the greater of two
-// findings is the stronger one, and of two equally strong ones the one with the
-// greater class. 0 is no finding.
-type finding uint8
-
-// class returns what was found.
-func (f finding) class() Class { return Class(f & 7) }
-
-// strength says how much a finding proves.
-type strength uint8
+// A finding is a class, and in the bits above it how much it proves, so that the
+// greater of two findings is the stronger one, and of two equally strong ones
+// the one with the greater class. 0 is no finding.
+type finding = Class
 
 const (
-	weak       strength = 1 + iota // a timeout, a reset, a status
-	specific                       // a code that names the very failure
-	conclusive                     // the error says so itself
+	weak       finding = (1 + iota) << 3 // a timeout, a reset, a status
+	specific                             // a code that names the very failure
+	conclusive                           // the error says so itself
+
+	classBits finding = 1<<3 - 1
 )
 
 // says returns the finding of a class, and none if c is Unknown.
-func (s strength) says(c Class) finding {
+func says(strength finding, c Class) finding {
 	if c == Unknown {
 		return 0
 	}
-	return finding(s)<<3 | finding(c)
+	return strength | c
 }
 
 // Of returns what err, with all the errors that it wraps, means for a retry.
@@ -42,7 +38,7 @@ func (s strength) says(c Class) finding {
 // error to read in place of another one, and whether there is such a one.
 func Of(err error, look func(error) (error, bool)) Class {
 	w := walker{look, errtree.Most}
-	return w.find(err).class()
+	return w.find(err) & classBits
 }
 
 // walker walks the tree of an error.
@@ -58,24 +54,25 @@ func (w *walker) find(err error) finding {
 	if inner, ok := w.look(err); ok {
 		return w.find(inner)
 	}
-	found := ofOne(err)
+	by := saidBy(err)
+	found := max(ofOne(err), ofNamed(err, by))
 	branches, inner := errtree.Unwrap(err)
 	if inner != nil {
 		branches = []error{inner}
 	}
-	notSent := !wasConnected(err)
+	notSent := by != ofConnection || !wasConnected(err)
 	for _, inner := range branches {
 		if inner != nil {
 			f := w.find(inner)
-			notSent = notSent && f.class() == NotSent
+			notSent = notSent && f&classBits == NotSent
 			found = max(found, f)
 		}
 	}
-	if inner == io.EOF && isType(err, "net/url", "Error") {
-		found = max(found, weak.says(Retryable))
+	if inner == io.EOF && by == ofRequest {
+		found = max(found, weak|Retryable)
 	}
-	if found.class() == NotSent && len(branches) > 0 && !notSent {
-		return weak.says(Retryable)
+	if found&classBits == NotSent && len(branches) > 0 && !notSent {
+		return weak | Retryable
 	}
 	return found
 }
@@ -84,21 +81,15 @@ func (w *walker) find(err error) finding {
 func ofOne(err error) finding {
 	switch err {
 	case context.Canceled:
-		return conclusive.says(Permanent)
-	case context.DeadlineExceeded, io.ErrUnexpectedEOF:
-		return weak.says(Retryable)
+		return conclusive | Permanent
+	case io.ErrUnexpectedEOF:
+		return weak | Retryable
 	}
 	if e, ok := err.(Errno); ok {
 		return ofErrno(e)
 	}
-	if saidBy(nameOf(err)) == final {
-		return conclusive.says(Permanent)
-	}
 	if hasMethod(err) {
-		return max(ofMethods(err), ofCodes(err), ofNetwork(err))
-	}
-	if reflect.TypeOf(err).PkgPath() == "crypto/x509" {
-		return conclusive.says(Permanent)
+		return max(ofMethods(err), ofCodes(err))
 	}
 	return 0
 }
@@ -125,12 +116,12 @@ const (
 func ofErrno(e Errno) finding {
 	switch ConnectionErrorOf(e) {
 	case Refused, Unreachable:
-		return weak.says(NotSent)
+		return weak | NotSent
 	case Reset, Lost:
-		return weak.says(Retryable)
+		return weak | Retryable
 	}
 	if e.Temporary() || e.Timeout() {
-		return weak.says(Retryable)
+		return weak | Retryable
 	}
 	return 0
 }
@@ -144,10 +135,12 @@ func IsRefused(err error) bool {
 // None reports whether err itself says nothing, and wraps nothing that might.
 // Most errors say nothing, and None costs less than Of.
 func None(err error) bool {
+	if reflect.TypeOf(err) == reflect.TypeOf(io.EOF) { // made by errors.New, as most
+		return err != context.Canceled && err != io.ErrUnexpectedEOF && saidByText(err.Error()) == nothing
+	}
 	switch err.(type) {
 	case Errno, interface{ Unwrap() error }, interface{ Unwrap() []error }:
 		return false
 	}
-	return !hasMethod(err) && err != context.Canceled && err != io.ErrUnexpectedEOF &&
-		reflect.TypeOf(err).Kind() == reflect.Pointer
+	return reflect.TypeOf(err).Kind() == reflect.Pointer && !hasMethod(err) && saidBy(err) == nothing
 }

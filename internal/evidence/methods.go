@@ -13,6 +13,7 @@ type (
 	sqlState      interface{ SQLState() string }          // pgx, lib/pq
 	googleStatus  interface{ HTTPCode() int }             // gax
 	mongoLabelled interface{ HasErrorLabel(string) bool } // MongoDB
+	mongoCoded    interface{ HasErrorCode(int) bool }     // MongoDB
 	timeouter     interface{ Timeout() bool }             // net.Error
 	temporary     interface{ Temporary() bool }           // net.Error, once
 	comparer      interface{ Is(error) bool }             // may say "I am context.Canceled"
@@ -31,27 +32,34 @@ func hasMethod(err error) bool {
 	return false
 }
 
-// ofMethods reads what an error says of itself.
+// ofMethods reads what an error says of itself. Temporary is deprecated, but part
+// of the contract of the Cloud Storage clients: true counts, false does not.
 func ofMethods(err error) finding {
 	var found finding
+	if e, ok := err.(timeouter); ok && e.Timeout() {
+		found = weak | Retryable
+	}
+	if e, ok := err.(temporary); ok && e.Temporary() {
+		found = weak | Retryable
+	}
 	if _, ok := err.(azureFinal); ok {
-		found = conclusive.says(Permanent)
+		found = conclusive | Permanent
 	}
 	if e, ok := err.(awsRetryable); ok {
 		if e.RetryableError() {
-			found = max(found, specific.says(Retryable))
+			found = max(found, specific|Retryable)
 		} else {
-			found = conclusive.says(Permanent)
+			found = conclusive | Permanent
 		}
 	}
 	if e, ok := err.(awsCanceled); ok && e.CanceledError() {
-		found = conclusive.says(Permanent)
+		found = conclusive | Permanent
 	}
 	if e, ok := err.(pgxSafe); ok && e.SafeToRetry() {
-		found = max(found, conclusive.says(Retryable)) // not NotSent: pgx says it of statements that ran
+		found = max(found, conclusive|Retryable) // not NotSent: pgx says it of statements that ran
 	}
 	if e, ok := err.(comparer); ok && e.Is(context.Canceled) {
-		found = conclusive.says(Permanent)
+		found = conclusive | Permanent
 	}
 	return found
 }
@@ -60,10 +68,10 @@ func ofMethods(err error) finding {
 func ofCodes(err error) finding {
 	var found finding
 	if e, ok := err.(sqlState); ok {
-		found = max(found, specific.says(ofSQLState(e.SQLState())))
+		found = max(found, says(specific, ofSQLState(e.SQLState())))
 	}
 	if e, ok := err.(awsCode); ok {
-		found = max(found, specific.says(ofAWSCode(e.ErrorCode())))
+		found = max(found, says(specific, ofAWSCode(e.ErrorCode())))
 	}
 	status := 0
 	if e, ok := err.(awsStatus); ok {
@@ -72,13 +80,9 @@ func ofCodes(err error) finding {
 	if e, ok := err.(googleStatus); ok {
 		status = e.HTTPCode() // -1 where the answer was not HTTP
 	}
-	found = max(found, weak.says(Status(status)))
-	if e, ok := err.(mongoLabelled); ok && isRetryableLabelled(e) {
-		found = max(found, specific.says(Retryable))
+	found = max(found, says(weak, Status(status)))
+	if e, ok := err.(mongoLabelled); ok {
+		found = max(found, ofMongo(e))
 	}
 	return found
-}
-
-func isRetryableLabelled(e mongoLabelled) bool {
-	return e.HasErrorLabel("TransientTransactionError") || e.HasErrorLabel("RetryableWriteError") || e.HasErrorLabel("RetryableError")
 }

@@ -30,7 +30,7 @@ func Status(code int) Class {
 	switch code {
 	case 408, 425:
 		return Retryable
-	case 429:
+	case 429, 529: // 529 is "overloaded" at Anthropic and others
 		return Throttled
 	case 501, 505, 506, 507, 508, 510, 511:
 		return Permanent

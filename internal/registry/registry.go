@@ -3,8 +3,12 @@
 package registry
 
 import (
+	"cmp"
+	"hash/maphash"
 	"math"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -44,6 +48,7 @@ type Registry[V any] struct {
 	lost  map[string]bool // keys that were forgotten for others lately
 	rest  *entry[V]       // shared by the keys without a place; nil until there is one
 	swept time.Time       // when idle keys were last forgotten
+	made  uint64          // how many entries were made
 }
 
 // A Claim is why a value must not be forgotten. The claim that a value has from
@@ -64,10 +69,11 @@ const Rest = "(other)"
 
 // An entry is a value and what is known of its use.
 type entry[V any] struct {
-	key   string
-	value V
-	born  Claim // from the beginning
-	use   atomic.Uint32
+	key    string
+	value  V
+	number uint64 // in the order in which they were made
+	born   Claim  // from the beginning
+	use    atomic.Uint32
 }
 
 // An entry counts its lookups, except the first, in the lower byte of use, and
@@ -96,8 +102,28 @@ func (r *Registry[V]) SetLimits(maxKeys int, idle time.Duration) {
 	}
 }
 
+// maxKey is how much is kept of a key: an attacker's may have a megabyte.
+const maxKey = 4096
+
+// seed is for the hash of a longer key. It is not made at the start of a program, as
+// most programs need none.
+var seed struct {
+	once  sync.Once
+	value maphash.Seed
+}
+
+// short returns the name under which a key is kept.
+func short(key string) string {
+	if len(key) <= maxKey {
+		return key
+	}
+	seed.once.Do(func() { seed.value = maphash.MakeSeed() })
+	return key[:maxKey-20] + strconv.FormatUint(maphash.String(seed.value, key), 10)
+}
+
 // Get returns the value of key.
 func (r *Registry[V]) Get(key string) V {
+	key = short(key)
 	if v, ok := r.Find(key); ok {
 		return v
 	}
@@ -106,7 +132,7 @@ func (r *Registry[V]) Get(key string) V {
 
 // Find returns the value of key, and whether there is one. It makes none.
 func (r *Registry[V]) Find(key string) (v V, ok bool) {
-	e, ok := r.entries.Load(key)
+	e, ok := r.entries.Load(short(key))
 	if ok {
 		v = e.(*entry[V]).get()
 	}
@@ -141,17 +167,19 @@ func (r *Registry[V]) add(key string) V {
 		}
 		return r.rest.value
 	}
-	e := r.newEntry(key, late)
+	// A key may be a part of a longer text, which must not stay alive with it.
+	e := r.newEntry(strings.Clone(key), late)
 	if r.lost[key] { // it is asked for again
 		e.use.Store(1)
 	}
 	r.fresh.push(e)
-	r.entries.Store(key, e)
+	r.entries.Store(e.key, e)
 	return e.value
 }
 
 func (r *Registry[V]) newEntry(key string, late bool) *entry[V] {
-	e := &entry[V]{key: key, value: r.New(key, late)}
+	r.made++
+	e := &entry[V]{key: key, value: r.New(key, late), number: r.made}
 	e.born = r.claim(e)
 	return e
 }
@@ -261,18 +289,22 @@ func (r *Registry[V]) forgetsIdle(e *entry[V]) bool {
 	return true
 }
 
-// Range calls f for each key and value until it returns false.
+// Range calls f for each key and value, the oldest first, until it returns false.
 func (r *Registry[V]) Range(f func(key string, v V) bool) {
+	var all []*entry[V]
 	for _, v := range r.entries.Range {
-		if e := v.(*entry[V]); !f(e.key, e.value) {
+		all = append(all, v.(*entry[V]))
+	}
+	slices.SortFunc(all, func(a, b *entry[V]) int { return cmp.Compare(a.number, b.number) })
+	r.mu.Lock()
+	if r.rest != nil {
+		all = append(all, r.rest)
+	}
+	r.mu.Unlock()
+	for _, e := range all {
+		if !f(e.key, e.value) {
 			return
 		}
-	}
-	r.mu.Lock()
-	rest := r.rest
-	r.mu.Unlock()
-	if rest != nil {
-		f(rest.key, rest.value)
 	}
 }
 

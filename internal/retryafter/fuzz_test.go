@@ -47,7 +47,7 @@ func FuzzParse(f *testing.F) {
 
 // A pushback is a count of milliseconds, or it is a no.
 func FuzzParsePushback(f *testing.F) {
-	for _, value := range []string{"", "0", "25", "-1", " 25", "2147483648", "9223372036855", "1e3", "٠"} {
+	for _, value := range []string{"", "0", "25", "-1", " 25", "2147483648", "9223372036855", "1e3", "٠", `"a\",";r=0;t=5`} {
 		f.Add(value)
 	}
 	f.Fuzz(func(t *testing.T, value string) {
@@ -58,6 +58,9 @@ func FuzzParsePushback(f *testing.F) {
 		}
 		if twice, given := ParsePushback(value, value); !given || twice != -1 {
 			t.Fatalf("two values: %v, %v", twice, given)
+		}
+		if d, ok := From(map[string][]string{"Ratelimit": {value}}, noon); d < 0 || !ok && d != 0 {
+			t.Fatalf("From(%q) = %v, %v", value, d, ok)
 		}
 		ms, ok := ParseMS(value)
 		if digits && (!ok || ms != got) {

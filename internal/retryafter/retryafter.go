@@ -16,13 +16,58 @@ const maxAWS = 5 * time.Second * 10 / 11
 // one each.
 const maxValues = 100
 
-// From returns the longest valid wait that an HTTP header asks for, or false if
+// From returns how long the header of a refusal asks to wait: as Asked says, or
+// else the longest time of the limits in the RateLimit field of which nothing
+// remains. It returns false if there is neither. A field that ends within a
+// string, or is longer than 64 KiB, says nothing, and so does an item with
+// malformed numbers.
+//
+// Source: draft-ietf-httpapi-ratelimit-headers-10, 4.1; RFC 9651, 3.1.
+func From(header map[string][]string, now time.Time) (longest time.Duration, found bool) {
+	if longest, found = Asked(header, now); found {
+		return longest, true
+	}
+	for item := range strings.SplitSeq(withoutStrings(strings.Join(header["Ratelimit"], ",")), ",") {
+		remaining, reset := "", ""
+		for parameter := range strings.SplitSeq(item, ";") {
+			switch name, value, _ := strings.Cut(strings.Trim(parameter, " \t"), "="); name {
+			case "r":
+				remaining = value
+			case "t":
+				reset = value
+			}
+		}
+		left, valid := parseDigits(remaining, time.Second)
+		if d, ok := parseDigits(reset, time.Second); ok && valid && left == 0 {
+			longest, found = max(longest, d), true
+		}
+	}
+	return longest, found
+}
+
+// withoutStrings returns the text of a structured field without the strings in
+// it, and "" if one does not end, or the text is too long.
+func withoutStrings(text string) string {
+	if len(text) > 64<<10 {
+		return ""
+	}
+	parts := strings.Split(strings.NewReplacer(`\\`, "", `\"`, "").Replace(text), `"`)
+	if len(parts)%2 == 0 {
+		return ""
+	}
+	for i := 1; i < len(parts); i += 2 {
+		parts[i] = ""
+	}
+	return strings.Join(parts, "")
+}
+
+// Asked returns the longest valid wait that an HTTP header asks for, or false if
 // there is none. The keys of header are canonical, as in http.Header.
 //
-// From reads Retry-After, and in milliseconds Retry-After-Ms,
+// Asked reads Retry-After, and in milliseconds Retry-After-Ms,
 // X-Ms-Retry-After-Ms and X-Amz-Retry-After, of which at most 4.5 s count. It
 // reads up to 100 values of each.
-func From(header map[string][]string, now time.Time) (longest time.Duration, found bool) {
+func Asked(header map[string][]string, now time.Time) (longest time.Duration, found bool) {
 	for _, name := range [...]string{"Retry-After", "Retry-After-Ms", "X-Ms-Retry-After-Ms", "X-Amz-Retry-After"} {
 		for _, value := range header[name][:min(len(header[name]), maxValues)] {
 			if d, ok := parseField(name, value, now); ok {

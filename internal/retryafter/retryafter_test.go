@@ -211,12 +211,32 @@ func TestFromReturnsTheLongestValidWait(t *testing.T) {
 	require.Zero(t, got)
 }
 
-func TestFromFindsNothingInNonsense(t *testing.T) {
-	for _, h := range []map[string][]string{nil, header("Retry-After"), header("Retry-After", "soon"), header("Ratelimit-Reset", "7")} {
-		got, ok := From(h, noon)
-		require.False(t, ok, "%v", h)
-		require.Zero(t, got)
+// draft-ietf-httpapi-ratelimit-headers-10. Retry-After goes first, and a limit
+// of which something is left asks for nothing.
+func TestFromReadsTheRateLimitFieldOfAUsedUpLimit(t *testing.T) {
+	for value, want := range map[string]time.Duration{
+		`"default";r=0;t=30`: 30 * time.Second,
+		`"burst";r=0;t=2, "daily" ; pk=:cHNk: ; r=0; t=3600,"other";r=7;t=9999`: time.Hour,
+		`"a\",\\;r=0;t=9";t=1;r=00`:            time.Second,
+		`"default";r=0;t=99999999999999999999`: forever,
+		`"default";r=1;t=30`:                   -1,
+		`"default";r=0`:                        -1,
+		`"a;r=0;t=9";r=5;t=1`:                  -1,
+		`"a";r=0;t=9,"b`:                       -1,
+		`"default";r=-1;t=30`:                  -1,
+		`"default";r=0;t=-5`:                   -1,
+		`limit=10, remaining=0, reset=10`:      -1,
+		strings.Repeat(`"a";r=0;t=9,`, 6000):   -1,
+		``:                                     -1,
+	} {
+		got, ok := From(header("Ratelimit", value), noon)
+		require.Equal(t, want >= 0, ok, value)
+		require.Equal(t, max(0, want), got, value)
 	}
+	got, _ := From(map[string][]string{"Ratelimit": {`"a";r=0;t=30`}, "Retry-After": {"2"}}, noon)
+	require.Equal(t, 2*time.Second, got)
+	_, ok := Asked(header("Ratelimit", `"a";r=0;t=30`), noon)
+	require.False(t, ok)
 }
 
 // The AWS SDK clamps the header at 5 s beyond its own wait.

@@ -55,3 +55,35 @@ func ofAWSCode(code string) Class {
 	}
 	return Unknown
 }
+
+// ofMongo reads the labels of an error of MongoDB, and its codes: Unauthorized,
+// AuthenticationFailed, DocumentValidationFailure and DuplicateKey are
+// definitive.
+func ofMongo(e mongoLabelled) finding {
+	if e.HasErrorLabel("SystemOverloadedError") {
+		return specific | Throttled
+	}
+	for _, label := range [...]string{"TransientTransactionError", "RetryableWriteError", "RetryableError"} {
+		if e.HasErrorLabel(label) {
+			return specific | Retryable
+		}
+	}
+	coded, ok := e.(mongoCoded)
+	for _, code := range [...]int{13, 18, 121, 11000} {
+		if ok && coded.HasErrorCode(code) {
+			return specific | Permanent
+		}
+	}
+	return 0
+}
+
+// isDefinitive reads the code that the text of a gRPC status, or of an answer of
+// Redis, begins with. ERR of Redis says nothing: a server that has too many
+// clients says it, too.
+func isDefinitive(text string) bool {
+	const definitive codes = " InvalidArgument NotFound AlreadyExists PermissionDenied FailedPrecondition " +
+		"OutOfRange Unimplemented DataLoss Unauthenticated " +
+		"WRONGTYPE NOAUTH WRONGPASS NOPERM NOSCRIPT NOGROUP BUSYGROUP CROSSSLOT "
+	code, _, _ := strings.Cut(strings.TrimPrefix(text, "rpc error: code = "), " ")
+	return definitive.has(code) || saidByText(text) == final
+}
