@@ -1,16 +1,23 @@
 package poll
 
 import (
+	"cmp"
 	"context"
 	"math"
+	"time"
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/internal/badfield"
+	"github.com/gobackoff/backoff/internal/clock"
 	"github.com/gobackoff/backoff/internal/limits"
 	"github.com/gobackoff/backoff/internal/timeouts"
 )
 
-const defaultMaxAttempts = 4
+const (
+	defaultMaxAttempts = 4
+	withoutEnd         = -1 // as a MaxElapsed
+	leastInterval      = 100 * time.Millisecond
+)
 
 // A poll is a [backoff.Run] to which a check that says "not yet" is an attempt
 // that failed. It stands between the Run and the caller's budget and observer, to
@@ -23,10 +30,11 @@ type poll struct {
 	tell     backoff.Observer // the caller's
 	timeouts backoff.Schedule // of the checks; nil if there are none
 
-	failed int     // number of failed checks in a row, the last one included
-	inRow  int     // 1 more than the failed checks before the last check
-	last   verdict // of the last check
-	result error   // of a check that was done
+	failed int       // number of failed checks in a row, the last one included
+	inRow  int       // 1 more than the failed checks before the last check
+	last   verdict   // of the last check
+	result error     // of a check that was done
+	began  time.Time // the last check
 
 	ask  backoff.Attempt // for which the budget is asked when the wait is over
 	due  bool            // there is such an attempt
@@ -41,6 +49,7 @@ func newPoll(policy backoff.Policy) *poll {
 	}
 	r := &p.rules
 	r.MaxAttempts = -1 // the poll counts itself
+	r.Schedule = p.spaced(r.Schedule, false)
 	r.ByClass = make(map[backoff.Class]backoff.ClassLimits)
 	r.Classify = p.classify
 	r.Idempotency = nil
@@ -65,7 +74,7 @@ func newPoll(policy backoff.Policy) *poll {
 // until is Until. It calls answered after each check that answered.
 func until(ctx context.Context, policy backoff.Policy, check func(context.Context) (bool, error), answered func()) error {
 	p := newPoll(policy)
-	if err := p.validate(ctx); err != nil {
+	if err := p.refuse(ctx); err != nil {
 		return err
 	}
 	run := p.rules.Start(ctx)
@@ -78,18 +87,22 @@ func until(ctx context.Context, policy backoff.Policy, check func(context.Contex
 			return nil // to leave the loop is success
 		}
 		p.setLimits()
-		run.Fail(err)
+		run.Fail(p.inexact(err))
 	}
 	if p.result != nil {
 		return p.result
 	}
-	return run.Err()
+	err := run.Err()
+	if gave, ok := err.(*backoff.Error); ok && gave.RetryableError() { // the Run allowed one attempt, the policy a poll
+		err = backoff.Policy{MaxAttempts: -1}.GiveUp(ctx, *gave)
+	}
+	return err
 }
 
 // check makes a check, and returns its error as the Run should see it: nil if
 // the check was done.
 func (p *poll) check(ctx context.Context, check func(context.Context) (bool, error)) error {
-	p.last, p.inRow = nothing, p.failed+1
+	p.last, p.inRow, p.began = nothing, p.failed+1, clock.Now()
 	attempt, cancel := p.limitTime(ctx)
 	defer cancel()
 	done, err := check(attempt)
@@ -135,6 +148,33 @@ func (p *poll) limit(c backoff.Class) int {
 	return most
 }
 
+// spaced returns a schedule for the Run, nil for nil. That of a class counts the
+// failed checks in a row. A delay of 0 becomes what leastInterval leaves after the
+// check.
+func (p *poll) spaced(s backoff.Schedule, ofClass bool) backoff.Schedule {
+	if s == nil {
+		return nil
+	}
+	return backoff.ScheduleFunc(func(n int) time.Duration {
+		if ofClass {
+			n = p.failed
+		}
+		return cmp.Or(max(0, s.Delay(n)), p.rest())
+	})
+}
+
+// rest returns how long to wait if nothing asks for a wait.
+func (p *poll) rest() time.Duration { return leastInterval - clock.Now().Sub(p.began) }
+
+// inexact returns the error of a check without a [backoff.RetryExactlyAfter] that
+// would make the poll spin: it becomes a [backoff.RetryAfter].
+func (p *poll) inexact(err error) error {
+	if after, ok := backoff.RetryAfterOf(err); ok && after < p.rest() && p.last != final {
+		return backoff.RetryAfter(err, after)
+	}
+	return err
+}
+
 // setLimits sets what follows the last check. The Run knows the class
 // of a failure, and counts all checks; so its limit is 1 once enough have
 // failed.
@@ -145,7 +185,7 @@ func (p *poll) setLimits() {
 	}
 	for c := backoff.ClassUnknown; c.Retryable(); c++ {
 		of := p.policy.ByClass[c]
-		own := backoff.ClassLimits{Schedule: of.Schedule, Jitter: of.Jitter}
+		own := backoff.ClassLimits{Schedule: p.spaced(of.Schedule, true), Jitter: of.Jitter}
 		if most := p.limit(c); most > 0 && p.failed >= most {
 			own.MaxAttempts = 1
 		}
@@ -153,22 +193,18 @@ func (p *poll) setLimits() {
 	}
 }
 
-// validate returns what is wrong with the policy, and notifies the observer.
-func (p *poll) validate(ctx context.Context) error {
+// refuse returns why there is no first check, or nil, and notifies the observer.
+func (p *poll) refuse(ctx context.Context) error {
 	err := p.policy.Validate()
-	if _, bounded := ctx.Deadline(); err == nil && !bounded && p.policy.MaxElapsed == 0 {
+	_, bounded := ctx.Deadline()
+	switch limit := p.policy.MaxElapsed; {
+	case err != nil:
+	case limit == 0 && !bounded:
 		err = backoff.Permanent(badfield.New("Policy.MaxElapsed",
-			"is 0 and the context has no deadline, want one of them, or a negative MaxElapsed to poll without end"))
+			"is 0 and the context has no deadline, want one of them, or -1 to poll without end"))
+	case limit < withoutEnd:
+		err = p.policy.GiveUp(ctx, backoff.Error{Reason: backoff.ReasonElapsed})
 	}
-	if err != nil {
-		p.tell.Notify(ctx, backoff.Event{
-			Kind:        backoff.EventGiveUp,
-			Class:       backoff.ClassPermanent,
-			Reason:      backoff.ReasonInvalid,
-			Name:        p.policy.Name,
-			MaxAttempts: p.limit(backoff.ClassUnknown),
-			Err:         err,
-		})
-	}
+	p.policy.Refused(ctx, err)
 	return err
 }

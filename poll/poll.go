@@ -15,7 +15,11 @@ import (
 //	return false, backoff.RetryAfter(poll.ErrNotYet, 30*time.Second)
 //
 // It is the same as (false, nil), except for the time. Breakers count it as a
-// success of the service.
+// success of the service. To begin with a wait, let the first check return
+//
+//	return false, backoff.RetryExactlyAfter(poll.ErrNotYet, time.Minute)
+//
+// without a look at the service. The schedule begins after that.
 var ErrNotYet error = notYet{}
 
 // notYet is the type of ErrNotYet.
@@ -49,25 +53,29 @@ func (notYet) NonRetriable() {}
 //     check has ended, however long it took. The n-th wait is that of the n-th
 //     retry, whether the check before it failed or not. A nil Jitter is
 //     [backoff.EqualJitter] here: a wait is never shorter than half the delay.
-//     A delay of 0 checks again at once, for a check that blocks until there
-//     is news.
+//     A delay of 0 is for a check that blocks until there is news: it means
+//     100 ms, less the time that the check took.
 //   - MaxElapsed limits the time from the start of the poll to the start of
 //     its last check. That check is made exactly then, unless a check is
-//     running. A negative MaxElapsed means no limit. 0 means that the deadline
-//     of ctx is the limit. If ctx has none, Until returns an error that names
-//     MaxElapsed.
+//     running. 0 means that the deadline of ctx is the limit. If ctx has none,
+//     Until returns an error that names MaxElapsed. -1 means no limit. Any
+//     other negative number is what is left of a time that is over: Until
+//     gives up without a check.
 //   - A wait that would reach the deadline of ctx is not begun: the poll ends
 //     at once. To check until shortly before the deadline, set MaxElapsed.
 //   - MaxAttempts limits the failed checks in a row: 0 means 4, and 1 that the
 //     first one ends the poll. A negative number means no limit. "Not yet" and
 //     the refusal of a breaker do not count. ByClass holds for what follows a
-//     failed check, and its MaxAttempts also counts failed checks in a row.
+//     failed check, and its Schedule and MaxAttempts also count failed checks
+//     in a row.
 //   - AttemptTimeout limits each check, the last one included. MaxElapsed does
 //     not end a check. Each check that fails moves AttemptTimeoutSchedule on,
 //     and "not yet" restarts it.
 //   - A server that asks for a wait, by [backoff.RetryAfter] on the error of a
 //     check or on ErrNotYet, moves the next check. If the wait does not fit
 //     into MaxElapsed, MaxRetryAfter or the deadline, the poll ends at once.
+//     [backoff.RetryExactlyAfter] is exact from 100 ms on, so that no server can
+//     make the poll spin.
 //   - Budget gets a success when a check says "not yet". It does not get the
 //     time of the next check, which belongs to one job. It is asked for each
 //     check, as for the first attempt of a call, and for a check after a

@@ -98,8 +98,7 @@ func every(elapsed time.Duration) backoff.Policy {
 func gaveUp(t *testing.T, err error) *backoff.Error {
 	t.Helper()
 	var gave *backoff.Error
-	ok := errors.As(err, &gave)
-	require.True(t, ok, "%v", err)
+	require.ErrorAs(t, err, &gave)
 	return gave
 }
 
@@ -114,17 +113,17 @@ func TestAPollChecksAtOnceAndUntilACheckIsDone(t *testing.T) {
 	require.NoError(t, r.err)
 	require.Equal(t, seconds(0), r.at)
 
-	r = recorded(t, every(time.Minute), notYet, notYet, down, notYet, done)
+	p := every(time.Minute)
+	p.Idempotency = backoff.NonIdempotent // a check may be repeated
+	r = recorded(t, p, notYet, notYet, down, notYet, done)
 	require.NoError(t, r.err)
 	require.Equal(t, seconds(0, 10, 20, 30, 40), r.at)
 }
 
 func TestTheLastCheckIsExactlyAtMaxElapsed(t *testing.T) {
-	for _, p := range []backoff.Policy{every(25 * time.Second), func() backoff.Policy {
+	for _, timeout := range []time.Duration{0, time.Second} {
 		p := every(25 * time.Second)
-		p.AttemptTimeout = time.Second
-		return p
-	}()} {
+		p.AttemptTimeout = timeout
 		r := recorded(t, p, notYet)
 		require.Equal(t, seconds(0, 10, 20, 25), r.at)
 		require.Equal(t, 25*time.Second, r.ended)
@@ -154,22 +153,40 @@ func TestThereIsNoCheckAtTheDeadlineOfTheContext(t *testing.T) {
 	require.Equal(t, seconds(0, 10, 20), r.at)
 	r = recordedUnder(t, 25*time.Second, every(24*time.Second), notYet)
 	require.Equal(t, seconds(0, 10, 20, 24), r.at)
+	r = recordedUnder(t, time.Minute, every(0), check{takes: 45 * time.Second}, notYet)
+	require.Equal(t, seconds(0, 55), r.at)
+	require.Equal(t, 55*time.Second, gaveUp(t, r.err).Elapsed, "since the start of the poll")
+
+	// A hint of nothing makes no haste. Else each wait would be a part of the time left, and
+	// the checks would be ever more.
+	soon := check{err: backoff.RetryAfter(poll.ErrNotYet, 0)}
+	require.Equal(t, seconds(0, 10, 20, 25), recorded(t, every(25*time.Second), soon).at)
+	require.Equal(t, seconds(0, 10, 20), recordedUnder(t, 25*time.Second, every(0), soon).at)
 }
 
-func TestWithoutALimitOfTimeThereIsNoCheck(t *testing.T) {
-	var told []backoff.Event
-	p := every(0)
-	p.Observer = func(_ context.Context, e backoff.Event) { told = append(told, e) }
-	err := poll.Until(t.Context(), p, func(context.Context) (bool, error) {
-		t.Error("a check was made")
-		return true, nil
-	})
-	require.EqualError(t, err, "backoff: Policy.MaxElapsed is 0 and the context has no deadline, want one of them, "+
-		"or a negative MaxElapsed to poll without end")
-	require.False(t, backoff.Policy{}.Retryable(err))
-	require.Len(t, told, 1)
-	require.Equal(t, backoff.ReasonInvalid, told[0].Reason)
-	require.Equal(t, err, told[0].Err)
+func TestWithoutALimitOfTimeOrTimeLeftThereIsNoCheck(t *testing.T) {
+	for elapsed, want := range map[time.Duration]struct {
+		text   string
+		reason backoff.Reason
+	}{
+		0: {"backoff: Policy.MaxElapsed is 0 and the context has no deadline, want one of them, or -1 to poll without end",
+			backoff.ReasonInvalid},
+		-2: {"backoff: job: not started: out of time (Policy.MaxElapsed)", backoff.ReasonElapsed},
+	} {
+		var told []backoff.Event
+		p := every(elapsed)
+		p.Observer = func(_ context.Context, e backoff.Event) { told = append(told, e) }
+		err := poll.Until(t.Context(), p, func(context.Context) (bool, error) {
+			t.Error("a check was made")
+			return true, nil
+		})
+		require.EqualError(t, err, want.text)
+		require.False(t, backoff.Policy{}.Retryable(err))
+		require.Equal(t, elapsed < 0, errors.Is(err, backoff.ErrExhausted))
+		require.Len(t, told, 1)
+		require.Equal(t, want.reason, told[0].Reason)
+		require.Equal(t, err, told[0].Err)
+	}
 
 	r := recorded(t, every(-1), append(make([]check, 10_000), done)...)
 	require.NoError(t, r.err)
@@ -209,6 +226,10 @@ func TestMaxAttemptsCountsFailedChecksInARow(t *testing.T) {
 		p.MaxAttempts = limit
 		require.Len(t, recorded(t, p, four...).at, want, "%d", limit)
 	}
+	r = recorded(t, every(time.Hour), check{err: backoff.RetryAfter(errDown, time.Minute)})
+	require.Equal(t, time.Minute, gaveUp(t, r.err).RetryAfter(), "what the server asked for is kept")
+	require.Equal(t, backoff.ReasonAttempts, gaveUp(t, r.err).Reason)
+	require.False(t, backoff.Policy{}.Retryable(r.err))
 	p := every(time.Hour)
 	p.MaxAttempts = -1
 	require.NoError(t, recorded(t, p, append(many(down, 100), done)...).err)
@@ -240,6 +261,39 @@ func TestByClassHoldsAfterFailedChecksOnly(t *testing.T) {
 	require.Len(t, recorded(t, p, throttled, throttled, down).at, 3, "the last one counts")
 	require.Equal(t, []string{"success 1/2", "retry 1/4 down", "retry 2/4 down slept 10s", "give up 3/2 down (attempts) slept 10s"},
 		told(t, p, notYet, throttled, throttled, down))
+}
+
+func TestAfterNotYetTheScheduleOfAClassStartsAgain(t *testing.T) {
+	p := every(time.Hour)
+	p.ByClass = map[backoff.Class]backoff.ClassLimits{backoff.ClassThrottled: {Schedule: backoff.Exponential{Initial: 12 * time.Second}}}
+	throttled := check{err: backoff.OfClass(errDown, backoff.ClassThrottled)}
+	r := recorded(t, p, notYet, notYet, notYet, throttled, throttled, notYet, down, throttled, done)
+	require.Equal(t, seconds(0, 10, 20, 30, 42, 66, 76, 86, 110), r.at)
+}
+
+func TestADelayOfNothingDoesNotMakeAPollSpin(t *testing.T) {
+	zero := map[backoff.Class]backoff.ClassLimits{backoff.ClassUnknown: {Schedule: backoff.Constant(0)}}
+	for name, c := range map[string]struct {
+		policy backoff.Policy
+		check  check
+		want   []time.Duration
+	}{
+		"a setting never made":    {backoff.Policy{Schedule: backoff.Constant(0)}, notYet, seconds(0, 0.1, 0.2, 0.25)},
+		"failed checks":           {backoff.Policy{Schedule: backoff.Constant(0)}, down, seconds(0, 0.1, 0.2, 0.25)},
+		"a quick check":           {backoff.Policy{Schedule: backoff.Constant(0)}, check{takes: 40 * time.Millisecond}, seconds(0, 0.1, 0.2, 0.25)},
+		"a check that blocks":     {backoff.Policy{Schedule: backoff.Constant(0)}, check{takes: 120 * time.Millisecond}, seconds(0, 0.12, 0.24)},
+		"a class":                 {backoff.Policy{Schedule: backoff.Constant(time.Hour), ByClass: zero}, down, seconds(0, 0.1, 0.2, 0.25)},
+		"a server, after not yet": {every(0), check{err: backoff.RetryExactlyAfter(poll.ErrNotYet, 0)}, seconds(0, 10, 20, 25)},
+		"a server, after errors":  {every(0), check{err: backoff.RetryExactlyAfter(errDown, 0)}, seconds(0, 10, 20, 25)},
+		"asked for":               {backoff.Policy{Schedule: backoff.Constant(80 * time.Millisecond)}, notYet, seconds(0, 0.08, 0.16, 0.24, 0.25)},
+	} {
+		p := c.policy
+		p.MaxAttempts, p.Jitter, p.Rand = -1, backoff.NoJitter, func() float64 { return 0 }
+		if p.MaxElapsed = 250 * time.Millisecond; p.Name != "" {
+			p.MaxElapsed = 25 * time.Second
+		}
+		require.Equal(t, c.want, recorded(t, p, c.check).at, name)
+	}
 }
 
 func TestACheckThatAsksForTheNextOneAtOnceGetsItOnce(t *testing.T) {
@@ -294,7 +348,7 @@ func TestOnlyWhatIsSaidExplicitlyEndsAPollBeforeItsTime(t *testing.T) {
 			require.ErrorIs(t, r.err, err)
 		})
 	}
-	err := backoff.Permanent(errDown)
+	err := backoff.Permanent(backoff.RetryAfter(errDown, 0))
 	require.Equal(t, err, recorded(t, every(time.Hour), notYet, check{err: err}).err, "as the check returned it")
 }
 
@@ -420,14 +474,9 @@ func TestAHintMovesTheNextCheck(t *testing.T) {
 	require.Equal(t, seconds(0, 10, 20), r.at, "the longer one counts")
 	r = recorded(t, p, check{err: backoff.RetryAfter(poll.ErrNotYet, 2*time.Minute)}, done)
 	require.Equal(t, seconds(0, 120), r.at, "it just fits")
-}
-
-// Otherwise each wait would be a part of the time left, and the checks ever
-// more.
-func TestAHintOfNothingMakesNoHasteAtTheLimit(t *testing.T) {
-	soon := check{err: backoff.RetryAfter(poll.ErrNotYet, 0)}
-	require.Equal(t, seconds(0, 10, 20, 25), recorded(t, every(25*time.Second), soon).at)
-	require.Equal(t, seconds(0, 10, 20), recordedUnder(t, 25*time.Second, every(0), soon).at)
+	p.Schedule = backoff.Exponential{Initial: 10 * time.Second}
+	r = recorded(t, p, check{err: backoff.RetryExactlyAfter(poll.ErrNotYet, time.Minute)}, notYet, notYet, done)
+	require.Equal(t, seconds(0, 60, 70, 90), r.at, "the schedule begins then")
 }
 
 func TestAHintBeyondTheLimitEndsThePoll(t *testing.T) {
@@ -439,17 +488,6 @@ func TestAHintBeyondTheLimitEndsThePoll(t *testing.T) {
 		require.Equal(t, 51*time.Second, gaveUp(t, r.err).RetryAfter())
 		require.ErrorIs(t, r.err, err)
 	}
-}
-
-func TestAPollThatFailedTooOftenKeepsWhatTheServerAskedFor(t *testing.T) {
-	p := every(time.Hour)
-	p.MaxAttempts = 2
-	r := recorded(t, p, check{err: backoff.RetryAfter(errDown, time.Minute)})
-	after, ok := backoff.RetryAfterOf(r.err)
-	require.True(t, ok)
-	require.Equal(t, time.Minute, after)
-	require.Equal(t, backoff.ReasonAttempts, gaveUp(t, r.err).Reason)
-	require.False(t, backoff.Policy{}.Retryable(r.err))
 }
 
 func TestAttemptTimeoutLimitsEachCheck(t *testing.T) {
@@ -554,27 +592,20 @@ func TestPoliciesAndPollsNestWithoutMultiplying(t *testing.T) {
 		require.Equal(t, 4, checks, "a poll that ran out is final")
 		require.ErrorIs(t, err, poll.ErrNotYet)
 
-		checks = 0
-		_ = backoff.Policy{}.Do(t.Context(), func(ctx context.Context) error {
-			return poll.Until(ctx, every(time.Hour), func(context.Context) (bool, error) {
-				checks++
-				return false, errDown
-			})
-		})
-		require.Equal(t, 4, checks, "so is one whose checks failed")
+		for _, limit := range []int{4, 1} {
+			for _, layer := range []string{"%w", "%v"} {
+				p := every(time.Hour)
+				p.MaxAttempts, checks = limit, 0
+				require.Error(t, backoff.Policy{AttemptTimeout: time.Hour}.Do(t.Context(), func(ctx context.Context) error {
+					return fmt.Errorf(layer, poll.Until(ctx, p, func(context.Context) (bool, error) {
+						checks++
+						return false, errDown
+					}))
+				}))
+				require.Equal(t, limit, checks, "so is one whose checks failed")
+			}
+		}
 	})
-}
-
-func TestACheckMayBeRepeatedWhateverIdempotencySays(t *testing.T) {
-	p := every(time.Hour)
-	p.Idempotency = backoff.NonIdempotent
-	require.NoError(t, recorded(t, p, notYet, down, done).err)
-}
-
-func TestElapsedCountsFromTheStartOfThePoll(t *testing.T) {
-	r := recordedUnder(t, time.Minute, every(0), check{takes: 45 * time.Second}, notYet)
-	require.Equal(t, seconds(0, 55), r.at)
-	require.Equal(t, 55*time.Second, gaveUp(t, r.err).Elapsed)
 }
 
 func TestAPolicyIsSharedByPollsThatRunAtOnce(t *testing.T) {
@@ -597,7 +628,7 @@ func TestAPolicyIsSharedByPollsThatRunAtOnce(t *testing.T) {
 func TestACheckThatSaysNotYetAllocatesNothing(t *testing.T) {
 	allocs := func(checks int) float64 {
 		return testing.AllocsPerRun(5, func() {
-			p := backoff.Policy{Schedule: backoff.Constant(0), MaxElapsed: time.Hour, Budget: &backoff.RetryBudget{}}
+			p := backoff.Policy{Schedule: backoff.Constant(1), MaxElapsed: time.Hour, Budget: &backoff.RetryBudget{}}
 			n := 0
 			_ = poll.Until(context.Background(), p, func(context.Context) (bool, error) {
 				n++
