@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/internal/badfield"
 	"github.com/gobackoff/backoff/internal/limits"
 )
 
@@ -34,7 +35,8 @@ const defaultConcurrency = 100
 // attempt or a hedge takes it here.
 func (c *Concurrency) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
 	if a.Paced || !a.First() && !a.Hedge {
-		return c.slots.ticket(), 0, true
+		t, _ := c.slots.acquire(0, time.Time{})
+		return t, 0, true
 	}
 	t, ok := c.slots.acquire(c.limit(), time.Time{})
 	return t, 0, ok
@@ -46,7 +48,15 @@ func (c *Concurrency) Confirm(t backoff.Ticket) bool { return c.slots.confirm(t,
 // Done implements [backoff.Budget].
 func (c *Concurrency) Done(t backoff.Ticket, _ backoff.Result) { c.slots.release(t) }
 
+// GrantsFirst implements [backoff.Budget]. It is false, also if c is nil.
+func (c *Concurrency) GrantsFirst() bool { return false }
+
 // Load returns how many attempts are running.
 func (c *Concurrency) Load() int { return c.slots.count() }
+
+// Validate refuses a nil Concurrency.
+func (c *Concurrency) Validate() error {
+	return backoff.Permanent(badfield.Nil("limit.Concurrency", c == nil))
+}
 
 func (c *Concurrency) limit() int { return limits.Or(c.Max, defaultConcurrency) }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -70,13 +71,20 @@ func TestLimitsKeepTheirCountOnManyGoroutines(t *testing.T) {
 }
 
 // An invalid limit stays invalid: no loop around the call tries again.
-func TestAnInvalidLimitIsAPermanentError(t *testing.T) {
-	for _, b := range []backoff.Budget{
-		new(limit.Rate), &limit.Throttle{K: -1},
+func TestAnInvalidLimitIsAPermanentErrorBeforeAnyAttempt(t *testing.T) {
+	for want, b := range map[string]backoff.Budget{
+		"Rate.Limiter is nil":              new(limit.Rate),
+		"Throttle.K is -1, want 1 or more": &limit.Throttle{K: -1},
+		"Rate is nil":                      (*limit.Rate)(nil),
+		"Throttle is nil":                  (*limit.Throttle)(nil),
+		"Concurrency is nil":               (*limit.Concurrency)(nil),
+		"Sleeping is nil":                  (*limit.Sleeping)(nil),
 	} {
-		err := (&backoff.Policy{Budget: b}).Validate()
-		require.Error(t, err)
-		require.Equal(t, backoff.ClassPermanent, backoff.DefaultClassifier(err), "%v", err)
+		for _, b := range []backoff.Budget{b, backoff.JoinBudgets(new(backoff.RetryBudget), b)} {
+			err := backoff.Policy{Budget: b}.Do(t.Context(), func(context.Context) error { panic("called") })
+			require.EqualError(t, err, "backoff: limit."+want)
+			require.Equal(t, backoff.ClassPermanent, backoff.DefaultClassifier(err), "%v", err)
+		}
 	}
 }
 
@@ -98,6 +106,13 @@ func seconds(all ...float64) []time.Duration {
 		d = append(d, time.Duration(math.Round(s*1e9)))
 	}
 	return d
+}
+
+func heapInUse() uint64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
 }
 
 func giveBack(b backoff.Budget, tickets ...backoff.Ticket) {

@@ -44,8 +44,8 @@ import (
 //
 //	tokens due <= Burst + Limit*interval + late
 //
-// where late is the number of tokens that were due in it and given back after
-// that.
+// where late is the number of tokens that were given back in it after they were
+// due.
 //
 // Cost. An attempt takes Tokens times its Cost, which hand-written loops may
 // set; the loops of package backoff leave it at 0, which counts as 1. If Done
@@ -78,6 +78,9 @@ type Rate struct {
 	mu    sync.Mutex
 	queue queue
 }
+
+// GrantsFirst implements [backoff.Budget]. It is false, also if l is nil.
+func (l *Rate) GrantsFirst() bool { return false }
 
 // Reserve implements [backoff.Budget].
 func (l *Rate) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
@@ -126,6 +129,7 @@ func (l *Rate) Done(t backoff.Ticket, r backoff.Result) {
 		more = l.tokens(r.Cost) - taken.tokens
 	}
 	if more != 0 {
+		l.queue.level -= float64(min(0, more))
 		l.Limiter.ReserveN(l.queue.watch.Time(elapsed), min(more, l.Limiter.Burst()))
 	}
 }

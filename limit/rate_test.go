@@ -222,17 +222,11 @@ func TestRateSpacesTheRunsOfAllLoopsThatShareIt(t *testing.T) {
 func TestRateHoldsLittleForAttemptsThatNeverEnd(t *testing.T) {
 	b := &limit.Rate{Limiter: rate.NewLimiter(rate.Inf, 0)}
 	reserve(t, b, 10_000)
-	heap := func() uint64 {
-		var m runtime.MemStats
-		runtime.GC()
-		runtime.ReadMemStats(&m)
-		return m.HeapAlloc
-	}
-	before := heap()
+	before := heapInUse()
 	for range 100_000 {
 		_, _, _ = b.Reserve(backoff.Attempt{Number: 1})
 	}
-	require.Less(t, int64(heap()-before), int64(1<<20))
+	require.Less(t, int64(heapInUse()-before), int64(1<<20))
 	runtime.KeepAlive(b)
 }
 
@@ -343,6 +337,23 @@ func TestRateIsNotMovedByAClockThatIsSet(t *testing.T) {
 	require.Equal(t, 1*time.Second, ask(back.Add(24*time.Hour)), "one burst, not a day's tokens")
 }
 
+func TestALongLineOfARateIsLeftInLinearTime(t *testing.T) {
+	const calls = 30_000
+	var asking, leaving time.Duration
+	for _, burst := range []int{1, calls / 50, calls, 20 * calls} {
+		l := &limit.Rate{Limiter: rate.NewLimiter(1000, burst)}
+		l.Limiter.ReserveN(time.Now(), burst)
+		began := time.Now()
+		_, tickets := reserve(t, l, calls)
+		asked := time.Now()
+		for i, next := range rand.New(rand.NewPCG(1, 2)).Perm(calls / 2) { // the front half in order, the other one not
+			giveBack(l, tickets[i], tickets[calls/2+next])
+		}
+		asking, leaving = asking+asked.Sub(began), leaving+time.Since(asked)
+	}
+	require.Less(t, leaving, 20*asking) // it takes no longer, and a hundred times as long if each call looks at all
+}
+
 func TestRateAllocatesNothing(t *testing.T) {
 	b := &limit.Rate{Limiter: rate.NewLimiter(1000, 1)}
 	hanging, _, _ := b.Reserve(backoff.Attempt{Number: 1})
@@ -357,8 +368,6 @@ func TestRateAllocatesNothing(t *testing.T) {
 
 func TestRateValidate(t *testing.T) {
 	for want, b := range map[string]*limit.Rate{
-		"backoff: limit.Rate is nil":                                                        nil,
-		"backoff: limit.Rate.Limiter is nil":                                                {},
 		"backoff: limit.Rate.Tokens is -1, want 0 (for 1) or more":                          {Limiter: rate.NewLimiter(1, 1), Tokens: -1},
 		"backoff: limit.Rate.Limiter has a burst of 0, want at least what an attempt takes": {Limiter: rate.NewLimiter(1, 0)},
 		"backoff: limit.Rate.Limiter has a burst of 2, want at least what an attempt takes": {Limiter: rate.NewLimiter(1, 2), Tokens: 3},
@@ -408,6 +417,10 @@ func TestRateTakesWhatAnAttemptCosts(t *testing.T) {
 		require.InDelta(t, 4, limiter.Tokens(), 1e-9, "what it did not cost came back")
 		b.Done(ticket, backoff.Result{Cost: 3})
 		require.InDelta(t, 4, limiter.Tokens(), 1e-9, "once")
+		dear, _, _ := reserve(1)
+		b.Done(dear, backoff.Result{Cost: 100})
+		require.InDelta(t, -8, limiter.Tokens(), 1e-9, "beyond that a whole burst is taken")
+		time.Sleep(1200 * time.Millisecond)
 
 		ticket, _, _ = reserve(0)
 		require.InDelta(t, 2, limiter.Tokens(), 1e-9, "0 counts as 1")

@@ -33,6 +33,10 @@ type queue struct {
 	newest       uint64        // the number of the newest reservation
 	reservations []reservation // by number, and so by due
 	head         int           // the index of the first reservation that still matters
+
+	// No more tokens than level are in the limiter just before a held reservation
+	// is due, if its limit was always the one here. Otherwise tokens may be lost.
+	level, limit float64
 }
 
 // A reservation is the tokens of one attempt.
@@ -79,6 +83,7 @@ func (q *queue) reserve(lim *rate.Limiter, tokens int, now, own time.Duration) (
 		return 0, 0, true
 	}
 	q.newest++
+	q.level = max(q.level, float64(tokens))
 	q.push(reservation{number: q.newest, tokens: tokens, due: due})
 	return q.newest, due - now, true
 }
@@ -124,7 +129,7 @@ func (q *queue) trim(now time.Duration) {
 		}
 		q.head++
 	}
-	q.head = 0
+	q.head, q.level = 0, 0
 	if q.reservations = q.reservations[:0]; cap(q.reservations) > maxDue {
 		q.reservations = nil
 	}
@@ -161,25 +166,34 @@ func (q *queue) giveBack(lim *rate.Limiter, now time.Duration, i int) {
 		q.reservations[i].state = finished
 		back = q.reservations[i].tokens
 	}
+	q.level += float64(back)
 	lim.ReserveN(q.watch.Time(now), -back)
 }
 
 // hasRoom reports whether the limiter can hold the tokens of i beside its own
-// until all held reservations behind i are due. It walks from the last of them to
-// the first; level is what the limiter will hold just before each is due.
+// until all held reservations behind i are due. If the bound q.level does not tell,
+// it walks from the last reservation to the first; level is what the limiter will
+// hold just before each is due.
 func (q *queue) hasRoom(lim *rate.Limiter, now time.Duration, i int) bool {
 	limit, at := float64(lim.Limit()), q.lastDue(now)
+	most := float64(lim.Burst()-q.reservations[i].tokens) + 1e-6
+	if limit == q.limit && q.level <= most {
+		return true
+	}
 	level := lim.TokensAt(q.watch.Time(now)) + limit*(at-now).Seconds()
-	for last := len(q.reservations) - 1; last > i && q.reservations[last].due > now; last-- {
-		r := q.reservations[last]
+	highest := level
+	for last := len(q.reservations) - 1; last >= q.head && q.reservations[last].due > now; last-- {
+		r := &q.reservations[last]
 		if r.state != held {
 			continue
 		}
 		level += float64(r.tokens) - limit*(at-r.due).Seconds()
 		at = r.due
-		if level+float64(q.reservations[i].tokens) > float64(lim.Burst())+1e-6 {
+		if last > i && level > most {
 			return false
 		}
+		highest = max(highest, level)
 	}
+	q.level, q.limit = highest, limit
 	return true
 }

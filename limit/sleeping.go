@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/internal/badfield"
 	"github.com/gobackoff/backoff/internal/clock"
 	"github.com/gobackoff/backoff/internal/limits"
 )
@@ -35,6 +36,10 @@ const (
 	longestSleep    = 10 * time.Minute
 )
 
+// GrantsFirst implements [backoff.Budget]. It is true: no first attempt follows a
+// sleep.
+func (s *Sleeping) GrantsFirst() bool { return s != nil }
+
 // Reserve implements [backoff.Budget]. It takes a slot for a retry, whose call
 // is about to sleep.
 func (s *Sleeping) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
@@ -42,12 +47,8 @@ func (s *Sleeping) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bo
 		return backoff.Ticket{}, 0, true
 	}
 	now := a.Time()
-	limit := limits.Or(s.Max, defaultSleeping)
-	t, ok := s.slots.acquire(limit, now)
-	if !ok {
-		s.slots.expire(now.Add(-longestSleep))
-		t, ok = s.slots.acquire(limit, now)
-	}
+	s.slots.expire(now.Add(-longestSleep))
+	t, ok := s.slots.acquire(limits.Or(s.Max, defaultSleeping), now)
 	return t, 0, ok
 }
 
@@ -64,4 +65,9 @@ func (s *Sleeping) Done(t backoff.Ticket, _ backoff.Result) { s.slots.release(t)
 func (s *Sleeping) Load() int {
 	s.slots.expire(clock.Now().Add(-longestSleep))
 	return s.slots.count()
+}
+
+// Validate refuses a nil Sleeping.
+func (s *Sleeping) Validate() error {
+	return backoff.Permanent(badfield.Nil("limit.Sleeping", s == nil))
 }

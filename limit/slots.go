@@ -16,15 +16,8 @@ type slots struct {
 	taken  map[uint64]time.Time // since when, by ticket; zero where the slot does not expire
 }
 
-// ticket returns a ticket that has no slot yet.
-func (s *slots) ticket() backoff.Ticket {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.newest++
-	return backoff.Ticket{Word: s.newest}
-}
-
-// acquire takes a slot for a new ticket, unless all slots are taken.
+// acquire takes a slot for a new ticket, unless all slots are taken. With a limit of
+// 0 the ticket has no slot yet.
 func (s *slots) acquire(limit int, now time.Time) (backoff.Ticket, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

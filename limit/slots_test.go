@@ -47,21 +47,6 @@ func TestConcurrencyLetsAtMostMaxAttemptsBeUnderWay(t *testing.T) {
 	require.Zero(t, concurrency.Load())
 }
 
-func TestConcurrencyReleasesASlotOnceHoweverOftenDoneIsCalled(t *testing.T) {
-	concurrency := limit.Concurrency{Max: 2}
-	first, _, _ := concurrency.Reserve(firstAttempt)
-	second, _, _ := concurrency.Reserve(firstAttempt)
-	concurrency.Done(first, backoff.Result{})
-	concurrency.Done(first, backoff.Result{})
-	require.Equal(t, 1, concurrency.Load())
-	_, _, ok := concurrency.Reserve(firstAttempt)
-	require.True(t, ok)
-	_, _, ok = concurrency.Reserve(firstAttempt)
-	require.False(t, ok, "the second is still under way")
-	concurrency.Done(second, backoff.Result{Outcome: backoff.OutcomeNotSent})
-	require.Equal(t, 1, concurrency.Load())
-}
-
 func TestConcurrencyCountsAnAttemptThatHangsForAsLongAsItHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		concurrency := limit.Concurrency{Max: 2}
@@ -77,44 +62,6 @@ func TestConcurrencyCountsAnAttemptThatHangsForAsLongAsItHangs(t *testing.T) {
 		close(hanging)
 		synctest.Wait()
 		require.Zero(t, concurrency.Load())
-	})
-}
-
-func TestARetryThatFindsNoSlotOfConcurrencyEndsTheCallWithItsOwnError(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		concurrency := limit.Concurrency{Max: 1}
-		p := backoff.Policy{Name: "call", Schedule: backoff.Constant(time.Second), Jitter: backoff.NoJitter, Budget: &concurrency}
-		go func() {
-			time.Sleep(time.Millisecond) // while the other sleeps
-			p.Do(t.Context(), func(ctx context.Context) error { return hold(ctx, time.Minute) })
-		}()
-		err := p.Do(t.Context(), failing)
-		require.EqualError(t, err, "backoff: call: gave up after 1 attempt: budget refused (Policy.Budget): connection cut")
-		require.ErrorIs(t, err, backoff.ErrBudget)
-		require.ErrorIs(t, err, errCut)
-		require.Equal(t, 1, concurrency.Load(), "the slot is that of the other call")
-		time.Sleep(2 * time.Minute)
-	})
-}
-
-func TestConcurrencyRefusesAtOnceAndQueuesNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const slots = 10
-		concurrency := limit.Concurrency{Max: slots}
-		p := backoff.Policy{Budget: &concurrency}
-		ctx, cancel := context.WithCancel(t.Context())
-		for range slots {
-			go p.Do(ctx, func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
-		}
-		synctest.Wait()
-		began, goroutines := time.Now(), runtime.NumGoroutine()
-		for range 10_000 {
-			require.ErrorIs(t, p.Do(ctx, func(context.Context) error { panic("called") }), backoff.ErrBudget)
-		}
-		require.Zero(t, time.Since(began))
-		require.LessOrEqual(t, runtime.NumGoroutine(), goroutines)
-		require.Equal(t, slots, concurrency.Load())
-		cancel()
 	})
 }
 
@@ -186,22 +133,6 @@ func TestACallIsNotSleepingWhileItsAttemptRuns(t *testing.T) {
 	})
 }
 
-func TestSleepingReleasesTheSlotsOfCancelledCalls(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
-		var sleeping limit.Sleeping
-		p := backoff.Policy{Schedule: backoff.Constant(time.Hour), Budget: &sleeping}
-		for range 1000 {
-			go p.Do(ctx, failing)
-		}
-		synctest.Wait()
-		require.Equal(t, 1000, sleeping.Load())
-		cancel()
-		synctest.Wait()
-		require.Zero(t, sleeping.Load())
-	})
-}
-
 // gax abandons calls like this: it asks the Run how long to pause, and does not
 // tell when it gives up.
 func TestSleepingForgetsCallsThatWereAbandoned(t *testing.T) {
@@ -230,23 +161,6 @@ func TestSleepingForgetsCallsThatWereAbandoned(t *testing.T) {
 		time.Sleep(10 * time.Minute)
 		require.Zero(t, sleeping.Load(), "the last of them, too")
 	})
-}
-
-func TestSleepingReleasesASlotOnceHoweverOftenDoneIsCalled(t *testing.T) {
-	sleeping := limit.Sleeping{Max: 2}
-	first, _, _ := sleeping.Reserve(aRetry)
-	sleeping.Reserve(aRetry)
-	require.True(t, sleeping.Confirm(first))
-	sleeping.Done(first, backoff.Result{})
-	sleeping.Done(first, backoff.Result{})
-	require.Equal(t, 1, sleeping.Load())
-	for _, awake := range []backoff.Attempt{firstAttempt, {Number: 2, Hedge: true}} {
-		none, _, ok := sleeping.Reserve(awake)
-		require.True(t, ok, "neither a first attempt nor a hedge sleeps")
-		require.Equal(t, 1, sleeping.Load())
-		sleeping.Done(none, backoff.Result{})
-		require.Equal(t, 1, sleeping.Load())
-	}
 }
 
 // In an outage many calls sleep. A call that would be one too many gets its
@@ -303,6 +217,19 @@ func TestSlotsThatAreTakenAndReleasedGrowNoMemory(t *testing.T) {
 	churn()
 	require.Zero(t, testing.AllocsPerRun(100_000, churn))
 	require.Zero(t, concurrency.Load()+sleeping.Load())
+}
+
+// Neither does a limit of sleeping calls that refuses none, however many are
+// abandoned.
+func TestSleepingWithoutALimitForgetsCallsThatWereAbandoned(t *testing.T) {
+	sleeping, now := limit.Sleeping{Max: -1}, time.Now()
+	before := heapInUse()
+	for range 300_000 {
+		now = now.Add(time.Second)
+		sleeping.Reserve(backoff.Attempt{Number: 2, Now: now})
+	}
+	require.Less(t, int64(heapInUse()-before), int64(1<<20))
+	runtime.KeepAlive(&sleeping)
 }
 
 func TestConcurrencyAndSleepingHaveDefaultsAndNegativeMeansNoLimit(t *testing.T) {

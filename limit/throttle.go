@@ -95,6 +95,9 @@ type Throttle struct {
 // A tally counts requests, and how many of them were accepted.
 type tally struct{ requests, accepts uint64 }
 
+// GrantsFirst implements [backoff.Budget]. It is false, also if b is nil.
+func (b *Throttle) GrantsFirst() bool { return false }
+
 // Reserve implements [backoff.Budget].
 func (b *Throttle) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
 	now := a.Time()

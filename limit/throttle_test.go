@@ -196,20 +196,6 @@ func TestThrottleReopensSoonAfterAnOutage(t *testing.T) {
 	requireOpen(t, 0.99, 10*ms, 2*time.Minute, 12*time.Second)
 }
 
-func TestThrottleAlwaysProbes(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := &limit.Throttle{Rand: seeded(1)}
-		sent := 0
-		for range 100_000 {
-			if attempt(b, backoff.OutcomeTransient) {
-				sent++
-			}
-			time.Sleep(10 * time.Millisecond)
-		}
-		require.InDelta(t, 0.05, float64(sent)/100_000, 0.01)
-	})
-}
-
 func TestThrottleForgetsWithItsWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := new(limit.Throttle)
@@ -286,8 +272,7 @@ func TestThrottleAllocatesNothing(t *testing.T) {
 
 func TestThrottleValidate(t *testing.T) {
 	for want, b := range map[string]*limit.Throttle{
-		"":                               {},
-		"backoff: limit.Throttle is nil": nil,
+		"": {},
 		"backoff: limit.Throttle.K is 0.9, want 1 or more":                           {K: 0.9},
 		"backoff: limit.Throttle.K is -2, want 1 or more":                            {K: -2},
 		"backoff: limit.Throttle.K is NaN, want 1 or more":                           {K: math.NaN()},

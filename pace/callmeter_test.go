@@ -2,7 +2,6 @@ package pace
 
 import (
 	"math/rand/v2"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -72,21 +71,4 @@ func TestACallMeterCountsBeyondItsLastMark(t *testing.T) {
 			require.InDelta(t, 100, m.rate(), 30)
 		}
 	})
-}
-
-func TestACallMeterIsSafeForConcurrentUse(t *testing.T) {
-	var m callMeter
-	var group sync.WaitGroup
-	for range 8 {
-		group.Go(func() {
-			for i := range 5000 {
-				m.add()
-				if i%100 == 0 {
-					require.Positive(t, m.rate())
-				}
-			}
-		})
-	}
-	group.Wait()
-	require.EqualValues(t, 40_000, m.count.Load())
 }

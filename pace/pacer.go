@@ -10,6 +10,7 @@
 package pace
 
 import (
+	"cmp"
 	"math"
 	"sync"
 	"sync/atomic"
@@ -36,6 +37,8 @@ import (
 //     response to an attempt that was sent before the rate fell, or within 50 ms
 //     after that, does not lower it again. The rate does not fall below 0.95 of
 //     what is being served.
+//   - If the service asks for a wait and serves nothing until it is over, as when a
+//     quota is used up, all that it refused meanwhile counts as one refusal.
 //   - An answer raises the rate: by a quarter in a second near the rate of the
 //     last fall, and up to four times as fast above it.
 //   - Four throttled responses begin a trial, at 0.7 of what is being served. If
@@ -46,7 +49,7 @@ import (
 //     tolerated.
 //   - A program with fewer than 8 calls a second makes no trials. Its rate may fall
 //     to 1/200 of its own, and grows by at most half a turn a second for each
-//     answer.
+//     answer. With fewer than 4, all of its refusals count.
 //   - First attempts and retries of throttled attempts wait in one line, in the
 //     order in which they asked. A retry whose backoff is longer joins the line
 //     after the backoff. A call that another budget delays when its turn has
@@ -216,6 +219,9 @@ func (p *Pacer) leastWait(before int) time.Duration {
 	if quiet <= 0 {
 		quiet = paceQuiet
 	}
+	if p.speed.resume > 0 {
+		quiet = min(quiet, p.speed.restUntil-p.now)
+	}
 	return max(time.Millisecond, min(quiet, p.speed.leastTime(steady)))
 }
 
@@ -243,13 +249,13 @@ func (p *Pacer) Pace(t backoff.Ticket) (backoff.Ticket, time.Duration, bool) {
 	case before < 0:
 		return p.ticket(number | ready), 0, true
 	}
-	most := limits.Add(p.line.arrived[before], p.maxWait()) - p.now
+	most := limits.Add(p.line.arrived[before], maxWait(p.MaxWait)) - p.now
 	return p.ticket(number), min(p.leastWait(before), most), most > 0
 }
 
 // Done implements [backoff.Budget].
 func (p *Pacer) Done(t backoff.Ticket, r backoff.Result) {
-	throttled := r.Outcome == backoff.OutcomeThrottled && r.Class != backoff.ClassOverloaded && r.RetryAfter <= p.maxWait()
+	throttled := r.Outcome == backoff.OutcomeThrottled && r.Class != backoff.ClassOverloaded && r.RetryAfter <= maxWait(p.MaxWait)
 
 	// The RetryBudget gets its own tickets back, and counts every success.
 	if t.Word>>62 == 1 {
@@ -282,7 +288,7 @@ func (p *Pacer) onThrottled(t uint64, r backoff.Result, paced bool) {
 	fresh := p.fresh(t)
 	p.speed.lastThrottled = p.now
 	if fresh || !paced {
-		p.speed.restFor(p.now, r.RetryAfter)
+		p.speed.restFor(p.now, max(0, r.RetryAfter))
 	}
 
 	switch {
@@ -331,6 +337,7 @@ func (p *Pacer) advance(read time.Time) bool {
 		return false
 	}
 	p.line.turns += p.speed.perSecond * since.Seconds()
+	p.speed.endRest(now)
 	p.line.serve(p.speed.perSecond)
 	if now-p.speed.quietSince() >= paceQuiet {
 		if p.line.waiting() <= 1 {
@@ -412,11 +419,13 @@ func (p *Pacer) Limit() (perSecond float64, waiting int) {
 	return p.speed.perSecond, p.line.waiting()
 }
 
-func (p *Pacer) maxWait() time.Duration {
-	if wait := limits.Or(p.MaxWait, defaultMaxWait); wait > 0 {
-		return wait
+// maxWait returns a MaxWait with its default, and the longest duration where there
+// is no limit.
+func maxWait(d time.Duration) time.Duration {
+	if d < 0 {
+		return math.MaxInt64
 	}
-	return math.MaxInt64
+	return cmp.Or(d, defaultMaxWait)
 }
 
 // Validate names the field of the RetryBudget that is invalid.

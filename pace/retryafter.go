@@ -63,8 +63,7 @@ const leastSpread = 100 * time.Millisecond
 // Hold makes calls wait for d from now on, unless they wait for longer already.
 // It does nothing if d is 0, negative, or beyond MaxWait.
 func (h *HoldOff) Hold(d time.Duration) {
-	most := limits.Or(h.MaxWait, defaultMaxWait)
-	if d <= 0 || most > 0 && d > most {
+	if d <= 0 || d > maxWait(h.MaxWait) {
 		return
 	}
 	next := &hold{clock.Now().Add(d), d}
@@ -111,7 +110,7 @@ func (h *HoldOff) Pace(t backoff.Ticket) (backoff.Ticket, time.Duration, bool) {
 		return t, 0, true
 	case t.Word == 0:
 		t = h.ticket(now)
-	case held.until.UnixNano() > int64(t.Word):
+	case int64(held.until.Sub(loaded)) > int64(t.Word):
 		return t, 0, false
 	}
 	return t, held.wait(left, t), true
@@ -119,16 +118,16 @@ func (h *HoldOff) Pace(t backoff.Ticket) (backoff.Ticket, time.Duration, bool) {
 
 // drawn is the bits of a ticket that are random: where in the spread its call
 // is. The others are the latest time to which the call may be put off, rounded up
-// to about a millisecond, in nanoseconds since 1970.
+// to about a millisecond, in nanoseconds since loaded.
 const drawn = 1<<20 - 1
+
+// loaded is a moment from which time counts, whatever a clock is set to meanwhile.
+var loaded = clock.Now()
 
 // ticket returns the ticket of a call that is put off from now on.
 func (h *HoldOff) ticket(now time.Time) backoff.Ticket {
-	latest := uint64(math.MaxInt64 - drawn)
-	if most := limits.Or(h.MaxWait, defaultMaxWait); most > 0 {
-		latest = min(latest, uint64(limits.Add(time.Duration(now.UnixNano()), most)))
-	}
-	return backoff.Ticket{Word: (latest+drawn)&^drawn | rand.Uint64N(drawn+1)}
+	latest := min(math.MaxInt64-drawn, limits.Add(now.Sub(loaded), maxWait(h.MaxWait)))
+	return backoff.Ticket{Word: uint64(latest+drawn)&^drawn | rand.Uint64N(drawn+1)}
 }
 
 // wait returns how long a call waits if the hold ends in left.
@@ -145,9 +144,4 @@ func (h *HoldOff) Done(_ backoff.Ticket, r backoff.Result) {
 }
 
 // Validate refuses a nil HoldOff.
-func (h *HoldOff) Validate() error {
-	if h == nil {
-		return backoff.Permanent(badfield.New("pace.HoldOff", "is nil"))
-	}
-	return nil
-}
+func (h *HoldOff) Validate() error { return backoff.Permanent(badfield.Nil("pace.HoldOff", h == nil)) }

@@ -10,12 +10,14 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"unsafe"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backofftest"
 	"github.com/gobackoff/backoff/hedge"
+	"github.com/gobackoff/backoff/internal/clock"
 	"github.com/gobackoff/backoff/pace"
 )
 
@@ -127,19 +129,6 @@ func TestACallThatWasToldIsNotPutOffTwice(t *testing.T) {
 	})
 }
 
-func TestTheLatestMomentOfSeveralCounts(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := new(pace.HoldOff)
-		for _, d := range []time.Duration{10 * time.Second, time.Minute, time.Second, 0, -time.Hour} {
-			h.Hold(d)
-		}
-		at, err := begins(t.Context(), h)
-		require.NoError(t, err)
-		require.GreaterOrEqual(t, at, time.Minute)
-		require.LessOrEqual(t, at, 66*time.Second)
-	})
-}
-
 func TestNonsenseHoldsNobodyOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := new(pace.HoldOff)
@@ -169,6 +158,7 @@ func TestACallThatCannotWaitEndsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := new(pace.HoldOff)
 		h.Hold(time.Minute)
+		h.Hold(time.Second) // the latest moment counts
 		began := time.Now()
 		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 		defer cancel()
@@ -209,6 +199,26 @@ func TestNoCallIsPutOffForLongerThanMaxWait(t *testing.T) {
 			require.GreaterOrEqual(t, took, min(want, 4*time.Minute))
 		})
 	}
+}
+
+// The clock is set by an hour while a call is put off. The seconds of the day are in the
+// first word of a time.Time, from bit 30 on; what has passed is counted apart from them.
+func TestAClockThatIsSetEndsNoCallThatIsPutOff(t *testing.T) {
+	set := uint64(0)
+	clock.Source = func() time.Time {
+		now := time.Now()
+		*(*uint64)(unsafe.Pointer(&now)) += set << 30
+		return now
+	}
+	defer func() { clock.Source = nil }()
+	h := new(pace.HoldOff)
+	h.Hold(time.Second)
+	ticket, _, _ := h.Reserve(firstAttempt)
+	set = 3600
+	h.Hold(2 * time.Second)
+	_, wait, ok := h.Pace(ticket)
+	require.True(t, ok)
+	require.InDelta(t, 2, wait.Seconds(), .5)
 }
 
 // A retry that waits for its own reasons is put off no longer than others.
@@ -415,13 +425,16 @@ func TestAHedgeDoesNotGoIntoAHold(t *testing.T) {
 // While a service wants to be left alone, nothing is throttled because nothing is
 // sent. If others succeed meanwhile, it did not mean them.
 func TestAPaceLastsThroughTheRestThatTheServiceAskedFor(t *testing.T) {
-	for name, others := range map[string]bool{"nothing is sent": false, "others succeed": true} {
+	for name, others := range map[string]bool{"nothing is sent": false, "others succeed": true, "it asked for less than nothing": true} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b := new(pace.Pacer)
-				b.Done(backoff.Ticket{}, backoff.Result{Outcome: backoff.OutcomeThrottled, RetryAfter: 33 * time.Second})
+				b, asked := new(pace.Pacer), 33*time.Second
+				if name == "it asked for less than nothing" {
+					asked = -1
+				}
+				b.Done(backoff.Ticket{}, backoff.Result{Outcome: backoff.OutcomeThrottled, RetryAfter: asked})
 				time.Sleep(2 * time.Second)
-				if others {
+				if others && asked > 0 {
 					ticket, _, ok := b.Reserve(backoff.Attempt{Number: 1, Paced: true})
 					require.True(t, ok)
 					b.Done(ticket, backoff.Result{})

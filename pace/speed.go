@@ -23,6 +23,7 @@ type speed struct {
 	lastThrottled time.Duration // when the last throttled response came
 	askedWait     time.Duration // the wait that it asked for
 	restUntil     time.Duration // when the longest such wait is over
+	resume        float64       // the rate after that wait, if nothing is served meanwhile; or 0
 	served        served
 	sample        tally // since the first of at most 4 refusals
 	trial         trial
@@ -102,7 +103,8 @@ func (s *speed) onAnswer(now time.Duration, fresh bool) {
 	s.served.add(now, s.perSecond)
 	if fresh {
 		if now < s.restUntil { // the wait was not for all attempts
-			s.askedWait, s.restUntil = 0, 0
+			s.perSecond = max(s.perSecond, min(s.resume, s.floor(now)))
+			s.askedWait, s.restUntil, s.resume = 0, 0, 0
 		}
 		s.sample.add(1)
 		s.tolerance.earn(1)
@@ -186,12 +188,28 @@ func (s *speed) slowDown(now time.Duration, calls float64) {
 	}
 	s.peak = s.perSecond
 	s.goal = min(s.goal, most) * (1 - paceGoal*depth)
-	s.perSecond = max(min(s.perSecond, most)*left, s.usual*paceLeast, min(s.perSecond, s.floor(now)))
+	rate := max(min(s.perSecond, most)*left, s.usual*paceLeast)
+	if s.resume == 0 {
+		rate = max(rate, min(s.perSecond, s.floor(now)))
+	}
+	s.perSecond = rate
 	if s.climb > 0 {
 		s.goal = s.perSecond
 	}
 	s.trial.running, s.climb = false, 0
 	s.fall(now)
+	if s.askedWait > 0 && s.resume == 0 && s.usual >= slowCaller/2 {
+		s.resume = s.perSecond
+	}
+}
+
+// endRest returns to the rate with which the wait began that the service asked for. That
+// it refused all attempts meanwhile says nothing about the rate.
+func (s *speed) endRest(now time.Duration) {
+	if s.resume > 0 && now >= s.restUntil {
+		s.perSecond, s.goal = max(s.perSecond, s.resume), max(s.goal, s.resume)
+		s.resume = 0
+	}
 }
 
 // floor returns the rate below which the rate does not fall.

@@ -222,6 +222,44 @@ func TestALimitThatFallsToATenthForHalfAMinuteIsObeyed(t *testing.T) {
 	}
 }
 
+// A quota is used up before its time is over, and nothing is served until then. The
+// refusals say so, or lie. Calls come half again as often as they may.
+func TestAQuotaIsUsedWhole(t *testing.T) {
+	exact := func(left time.Duration) time.Duration { return left }
+	rounded := func(left time.Duration) time.Duration { return left.Truncate(time.Second) + time.Second }
+	short := func(time.Duration) time.Duration { return time.Second }
+	long := func(time.Duration) time.Duration { return 299 * time.Second }
+	for i, c := range []struct {
+		quota   int
+		every   time.Duration
+		hint    func(left time.Duration) time.Duration
+		refused float64
+	}{{600, time.Minute, exact, .1}, {600, time.Minute, long, .1}, {600, time.Minute, short, .17}, {1000, 10 * time.Second, rounded, .15}} {
+		synctest.Test(t, func(t *testing.T) {
+			p, began, window, used := newProgram(rand.New(rand.NewPCG(1, 1))), time.Now(), 0, 0
+			refuses := func() bool {
+				now := time.Since(began)
+				if n := int(now / c.every); n > window {
+					window, used = n, 0
+				}
+				used++
+				p.hint = c.hint(c.every - now%c.every)
+				return used > c.quota
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 8*c.every)
+			defer cancel()
+			var group sync.WaitGroup
+			for ctx.Err() == nil {
+				time.Sleep(c.every * 2 / 3 / time.Duration(c.quota))
+				group.Go(func() { p.call(ctx, 0, 5*time.Millisecond, refuses) })
+			}
+			group.Wait()
+			require.Greater(t, p.served, 8*c.quota*97/100, i)
+			require.Less(t, share(0, 1, p), c.refused, i)
+		})
+	}
+}
+
 // For an hour a service throttles every call, and then none.
 func TestAPacerRecoversFromAnHourOfThrottling(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
