@@ -31,7 +31,7 @@ func ClaimFrom(ctx context.Context) (Claim, bool) {
 // one request, and different for each name of an operation. Outside of
 // Middleware DeriveKey returns "".
 //
-//	ctx = backoff.WithIdempotencyKey(ctx, idempotency.DeriveKey(ctx, "charge card"))
+//	req.Header.Set("Idempotency-Key", idempotency.DeriveKey(ctx, "charge card"))
 //
 // Do not pass on the key that the caller sent: if the handler calls the other
 // service twice, that service takes the second operation for a repetition of

@@ -19,5 +19,5 @@
 //
 // The client's side of an Idempotency-Key is in package backoff (backoff.Keyed,
 // backoff.WithIdempotencyKey), and in package backoffhttp, whose Transport
-// sends the key.
+// sends a key with the requests that are Keyed.
 package idempotency

@@ -8,7 +8,6 @@ import (
 	"net/http/httptest"
 	"time"
 
-	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/idempotency"
 )
 
@@ -163,8 +162,9 @@ func ExampleDeriveKey() {
 	h := idempotency.Middleware(idempotency.SingleTenant, idempotency.Options{})(http.HandlerFunc(
 		func(w http.ResponseWriter, r *http.Request) {
 			key := idempotency.DeriveKey(r.Context(), "charge card")
-			ctx := backoff.WithIdempotencyKey(r.Context(), key)
-			fmt.Println(len(backoff.IdempotencyKey(ctx)), key != idempotency.DeriveKey(r.Context(), "send mail"))
+			req, _ := http.NewRequestWithContext(r.Context(), http.MethodPost, "https://cards.example/charges", http.NoBody)
+			req.Header.Set("Idempotency-Key", key)
+			fmt.Println(len(key), key != idempotency.DeriveKey(r.Context(), "send mail"))
 		}))
 	send(h, "key", "")
 	// Output: 32 true

@@ -21,10 +21,10 @@ func keyOf(header http.Header, maxLength int) (string, error) {
 	if len(values) == 0 {
 		return "", ErrKeyMissing
 	}
-	if len(values) > 1 {
+	value := strings.Trim(values[0], " \t")
+	if len(values) > 1 || maxLength >= 0 && len(value)/2-1 > maxLength { // also if all of it is escaped
 		return "", ErrKeyInvalid
 	}
-	value := strings.Trim(values[0], " \t")
 	key, ok := value, isBare(value)
 	if strings.HasPrefix(value, `"`) {
 		key, ok = unquote(value)

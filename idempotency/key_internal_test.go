@@ -35,6 +35,14 @@ func FuzzKeyOf(f *testing.F) {
 	})
 }
 
+func TestAKeyOfMegabytesIsRefusedWithoutACopyOfIt(t *testing.T) {
+	_, err := keyOf(http.Header{headerKey: {`"` + strings.Repeat(`\\`, 255) + `"`}}, 255)
+	require.NoError(t, err, "as long as a key may be, with each character escaped")
+	header := http.Header{headerKey: {`"` + strings.Repeat("k", 10<<20) + `"`}}
+	require.Zero(t, testing.AllocsPerRun(1, func() { _, err = keyOf(header, 255) }))
+	require.ErrorIs(t, err, ErrKeyInvalid)
+}
+
 func TestDigestTellsListsApart(t *testing.T) {
 	seen := make(map[string][]string)
 	for _, parts := range [][]string{{}, {""}, {"", ""}, {"a", "b"}, {"ab"}, {"ab", ""}, {"", "ab"}, {"a", "", "b"}} {

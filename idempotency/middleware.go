@@ -83,8 +83,9 @@ type Options struct {
 	// draft wants every refusal to link to such a page. "" means no link.
 	Docs string
 	// Reject writes a refusal. The headers, such as Retry-After, are set
-	// already. err matches one of the errors of this package. nil means a
-	// body of the type application/problem+json (RFC 9457).
+	// already. err matches one of the errors of this package, or
+	// context.DeadlineExceeded if the handler was out of time and set no status
+	// (503). nil means a body of the type application/problem+json (RFC 9457).
 	Reject func(w http.ResponseWriter, r *http.Request, status int, err error)
 	// Failed is called if a response cannot be kept or a lease cannot be
 	// released. The response is sent nevertheless. ctx has the values of
@@ -116,6 +117,8 @@ type Options struct {
 // still running. The handler's context does not end when the client
 // disconnects, because the client will return for the response. It ends with
 // the lease, and with a deadline that was set around Middleware.
+// A handler that returns after that without having set a status has not answered:
+// it may run again, and the client gets 503 with Retry-After.
 //
 // A response is kept before it is sent. Its status and the header values that
 // the handler set are kept, cookies included. Trailers, informational
@@ -136,8 +139,8 @@ type Options struct {
 // before the response is kept, nothing records the effect. The lease ends, and
 // the next retry runs the handler again. The same happens after a panic, which
 // releases the lease and passes through Middleware, after a status that is not
-// kept, and after a run that ignores the end of its context and its lease. An
-// operation that must not happen twice needs one of these:
+// kept or was not set in time, and after a run that ignores the end of its context
+// and its lease. An operation that must not happen twice needs one of these:
 //
 //   - Keep the response in the transaction of the effect: see Record of the
 //     Store in package sqlstore. Then both are committed or neither, and a run
@@ -146,9 +149,9 @@ type Options struct {
 //     for the next service: [DeriveKey].
 //   - Check whether it happened, if [Claim.Run] is above 1.
 //
-// If a response was too large to be kept, the effect still happens only once.
-// The next request gets 410, with the Location of the first response if that
-// had one, and Reject gets [ErrNotKept].
+// If a response was too large to be kept, or shorter than its Content-Length, the
+// effect still happens only once. The next request gets 410, with the Location of
+// the first response if that had one, and Reject gets [ErrNotKept].
 //
 // The middleware is safe for concurrent use. Source:
 // draft-ietf-httpapi-idempotency-key-header-07, which expired on 2026-04-18
@@ -280,7 +283,7 @@ func (h *handler) run(w http.ResponseWriter, r *http.Request, c Claim, body []by
 	request := r.WithContext(context.WithValue(ctx, claimKey{}, c))
 	request.Body, request.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 
-	response := newRecorder(w, h.MaxResponse)
+	response := newRecorder(w, r.Method, h.MaxResponse)
 	returned := false
 	defer func() {
 		if !returned { // a panic or a Goexit, which continues
@@ -289,6 +292,11 @@ func (h *handler) run(w http.ResponseWriter, r *http.Request, c Claim, body []by
 	}()
 	h.next.ServeHTTP(response, request)
 	returned = true
+	if response.record.Status == 0 && ctx.Err() != nil { // or it would become 200
+		h.release(r.Context(), c)
+		h.refuse(w, r, ctx.Err())
+		return
+	}
 	record := response.finish()
 	if h.Keep(record.Status) {
 		h.keep(r.Context(), c, record)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -20,24 +21,18 @@ type recorder struct {
 	final  http.Header // the handler's header at the end of WriteHeader
 	left   int64       // bytes that may still be kept; negative: no limit
 
+	method    string // of the request
+	length    int64  // the Content-Length of the response; negative: none
+	written   int64  // by the handler, with what was refused
 	record    Record
 	streaming bool // w has the status, and gets the body as it comes
 }
 
-// newRecorder returns a recorder that keeps up to maxSize bytes.
-func newRecorder(w http.ResponseWriter, maxSize int64) *recorder {
-	r := &recorder{w: w, outer: make(http.Header), header: make(http.Header), left: maxSize}
-	copyHeader(r.outer, w.Header())
-	copyHeader(r.header, w.Header())
-	r.passed = r.outer
-	return r
-}
-
-// copyHeader copies all fields of src, with their values, to dst.
-func copyHeader(dst, src http.Header) {
-	for name, values := range src {
-		dst[name] = slices.Clone(values)
-	}
+// newRecorder returns a recorder that keeps up to maxSize bytes of the response
+// to a request with this method.
+func newRecorder(w http.ResponseWriter, method string, maxSize int64) *recorder {
+	outer := w.Header().Clone()
+	return &recorder{w: w, outer: outer, header: w.Header().Clone(), passed: outer, left: maxSize, method: method, length: -1}
 }
 
 // Header implements [http.ResponseWriter].
@@ -53,12 +48,16 @@ func (r *recorder) WriteHeader(status int) {
 	case status < 200 && status != http.StatusSwitchingProtocols:
 		r.passHeader(r.header)
 		r.w.WriteHeader(status)
+		r.passHeader(r.outer) // the handler may yet panic
 		return
 	}
 	markFinal(r.header, status)
 	// As in net/http, changes that the handler makes to its header after
 	// WriteHeader have no effect.
 	r.final = r.header.Clone()
+	if n, err := strconv.ParseUint(r.header.Get("Content-Length"), 10, 63); err == nil { // or net/http ignores it
+		r.length = int64(n)
+	}
 	r.record = Record{Status: status, Header: r.ownFields()}
 	r.account(r.record.size())
 }
@@ -140,11 +139,14 @@ func (r *recorder) account(n int64) {
 	}
 }
 
-// Write implements [http.ResponseWriter].
+// Write implements [http.ResponseWriter]. It refuses what net/http refuses.
 func (r *recorder) Write(p []byte) (int, error) {
 	r.ensureStatus()
-	if s := r.record.Status; s == http.StatusNoContent || s == http.StatusNotModified {
+	if !r.hasBody() {
 		return 0, http.ErrBodyNotAllowed
+	}
+	if r.written += int64(len(p)); r.length >= 0 && r.written > r.length {
+		return 0, http.ErrContentLength
 	}
 	r.account(int64(len(p)))
 	if !r.record.Omitted {
@@ -158,6 +160,12 @@ func (r *recorder) Write(p []byte) (int, error) {
 		return len(p), nil
 	}
 	return n, err
+}
+
+// hasBody reports whether a response with the status may have a body.
+func (r *recorder) hasBody() bool {
+	s := r.record.Status
+	return s >= 200 && s != http.StatusNoContent && s != http.StatusNotModified
 }
 
 // isHidden reports whether the handler does not hear of an error of w. As long
@@ -197,9 +205,13 @@ func (r *recorder) SetWriteDeadline(t time.Time) error {
 	return http.NewResponseController(r.w).SetWriteDeadline(t)
 }
 
-// finish returns the record of the whole response.
+// finish returns the record of the whole response. A response that is shorter
+// than its Content-Length is not whole.
 func (r *recorder) finish() Record {
 	r.ensureStatus()
+	if r.length >= 0 && int64(len(r.record.Body)) != r.length && r.hasBody() && r.method != http.MethodHead {
+		return r.record.omit()
+	}
 	return r.record
 }
 

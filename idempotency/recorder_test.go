@@ -1,9 +1,11 @@
 package idempotency_test
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -147,24 +149,26 @@ func TestAPanicLeavesNothingInTheHeader(t *testing.T) {
 		w.Header().Set("Content-Length", "1000")
 		w.Header().Set("Set-Cookie", "own=1")
 		w.Header().Set("Trailer", "X-Sum")
+		w.WriteHeader(http.StatusEarlyHints)
 		io.WriteString(w, "half")
 		panic("broken")
 	}), idempotency.Options{})
-	h := handle(func(w http.ResponseWriter, r *http.Request) {
+	s := service(t, handle(func(w http.ResponseWriter, r *http.Request) {
 		defer func() {
 			recover()
 			http.Error(w, "sorry", http.StatusInternalServerError)
 		}()
 		w.Header().Set("X-Request-Id", "1")
 		inner.ServeHTTP(w, r)
-	})
-	w := request{key: "k"}.to(h)
-	require.Equal(t, http.StatusInternalServerError, w.Code)
-	require.Equal(t, "sorry\n", w.Body.String())
-	require.Equal(t, "1", w.Header().Get("X-Request-Id"))
-	require.Empty(t, w.Header()["Set-Cookie"])
-	require.Empty(t, w.Header()["Content-Length"])
-	require.Empty(t, w.Header()["Trailer"])
+	}))
+	resp, err := s.Client().Do(request{key: "k"}.on(t.Context(), s.URL))
+	require.NoError(t, err)
+	require.NoError(t, resp.Body.Close())
+	require.Equal(t, http.StatusInternalServerError, resp.StatusCode)
+	require.EqualValues(t, len("sorry\n"), resp.ContentLength)
+	require.Equal(t, "1", resp.Header.Get("X-Request-Id"))
+	require.Empty(t, resp.Header["Set-Cookie"])
+	require.Empty(t, resp.Trailer)
 }
 
 // Fields of the connection and trailers are not kept, however they are written.
@@ -203,6 +207,57 @@ func TestAReplayHasTheLengthOfItsBody(t *testing.T) {
 		}), idempotency.Options{})))
 	for range 11 { // from the tenth on it is 55
 		require.Equal(t, "whole", ask(t, s, request{key: "k"}))
+	}
+}
+
+// A handler may write more or less than its Content-Length. Its client gets what
+// net/http sends then, and what was cut short is not sent again.
+func TestAResponseThatContradictsItsLengthIsSentAsByNetHTTPAndNotKeptCutShort(t *testing.T) {
+	for name, test := range map[string]struct {
+		method, length string
+		status         int
+		pieces         []string
+		again          string // what is kept
+	}{
+		"a byte too many":      {"POST", "5", 200, []string{"whole", "!", "?"}, "whole"},
+		"too many in one":      {"POST", "5", 200, []string{"whole!", "whole"}, `"status":410`},
+		"a byte too few":       {"POST", "6", 201, []string{"who", "le"}, `"status":410`},
+		"nothing":              {"POST", "6", 200, nil, `"status":410`},
+		"too large to be kept": {"POST", "120", 200, slices.Repeat([]string{"0123456789"}, 12), `"status":410`},
+		"of another":           {"HEAD", "6", 200, nil, "200 OK"},
+		"no change":            {"POST", "6", 304, []string{"x"}, "304"},
+		"no content":           {"POST", "6", 204, []string{"x"}, "204"},
+	} {
+		for _, flush := range []bool{false, true} {
+			heard := make(chan []error, 2)
+			handler := handle(func(w http.ResponseWriter, r *http.Request) {
+				var errs []error
+				w.Header().Set("Content-Length", test.length)
+				w.WriteHeader(test.status)
+				for _, piece := range test.pieces {
+					_, err := io.WriteString(w, piece)
+					if errs = append(errs, err); flush {
+						w.(http.Flusher).Flush()
+					}
+				}
+				heard <- errs
+			})
+			get := func(s *httptest.Server) string {
+				resp, err := s.Client().Do(request{method: test.method, key: "k"}.on(t.Context(), s.URL))
+				if err != nil {
+					return err.Error()[len(s.URL):]
+				}
+				defer resp.Body.Close()
+				body, err := io.ReadAll(resp.Body)
+				return fmt.Sprint(resp.Status, resp.ContentLength, string(body), err)
+			}
+			bare := service(t, handler)
+			kept := service(t, once(handler, idempotency.Options{Methods: []string{"POST", "HEAD"}, MaxResponse: 100}))
+			require.Equal(t, get(bare), get(kept), name)
+			require.Equal(t, <-heard, <-heard, name)
+			require.Contains(t, get(kept), test.again, name)
+			require.Empty(t, heard, "%s: the effect happens once", name)
+		}
 	}
 }
 

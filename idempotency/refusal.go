@@ -1,6 +1,7 @@
 package idempotency
 
 import (
+	"context"
 	"errors"
 	"net/http"
 
@@ -49,6 +50,7 @@ var refusals = []struct {
 	{ErrUnscoped, http.StatusForbidden, "The caller is not known"},
 	{ErrBody, http.StatusBadRequest, "The body of the request could not be read"},
 	{ErrStore, http.StatusServiceUnavailable, "The request could not be registered, and was not executed"},
+	{context.DeadlineExceeded, http.StatusServiceUnavailable, "The request was not answered in time"}, // by the handler
 }
 
 const (
@@ -57,15 +59,15 @@ const (
 	headerShouldRetry = "X-Should-Retry" // "true" or "false"
 )
 
-// refuse responds to a request that is not executed. The response names the
-// reason and nothing else, because what err wraps may name hosts and tables.
+// refuse responds in place of the handler. The response names the reason and
+// nothing else, because what err wraps may name hosts and tables.
 func (h *handler) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	status, title := refusal(err)
 	switch {
 	case errors.Is(err, ErrInFlight):
 		w.Header().Set(headerShouldRetry, "true")
 		fallthrough
-	case errors.Is(err, ErrStore):
+	case status == http.StatusServiceUnavailable:
 		w.Header().Set(headerRetryAfter, retryafter.Format(h.RetryAfter))
 	}
 	if h.Docs != "" {
@@ -89,15 +91,10 @@ func refusal(err error) (status int, title string) {
 	switch {
 	case status == http.StatusForbidden:
 		status = statusOf(err, status)
-	case isTooLarge(err):
+	case errors.As(err, new(*http.MaxBytesError)): // the body is longer than MaxBody
 		status = http.StatusRequestEntityTooLarge
 	}
 	return status, title
-}
-
-// isTooLarge reports whether err says that a body is longer than MaxBody.
-func isTooLarge(err error) bool {
-	return errors.As(err, new(*http.MaxBytesError))
 }
 
 // statusOf returns the status that err itself asks for, if that refuses a

@@ -10,6 +10,7 @@
 package sqlstore
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"database/sql"
@@ -71,9 +72,7 @@ var _ idempotency.Store = (*Store)(nil)
 // New returns a Store in db. It does not access the database; see
 // [Store.Create]. The error names the dialect or the table that is invalid.
 func New(db *sql.DB, d Dialect, o Options) (*Store, error) {
-	if o.Table == "" {
-		o.Table = defaultTable
-	}
+	o.Table = cmp.Or(o.Table, defaultTable)
 	o.TTL = limits.Or(o.TTL, defaultTTL)
 	if o.TTL < 0 {
 		o.TTL = forever
@@ -125,9 +124,7 @@ func (s *Store) Create(ctx context.Context) error {
 // once; on PostgreSQL each leaves out what others are removing. A statement
 // removes at most 100 keys, so that none locks many for long.
 func (s *Store) Sweep(ctx context.Context, n int) (removed int64, err error) {
-	if n <= 0 {
-		n = defaultSweep
-	}
+	n = cmp.Or(max(0, n), defaultSweep)
 	for left := int64(n); left > 0; left = int64(n) - removed {
 		batch := min(left, sweepBatch)
 		some, err := s.exec(ctx, s.db, s.sweep, batch)
