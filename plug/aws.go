@@ -1,6 +1,7 @@
 package plug
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -10,6 +11,8 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/internal/clock"
+	"github.com/gobackoff/backoff/internal/errtree"
+	"github.com/gobackoff/backoff/internal/gaveup"
 	"github.com/gobackoff/backoff/internal/limits"
 	"github.com/gobackoff/backoff/internal/retryafter"
 )
@@ -35,7 +38,9 @@ type AWSRetryer struct {
 // errors are final to the policies around the call. It retries errors that
 // p.Classify, or [backoff.DefaultClassifier], knows to be transient, and 429
 // with any code. It does not retry an unknown error. Nor does it retry what a
-// [backoff.Policy] inside the transport gave up on: 3 attempts, not 3 times 4.
+// [backoff.Policy] inside the transport gave up on, or a backoffhttp.Transport
+// that is the client's, by an error or by its last response: 4 attempts, not 3
+// times 4. Such a Transport sends a POST once, unless it is told otherwise.
 //
 // MaxAttempts, Schedule, ByClass, Jitter, MaxDelay, MaxRetryAfter, Classify,
 // Idempotency and Budget hold. A limit of ByClass ends the call in RetryDelay,
@@ -68,10 +73,11 @@ func AWS(p backoff.Policy) *AWSRetryer {
 }
 
 // IsErrorRetryable implements aws.Retryer. It is false for nil. It is true
-// even if the server asks for too long a wait: RetryDelay then ends the call
-// with an error that says so to the policies around it.
+// even if the server asks for too long a wait, or a backoffhttp.Transport gave up
+// on the response: RetryDelay then ends the call with an error that says so to
+// the policies around it.
 func (r *AWSRetryer) IsErrorRetryable(err error) bool {
-	return r.transient(awsHinted(err))
+	return r.transient(awsHinted(err)) || r.err == nil && awsGaveUp(err) != nil
 }
 
 // MaxAttempts implements aws.Retryer, in which 0 means no limit. It is the
@@ -94,8 +100,8 @@ func (r *AWSRetryer) mostAttempts() int {
 }
 
 // RetryDelay implements aws.Retryer. It fails with a [*backoff.Error] if the
-// delay would pass the deadline of the call, or if the server asks for more
-// than MaxRetryAfter.
+// delay would pass the deadline of the call, if the server asks for more than
+// MaxRetryAfter, or if a backoffhttp.Transport gave up on the response.
 func (r *AWSRetryer) RetryDelay(attempt int, err error) (time.Duration, error) {
 	t := r.retries.takeByError(err)
 	if r.err != nil {
@@ -114,6 +120,9 @@ func (r *AWSRetryer) RetryDelay(attempt int, err error) (time.Duration, error) {
 // decide returns the wait before a retry, or the error of a call that gets
 // none.
 func (r *AWSRetryer) decide(retry int, err error) (time.Duration, error) {
+	if gave := awsGaveUp(err); gave != nil {
+		return 0, gave
+	}
 	if limit := r.attemptsAfter(r.class(err)); r.policy.ByClass != nil && limit > 0 && retry >= limit {
 		return 0, r.gaveUp(backoff.ReasonAttempts, retry, err)
 	}
@@ -275,11 +284,27 @@ func awsHinted(err error) error {
 	return hinted(err, resp.Header)
 }
 
+// awsGaveUp returns why a backoffhttp.Transport gave up on the response behind an
+// error of the SDK, or nil if it did not, or leaves retrying to others.
+func awsGaveUp(err error) *backoff.Error {
+	resp := awsResponse(err)
+	if resp == nil {
+		return nil
+	}
+	m := gaveup.Of(resp.Request)
+	if m == nil || m.Answer != resp || m.Why.RetryableError() {
+		return nil
+	}
+	gave := *m.Why
+	gave.Last, gave.Note = err, cmp.Or(m.Remark, gave.Note)
+	return &gave
+}
+
 // awsResponse finds the response behind an error of the SDK. The ResponseError
 // of the SDK has a method HTTPResponse. Its result is a struct around an
 // *http.Response, of a type that cannot be named here.
 func awsResponse(err error) *http.Response {
-	for ; err != nil; err = errors.Unwrap(err) {
+	for left := errtree.Most; err != nil && left > 0; left, err = left-1, errors.Unwrap(err) {
 		method := reflect.ValueOf(err).MethodByName("HTTPResponse")
 		if !method.IsValid() || method.Type().NumIn() != 0 || method.Type().NumOut() != 1 {
 			continue

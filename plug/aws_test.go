@@ -18,6 +18,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/backoffhttp"
 	"github.com/gobackoff/backoff/limit"
 	"github.com/gobackoff/backoff/pace"
 	"github.com/gobackoff/backoff/plug"
@@ -188,10 +189,9 @@ func TestAWSBudgetHearsOfEveryAttemptOnceInBothModes(t *testing.T) {
 		t.Run(fmt.Sprint(era2026), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := new(books)
-				p := withBudget(b)
 				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 				defer cancel()
-				err := sdk(ctx, plug.AWS(p), era2026, func(n int) error {
+				err := sdk(ctx, plug.AWS(withBudget(b)), era2026, func(n int) error {
 					if n < 3 {
 						return status(503)
 					}
@@ -210,10 +210,9 @@ func TestAWSBudgetHearsOfEveryAttemptOnceInBothModes(t *testing.T) {
 func TestAWSCallCancelledInAPauseGivesItsRetryBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := new(books)
-		p := withBudget(b)
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(50*time.Millisecond, cancel)
-		err := sdk(ctx, plug.AWS(p), false, busy)
+		err := sdk(ctx, plug.AWS(withBudget(b)), false, busy)
 		require.ErrorIs(t, err, context.Canceled)
 		synctest.Wait()
 		require.Equal(t, []backoff.Outcome{backoff.OutcomeTransient, backoff.OutcomeNotSent}, b.done)
@@ -224,8 +223,7 @@ func TestAWSCallCancelledInAPauseGivesItsRetryBack(t *testing.T) {
 func TestAWSCallsThatShareAContextAreCountedRightInSum(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := new(books)
-		p := withBudget(b)
-		r := plug.AWS(p)
+		r := plug.AWS(withBudget(b))
 		var calls sync.WaitGroup
 		for i := range 20 {
 			calls.Go(func() {
@@ -287,8 +285,7 @@ func TestAWSBudgetMakesAttemptsWait(t *testing.T) {
 
 func TestAWSBudgetIsAskedAgainAtDeparture(t *testing.T) {
 	b := &books{leave: true}
-	p := withBudget(b)
-	err := sdk(t.Context(), plug.AWS(p), false, func(int) error { return nil })
+	err := sdk(t.Context(), plug.AWS(withBudget(b)), false, func(int) error { return nil })
 	require.ErrorIs(t, err, backoff.ErrBudget)
 	require.Equal(t, []backoff.Outcome{backoff.OutcomeNotSent}, b.done)
 }
@@ -296,11 +293,10 @@ func TestAWSBudgetIsAskedAgainAtDeparture(t *testing.T) {
 func TestAWSWaitInVainIsNotBegun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := new(books)
-		p := withBudget(b)
 		ctx, cancel := context.WithTimeout(t.Context(), 250*time.Millisecond)
 		defer cancel()
 		began := time.Now()
-		err := sdk(ctx, plug.AWS(p), false, busy)
+		err := sdk(ctx, plug.AWS(withBudget(b)), false, busy)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.ErrorIs(t, err, status(503))
 		require.Equal(t, 100*time.Millisecond, time.Since(began))
@@ -370,6 +366,37 @@ type oddResult []int // not comparable
 func (oddResult) HTTPResponse() int { return 0 }
 func (oddResult) Error() string     { return "odd" }
 
+// The error of the SDK shows no more of the Transport than its response.
+func TestAWSDoesNotRepeatWhatATransportGaveUpOn(t *testing.T) {
+	for limit, want := range map[int]struct {
+		requests int
+		text     string
+	}{
+		4: {4, "backoff: gave up after 4 attempts: answered"},
+		1: {3, "exceeded maximum number of attempts, 3, answered"}, // it leaves retries to others
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			requests := 0
+			transport := &backoffhttp.Transport{Policy: backoff.Policy{MaxAttempts: limit}, Unguarded: true}
+			p := steps
+			p.MaxAttempts = 3
+			err := sdk(t.Context(), plug.AWS(p), false, func(int) error {
+				resp, err := transport.Middleware(response("GET", 0).Request, func(req *http.Request) (*http.Response, error) {
+					requests++
+					resp := response("GET", 503)
+					resp.Request = req
+					return resp, nil
+				})
+				require.NoError(t, err)
+				return &answered{&wrapped{resp}}
+			})
+			require.Equal(t, want.requests, requests)
+			require.EqualError(t, err, want.text, "final to the policies around it")
+			require.ErrorAs(t, err, new(*answered))
+		})
+	}
+}
+
 func TestAWSRefusesWhatCannotBeObeyed(t *testing.T) {
 	never := func(int) error { t.Fatal("an attempt was made"); return nil }
 	err := sdk(t.Context(), plug.AWS(invalid), false, never)
@@ -398,10 +425,9 @@ func TestAWSIdempotency(t *testing.T) {
 	require.ErrorIs(t, err, status(503))
 	require.Equal(t, 1, attempts)
 
-	keyed := backoff.WithIdempotencyKey(t.Context(), "k")
 	attempts = 0
-	p.Schedule = backoff.Constant(0)
-	require.NotContains(t, sdk(keyed, plug.AWS(p), false, op).Error(), "not idempotent")
+	p.Schedule, p.Idempotency = backoff.Constant(0), backoff.Keyed
+	require.NotContains(t, sdk(t.Context(), plug.AWS(p), false, op).Error(), "not idempotent")
 	require.Equal(t, 4, attempts)
 
 	p.MaxAttempts = 1
@@ -411,21 +437,19 @@ func TestAWSIdempotency(t *testing.T) {
 
 func TestAWSInitialTokenTellsTheBudgetOnce(t *testing.T) {
 	b := new(books)
-	p := withBudget(b)
-	release := plug.AWS(p).GetInitialToken()
+	release := plug.AWS(withBudget(b)).GetInitialToken()
 	release(status(400))
 	release(nil)
 	require.Equal(t, []backoff.Outcome{backoff.OutcomeDefinitive}, b.done)
 	b.refuse = true
-	require.NoError(t, plug.AWS(p).GetInitialToken()(nil))
+	require.NoError(t, plug.AWS(withBudget(b)).GetInitialToken()(nil))
 }
 
 func TestAWSOutcomes(t *testing.T) {
 	b := new(books)
-	p := withBudget(b)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	r := plug.AWS(p)
+	r := plug.AWS(withBudget(b))
 	for _, err := range []error{status(429), awsCode("SlowDown"), backoff.OfClass(status(503), backoff.ClassOverloaded), context.Canceled} {
 		release, _ := r.GetAttemptToken(ctx)
 		if err == context.Canceled {

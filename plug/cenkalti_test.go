@@ -58,9 +58,7 @@ func TestCenkaltiKeepsTheMemoryOfJitter(t *testing.T) {
 
 func TestCenkaltiAsksTheBudget(t *testing.T) {
 	b := new(books)
-	p := steps
-	p.Budget = b
-	c := plug.Cenkalti(t.Context(), p)
+	c := plug.Cenkalti(t.Context(), withBudget(b))
 	c.Reset()
 	require.Equal(t, 100*time.Millisecond, c.NextBackOff())
 	require.Equal(t, 1, b.firsts)

@@ -31,6 +31,25 @@ func TestOnCodeClassifiesAnyComparableCode(t *testing.T) {
 	require.Equal(t, backoff.ClassPermanent, plug.OnCode(status)(codeError(503)), "no codes, no retries")
 }
 
+// slice is an error that cannot be compared.
+type slice []error
+
+func (slice) Error() string   { return "several" }
+func (s slice) Unwrap() error { return s[0] }
+
+func TestDefinitiveErrorsEndACallAndAllOthersAreLeftToTheDefault(t *testing.T) {
+	tooLarge, cyclic := errors.New("too large"), make(slice, 1)
+	cyclic[0] = cyclic
+	classify := plug.Definitive(nil, cyclic, tooLarge, codeError(400))
+	for _, err := range []error{tooLarge, fmt.Errorf("send: %w", tooLarge), errors.Join(errors.New("x"), nil, codeError(400))} {
+		require.Equal(t, backoff.ClassPermanent, classify(err))
+	}
+	for _, err := range []error{nil, errors.New("too large"), codeError(401), cyclic} {
+		require.Equal(t, backoff.ClassUnknown, classify(err))
+	}
+	require.False(t, backoff.Policy{Classify: classify}.Retryable(nil))
+}
+
 // With gRPC this is OnCode(status.Code, codes.Unavailable, codes.Aborted).
 func ExampleOnCode() {
 	type code int

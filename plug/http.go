@@ -11,6 +11,7 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backoffhttp"
+	"github.com/gobackoff/backoff/internal/errtree"
 	"github.com/gobackoff/backoff/internal/gaveup"
 	"github.com/gobackoff/backoff/internal/retryafter"
 )
@@ -44,8 +45,10 @@ type HTTPRetry struct{ rule }
 // that is retried, within p.MaxRetryAfter, and a server's "do not retry". They
 // do not begin a wait that would pass the context's deadline. They send a
 // request again if [backoffhttp.Idempotency] says that it may be sent twice, and
-// a POST or PATCH otherwise only if it provably never arrived. If all requests
-// of the client may be sent twice, say so: p.Idempotency = backoff.Idempotent.
+// a POST or PATCH otherwise only if it provably never arrived. A body that is
+// read from another service must mark its errors, by [backoff.OfClass], since they
+// look like those of the server. If all requests of the client may be sent twice,
+// say so: p.Idempotency = backoff.Idempotent.
 // RetryWaitMin and RetryWaitMax of the client have no effect.
 //
 // MaxAttempts (by RetryMax), Schedule, Jitter (without its memory of the
@@ -145,7 +148,7 @@ func (h *HTTPRetry) KeepResponse(resp *http.Response, err error, attempts int) (
 	_, checked := fromCheckRetry(err)
 	final := h.final(resp, err, attempts)
 	why, gaveUp := final.(*backoff.Error)
-	answered := errors.As(final, new(*backoffhttp.StatusError))
+	_, answered := errtree.As[*backoffhttp.StatusError](final)
 	if resp == nil || !gaveUp || !answered || err != nil && !checked { // the client closes an answer before PrepareRetry fails
 		return h.ErrorHandler(resp, final, attempts)
 	}
@@ -163,7 +166,7 @@ func mark(resp *http.Response, why *backoff.Error) {
 // fromCheckRetry returns an error of CheckRetry, which does not count attempts.
 func fromCheckRetry(err error) (*backoff.Error, bool) {
 	gave, ok := err.(*backoff.Error)
-	return gave, ok && gave.Last != nil && gave.Attempts == 0
+	return gave, ok && gave != nil && gave.Last != nil && gave.Attempts == 0
 }
 
 // final returns the error of a call that is given up.
@@ -232,8 +235,7 @@ func idempotency(resp *http.Response, err error) backoff.Idempotency {
 		}
 		return backoffhttp.Idempotency(req)
 	}
-	var failed *url.Error
-	if errors.As(err, &failed) {
+	if failed, ok := errtree.As[*url.Error](err); ok && failed != nil {
 		return backoffhttp.Idempotency(&http.Request{Method: strings.ToUpper(failed.Op), URL: new(url.URL)})
 	}
 	return backoff.Idempotent

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math"
 	"net/http"
+	"net/url"
 	"testing"
 	"time"
 
@@ -14,23 +15,6 @@ import (
 	"github.com/gobackoff/backoff/plug"
 )
 
-// The closures of the package's documentation. That they, and the types of this
-// package, have the shapes of their clients, internal/lab/plugtest holds.
-
-type schedule struct{ backoff.Policy }
-
-func (s schedule) GetInterval(n int) time.Duration  { return plug.FromZero(s.Delay)(n) }
-func (s schedule) GetMaxRetries() int               { return s.MaxAttempts - 1 }
-func (s schedule) NextInterval(n int) time.Duration { return plug.FromZero(s.Delay)(n) }
-func (s schedule) Calculate(n int) time.Duration    { return s.Delay(n) }
-
-type stopping struct {
-	run *backoff.Run
-	err error
-}
-
-func (s stopping) Next() (time.Duration, bool) { wait, ok := s.run.Retry(s.err); return wait, !ok }
-
 var (
 	steps = backoff.Policy{
 		MaxAttempts: 4,
@@ -40,54 +24,16 @@ var (
 	invalid = backoff.Policy{Schedule: backoff.Constant(-1)}
 )
 
-func TestClosuresOfTheDocumentationCountAsTheirClientsDo(t *testing.T) {
-	p := steps
-	fromOne := map[string]func(int) time.Duration{
-		"franz-go, NATS, elasticsearch, sarama consumer, autopaho": p.Delay,
-		"nsq":  schedule{p}.Calculate,
-		"acme": func(n int) time.Duration { return acme(p)(n, nil, &http.Response{StatusCode: 503}) },
-	}
-	for name, delay := range fromOne {
-		require.Equal(t, 100*time.Millisecond, delay(1), name)
-		require.Equal(t, 200*time.Millisecond, delay(2), name)
-	}
-	sarama := func(n, _ int) time.Duration { return plug.FromZero(p.Delay)(n) }
-	fromZero := map[string]func(int) time.Duration{
-		"hcloud, go-redis dialer": plug.FromZero(p.Delay),
-		"sarama metadata":         func(n int) time.Duration { return sarama(n, 3) },
-		"gocql":                   schedule{p}.GetInterval,
-		"heimdall":                schedule{p}.NextInterval,
-	}
-	for name, delay := range fromZero {
-		require.Equal(t, 100*time.Millisecond, delay(0), name)
-		require.Equal(t, 200*time.Millisecond, delay(1), name)
-	}
-	require.Zero(t, p.Delay(0), "autopaho asks for 0 before the first try")
-	require.Equal(t, 3, schedule{p}.GetMaxRetries())
-}
-
-func acme(p backoff.Policy) func(int, *http.Request, *http.Response) time.Duration {
-	return func(n int, _ *http.Request, resp *http.Response) time.Duration {
-		return p.Decide(n, backoffhttp.Check(resp)).Wait
-	}
-}
-
+// The closure of the package's documentation. internal/lab/plugtest holds that it, and
+// the types of this package, have the shapes of their clients.
 func TestAcmeStopsAtTheLimitAndObeysRetryAfter(t *testing.T) {
-	delay := acme(steps)
-	require.Zero(t, delay(4, nil, &http.Response{StatusCode: 503}), "0 stops acme")
-	require.Zero(t, delay(1, nil, &http.Response{StatusCode: 400}))
+	delay := func(n int, resp *http.Response) time.Duration { return steps.Decide(n, backoffhttp.Check(resp)).Wait }
+	require.Equal(t, 100*time.Millisecond, delay(1, &http.Response{StatusCode: 503}))
+	require.Equal(t, 200*time.Millisecond, delay(2, &http.Response{StatusCode: 503}))
+	require.Zero(t, delay(4, &http.Response{StatusCode: 503}), "0 stops acme")
+	require.Zero(t, delay(1, &http.Response{StatusCode: 400}))
 	hinted := &http.Response{StatusCode: 429, Header: http.Header{"Retry-After": {"7"}}}
-	require.GreaterOrEqual(t, delay(1, nil, hinted), 7*time.Second)
-}
-
-func TestSethvargosBoolMeansStop(t *testing.T) {
-	s := stopping{steps.Start(t.Context()), errors.New("down")}
-	for range 3 {
-		_, stop := s.Next()
-		require.False(t, stop)
-	}
-	_, stop := s.Next()
-	require.True(t, stop)
+	require.GreaterOrEqual(t, delay(1, hinted), 7*time.Second)
 }
 
 func TestFromZeroIsSafeForAnyNumber(t *testing.T) {
@@ -96,6 +42,39 @@ func TestFromZeroIsSafeForAnyNumber(t *testing.T) {
 	for from, want := range map[int]int{0: 1, 1: 2, -1: 1, math.MinInt: 1, math.MaxInt: math.MaxInt} {
 		shifted(from)
 		require.Equal(t, want, seen, "%d", from)
+	}
+	require.Equal(t, 100*time.Millisecond, plug.FromZero(steps.Delay)(0))
+	require.Zero(t, steps.Delay(0), "autopaho asks for 0 before the first try")
+}
+
+// ring is an error that wraps itself, and bush one that does so twice.
+type (
+	ring struct{}
+	bush struct{}
+)
+
+func (ring) Error() string   { return "ring" }
+func (ring) Unwrap() error   { return ring{} }
+func (bush) Error() string   { return "bush" }
+func (bush) Unwrap() []error { return []error{bush{}, nil, bush{}} }
+
+func TestAnErrorThatWrapsItselfHangsNoClient(t *testing.T) {
+	again := &backoff.Error{}
+	again.Last = again
+	for _, err := range []error{ring{}, bush{}, errors.Join(ring{}, nil), &url.Error{Op: "Get", Err: ring{}}, again, (*backoff.Error)(nil)} {
+		for _, p := range []backoff.Policy{{}, {Classify: func(error) backoff.Class { return backoff.ClassRetryable }}} {
+			h, unavailable := plug.RetryableHTTP(p), &http.Response{StatusCode: 503}
+			_, _ = h.CheckRetry(t.Context(), unavailable, err)
+			_, final := h.ErrorHandler(unavailable, err, 4)
+			require.Error(t, final)
+			_, final = h.KeepResponse(unavailable, err, 4)
+			require.Error(t, final)
+			plug.ShouldRetry(p)(unavailable, err)
+			plug.GRPC(p).Retriable(err)
+			r := plug.AWS(p)
+			r.IsErrorRetryable(err)
+			_, _ = r.RetryDelay(1, err)
+		}
 	}
 }
 
