@@ -26,10 +26,7 @@ func AWSEqualJitter() backoff.Policy {
 // Source: as [AWSEqualJitter].
 func AWSDecorrelated() backoff.Policy {
 	const base, most = 100 * time.Millisecond, 30 * time.Second
-	return backoff.Policy{
-		Schedule: backoff.Constant(base),
-		Jitter:   backoff.DecorrelatedJitter(base, most),
-	}
+	return backoff.Policy{Schedule: backoff.Constant(base), Jitter: backoff.DecorrelatedJitter(base, most)}
 }
 
 // awsCap is the longest wait of the AWS SDKs.
@@ -63,11 +60,19 @@ func fullBelowCap(delay, prev time.Duration, u float64) time.Duration {
 // errors.
 //
 // The SDK also limits what x-amz-retry-after asks for to 5 s above its own wait;
-// the library obeys up to MaxRetryAfter.
+// the library takes at most 4.5 s of it, and adds up to a tenth.
 //
 // Source: aws-sdk-go-v2; measured with v1.47.6, where it is opt-in.
-func AWS2026() backoff.Policy {
-	p := exponential(3, 50*time.Millisecond, awsCap, doubling, backoff.FullJitter)
+func AWS2026() backoff.Policy { return aws2026(3, 50*time.Millisecond) }
+
+// AWS2026DynamoDB is [AWS2026] for clients of DynamoDB: 4 attempts, and U(0,
+// min(20 s, 25 ms * 2^n)) after a transient error.
+//
+// Source: AWS SDKs and Tools Reference Guide, "Retry behavior".
+func AWS2026DynamoDB() backoff.Policy { return aws2026(4, 25*time.Millisecond) }
+
+func aws2026(attempts int, base time.Duration) backoff.Policy {
+	p := exponential(attempts, base, awsCap, doubling, backoff.FullJitter)
 	p.ByClass = map[backoff.Class]backoff.ClassLimits{
 		backoff.ClassThrottled: {Schedule: backoff.Exponential{Initial: time.Second, Max: awsCap}},
 	}

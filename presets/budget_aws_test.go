@@ -51,13 +51,26 @@ func runAWSCall(t *testing.T, b *presets.AWSQuota, c awsCall) {
 	}
 }
 
+type quotaTest struct {
+	name     string
+	capacity int
+	calls    []awsCall
+}
+
+func runQuotaTests(t *testing.T, quota func() *presets.AWSQuota, tests []quotaTest) {
+	for _, c := range tests {
+		b := quota()
+		b.Capacity = c.capacity
+		require.NoError(t, b.Validate())
+		for _, call := range c.calls {
+			runAWSCall(t, b, call)
+		}
+	}
+}
+
 // The SDK's own sequences for its edition of 2026.
 func TestAWSQuotaByTheTestsOfTheSDK(t *testing.T) {
-	for _, c := range []struct {
-		name     string
-		capacity int
-		calls    []awsCall
-	}{
+	runQuotaTests(t, presets.NewAWSQuota2026, []quotaTest{
 		{"retry eventually succeeds", 500, []awsCall{{attempts: []int{500, 500, 200}, tokens: []int{486, 472, 486}}}},
 		{"fail due to max attempts reached", 500, []awsCall{{attempts: []int{500, 500, 500}, tokens: []int{486, 472, 472}}}},
 		{"retry quota reached after a single retry", 14, []awsCall{{attempts: []int{500, 500}, tokens: []int{0, 0}, refused: true}}},
@@ -75,22 +88,11 @@ func TestAWSQuotaByTheTestsOfTheSDK(t *testing.T) {
 			{attempts: []int{200}, tokens: []int{17}},
 			{attempts: []int{500, 200}, tokens: []int{3, 17}},
 		}},
-	} {
-		b := presets.NewAWSQuota2026()
-		b.Capacity = c.capacity
-		require.NoError(t, b.Validate())
-		for _, call := range c.calls {
-			runAWSCall(t, b, call)
-		}
-	}
+	})
 }
 
 func TestAWSQuotaOfTheStandardMode(t *testing.T) {
-	for _, c := range []struct {
-		name     string
-		capacity int
-		calls    []awsCall
-	}{
+	runQuotaTests(t, presets.NewAWSQuota, []quotaTest{
 		{"a retry costs 5, and every success adds 1", 500, []awsCall{
 			{attempts: []int{500, 500, 500}, tokens: []int{495, 490, 490}},
 			{attempts: []int{200}, tokens: []int{491}},
@@ -100,13 +102,7 @@ func TestAWSQuotaOfTheStandardMode(t *testing.T) {
 		{"throttling is nothing special", 500, []awsCall{{attempts: []int{400, 500}, tokens: []int{495, 495}}}},
 		{"never beyond its capacity", 500, []awsCall{{attempts: []int{200}, tokens: []int{500}}, {attempts: []int{500, 200}, tokens: []int{495, 500}}}},
 		{"denied if short", 9, []awsCall{{attempts: []int{500, 500}, tokens: []int{4, 4}, refused: true}, {attempts: []int{0}, tokens: []int{4}, refused: true}}},
-	} {
-		b := presets.NewAWSQuota()
-		b.Capacity = c.capacity
-		for _, call := range c.calls {
-			runAWSCall(t, b, call)
-		}
-	}
+	})
 }
 
 func TestAWSQuotaIsFullAtTheStartAndWorth100Retries(t *testing.T) {

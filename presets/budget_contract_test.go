@@ -1,6 +1,7 @@
 package presets_test
 
 import (
+	"context"
 	"maps"
 	"math"
 	"testing"
@@ -29,7 +30,7 @@ func TestBudgetsRefuseWhatMakesNoSense(t *testing.T) {
 		b.TTL, b.MinRetriesPerSec, b.PercentCanRetry = ttl, perSec, ratio
 		return b
 	}
-	for want, b := range map[string]interface{ Validate() error }{
+	for want, b := range map[string]backoff.Budget{
 		"AWSQuota.Capacity is -1, want 0 or more":                   &presets.AWSQuota{Capacity: -1},
 		"AWSQuota.Cost is -1, want 0 or more":                       &presets.AWSQuota{Cost: -1},
 		"AWSQuota.TimeoutCost is -1, want 0 or more":                &presets.AWSQuota{TimeoutCost: -1},
@@ -78,6 +79,8 @@ func TestBudgetsRefuseWhatMakesNoSense(t *testing.T) {
 		"KubernetesBudget is nil":                                   (*presets.KubernetesBudget)(nil),
 	} {
 		require.EqualError(t, b.Validate(), "backoff: presets."+want)
+		never := func(context.Context) error { panic("called") }
+		require.EqualError(t, backoff.Policy{Budget: b}.Do(t.Context(), never), "backoff: presets."+want)
 	}
 	for _, b := range []backoff.Budget{
 		new(presets.SREBudget), new(presets.DotNetBudget), new(presets.KubernetesBudget), new(presets.FinagleBudget),
@@ -88,25 +91,11 @@ func TestBudgetsRefuseWhatMakesNoSense(t *testing.T) {
 	}
 }
 
-// slowAWSRate returns one that has seen four answers a second, and then
-// throttling.
-func slowAWSRate() *presets.AdaptiveRate {
-	b := presets.NewAWSRate()
-	for i := range 41 {
-		ticket, _, _ := b.Reserve(backoff.Attempt{Number: 1})
-		outcome := backoff.OutcomeSuccess
-		if i == 40 {
-			outcome = backoff.OutcomeThrottled
-		}
-		b.Done(ticket, backoff.Result{Outcome: outcome})
-		time.Sleep(250 * time.Millisecond)
-	}
-	return b
-}
-
 func TestAWSRateGivesNoTurnToAnAttemptThatOnlyWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := slowAWSRate()
+		b := presets.NewAWSRate()
+		throttleOnce(t, b, 4)
+		time.Sleep(time.Second)
 		var tickets []backoff.Ticket
 		for range 20 {
 			ticket, wait, ok := b.Reserve(backoff.Attempt{Number: 2, Wait: time.Minute, Paced: true})

@@ -97,3 +97,29 @@ func check(ok bool, field string, value any, want string) error {
 func missing(name string) error {
 	return backoff.Permanent(badfield.New("presets."+name, "is nil"))
 }
+
+// The method GrantsFirst of BudgetDefaults would panic if the budget is nil.
+
+// GrantsFirst implements [backoff.Budget]. It is false, also if b is nil.
+func (b *AWSQuota) GrantsFirst() bool { return false }
+
+// GrantsFirst implements [backoff.Budget]. It is false, also if b is nil.
+func (b *AdaptiveRate) GrantsFirst() bool { return false }
+
+// GrantsFirst implements [backoff.Budget]. It is false, also if b is nil.
+func (b *DotNetBudget) GrantsFirst() bool { return false }
+
+// GrantsFirst implements [backoff.Budget]. It is false, also if b is nil.
+func (b *EnvoyBudget) GrantsFirst() bool { return false }
+
+// GrantsFirst implements [backoff.Budget]. It is false, also if b is nil.
+func (b *FinagleBudget) GrantsFirst() bool { return false }
+
+// GrantsFirst implements [backoff.Budget]. It is false, also if b is nil.
+func (b *GRPCThrottling) GrantsFirst() bool { return false }
+
+// GrantsFirst implements [backoff.Budget]. It is false, also if b is nil.
+func (b *KubernetesBudget) GrantsFirst() bool { return false }
+
+// GrantsFirst implements [backoff.Budget]. It is false, also if b is nil.
+func (b *SREBudget) GrantsFirst() bool { return false }

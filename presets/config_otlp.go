@@ -2,7 +2,6 @@ package presets
 
 import (
 	"cmp"
-	"math"
 	"time"
 
 	"github.com/gobackoff/backoff"
@@ -38,14 +37,7 @@ type OTLPRetry struct {
 // Policy returns the policy of an exporter with this configuration. It retries
 // without a limit to the attempts. A negative value is an error.
 func (c OTLPRetry) Policy() (backoff.Policy, error) {
-	policy, err := CollectorRetry{
-		Enabled:             c.Enabled,
-		InitialInterval:     c.InitialInterval,
-		RandomizationFactor: 0.5,
-		Multiplier:          1.5,
-		MaxInterval:         c.MaxInterval,
-		MaxElapsedTime:      c.MaxElapsedTime,
-	}.policy("OTLPRetry")
+	policy, err := CenkaltiBackoff{c.InitialInterval, 0.5, 1.5, c.MaxInterval, c.MaxElapsedTime}.policy("OTLPRetry", c.Enabled)
 	policy.ShortenLastWait = c.Enabled && err == nil
 	return policy, err
 }
@@ -66,8 +58,8 @@ type CollectorRetry struct {
 	// RandomizationFactor is the share of the delay by which a wait may be
 	// shorter or longer, 0 to 1. 0 means no jitter.
 	RandomizationFactor float64
-	// Multiplier is the factor between two delays, 0 or at least 1. 0 means
-	// that all delays are InitialInterval.
+	// Multiplier is the factor between two delays, 0 or more, as in
+	// [CenkaltiBackoff]. 0 means that all delays are InitialInterval.
 	Multiplier float64
 	// MaxInterval bounds the delays after the first, 0 or more. 0 means that
 	// all are InitialInterval.
@@ -78,52 +70,19 @@ type CollectorRetry struct {
 }
 
 // Policy returns the policy of an exporter with this configuration. It retries
-// without a limit to the attempts.
-//
-// An error is what the Collector refuses, and a Multiplier above 0 and below 1.
-// The Collector takes such a number; its waits then shrink to nothing.
+// without a limit to the attempts. An error is what the Collector refuses, such
+// as a MaxElapsedTime that [CenkaltiBackoff] takes, and a NaN.
 func (c CollectorRetry) Policy() (backoff.Policy, error) {
 	least := max(c.InitialInterval, c.MaxInterval)
-	err := check(c.MaxElapsedTime <= 0 || c.MaxElapsedTime >= least, "CollectorRetry.MaxElapsedTime",
-		c.MaxElapsedTime, "0 (for no limit) or at least the longest interval, "+least.String())
+	err := cmp.Or(
+		check(c.RandomizationFactor >= 0 && c.RandomizationFactor <= 1,
+			"CollectorRetry.RandomizationFactor", c.RandomizationFactor, "0 to 1"),
+		check(c.MaxElapsedTime <= 0 || c.MaxElapsedTime >= least, "CollectorRetry.MaxElapsedTime",
+			c.MaxElapsedTime, "0 (for no limit) or at least the longest interval, "+least.String()),
+	)
 	if err != nil {
 		return backoff.Policy{}, err
 	}
-	return c.policy("CollectorRetry")
-}
-
-// policy returns the policy. Its errors name the configuration as given.
-func (c CollectorRetry) policy(name string) (backoff.Policy, error) {
-	err := cmp.Or(
-		check(c.InitialInterval >= 0, name+".InitialInterval", c.InitialInterval, "0 or more"),
-		check(c.RandomizationFactor >= 0 && c.RandomizationFactor <= 1,
-			name+".RandomizationFactor", c.RandomizationFactor, "0 to 1"),
-		check(c.Multiplier == 0 || c.Multiplier >= 1 && c.Multiplier <= math.MaxFloat64,
-			name+".Multiplier", c.Multiplier, "0 (for no growth) or at least 1"),
-		check(c.MaxInterval >= 0, name+".MaxInterval", c.MaxInterval, "0 or more"),
-		check(c.MaxElapsedTime >= 0, name+".MaxElapsedTime", c.MaxElapsedTime, "0 or more"),
-	)
-	switch {
-	case err != nil:
-		return backoff.Policy{}, err
-	case !c.Enabled:
-		return backoff.Policy{MaxAttempts: 1}, nil
-	}
-	return backoff.Policy{
-		MaxAttempts: -1,
-		MaxElapsed:  c.MaxElapsedTime,
-		Schedule:    c.schedule(),
-		Jitter:      between(1-c.RandomizationFactor, 1+c.RandomizationFactor),
-	}, nil
-}
-
-// schedule returns the delays. The first one may be beyond MaxInterval.
-func (c CollectorRetry) schedule() backoff.Schedule {
-	switch {
-	case c.MaxInterval == 0 || c.Multiplier == 0:
-		return backoff.Constant(c.InitialInterval)
-	case c.InitialInterval > c.MaxInterval:
-		return backoff.Sequence(c.InitialInterval, c.MaxInterval)
-	}
-	return growing(c.InitialInterval, c.MaxInterval, c.Multiplier)
+	return CenkaltiBackoff{c.InitialInterval, c.RandomizationFactor, c.Multiplier,
+		c.MaxInterval, c.MaxElapsedTime}.policy("CollectorRetry", c.Enabled)
 }

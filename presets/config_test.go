@@ -30,9 +30,7 @@ var configurations = []struct {
 	{"the default of an exporter", presets.OTLPRetry{true, 5 * time.Second, 30 * time.Second, time.Minute}, -1, time.Minute,
 		"[2.5s,7.5s] [3.75s,11.25s] [5.625s,16.875s] [8.4375s,25.3125s] [12.65625s,37.96875s] [15s,45s] [15s,45s]"},
 	{"retries off", presets.OTLPRetry{false, 5 * time.Second, 30 * time.Second, time.Minute}, 1, 0, ""},
-	{"nothing set", presets.OTLPRetry{}, 1, 0, ""},
 	{"all zeros but Enabled", presets.OTLPRetry{Enabled: true}, -1, 0, "[0s,0s] [0s,0s]"},
-	{"no first interval", presets.OTLPRetry{Enabled: true, MaxInterval: time.Second}, -1, 0, "[0s,0s] [0s,0s]"},
 	{"no longest interval", presets.OTLPRetry{Enabled: true, InitialInterval: time.Second}, -1, 0, "[500ms,1.5s] [500ms,1.5s]"},
 	{"a first interval beyond the longest", presets.OTLPRetry{Enabled: true, InitialInterval: 4 * time.Second, MaxInterval: 2 * time.Second}, -1, 0,
 		"[2s,6s] [1s,3s] [1s,3s]"},
@@ -40,12 +38,22 @@ var configurations = []struct {
 	{"the default of the Collector", presets.CollectorRetry{true, 5 * time.Second, 0.5, 1.5, 30 * time.Second, 5 * time.Minute}, -1, 5 * time.Minute,
 		"[2.5s,7.5s] [3.75s,11.25s] [5.625s,16.875s] [8.4375s,25.3125s] [12.65625s,37.96875s] [15s,45s]"},
 	{"nothing set", presets.CollectorRetry{}, 1, 0, ""},
-	{"all zeros but Enabled", presets.CollectorRetry{Enabled: true}, -1, 0, "[0s,0s] [0s,0s]"},
 	{"no jitter", presets.CollectorRetry{Enabled: true, InitialInterval: time.Second, Multiplier: 2, MaxInterval: 4 * time.Second}, -1, 0,
 		"[1s,1s] [2s,2s] [4s,4s] [4s,4s]"},
 	{"full jitter", presets.CollectorRetry{Enabled: true, InitialInterval: time.Second, RandomizationFactor: 1, Multiplier: 1, MaxInterval: time.Second}, -1, 0,
 		"[0s,2s] [0s,2s]"},
 	{"no multiplier", presets.CollectorRetry{Enabled: true, InitialInterval: time.Second, MaxInterval: time.Minute}, -1, 0, "[1s,1s] [1s,1s]"},
+
+	{"a multiplier below 1", presets.CollectorRetry{Enabled: true, InitialInterval: 4, Multiplier: 0.5, MaxInterval: 3}, -1, 0,
+		"[4ns,4ns] [2ns,2ns] [1ns,1ns] [4ns,4ns]"},
+
+	{"the default", presets.CenkaltiBackoff{500 * time.Millisecond, 0.5, 1.5, time.Minute, 15 * time.Minute}, -1, 15 * time.Minute,
+		"[250ms,750ms] [375ms,1.125s]"},
+	{"nothing set", presets.CenkaltiBackoff{}, -1, 0, "[0s,0s] [0s,0s]"},
+	{"a time that is shorter than a wait", presets.CenkaltiBackoff{time.Minute, 0, 2, time.Hour, time.Second}, -1, time.Second, "[1m,1m] [2m,2m]"},
+	{"a spread beyond all of it", presets.CenkaltiBackoff{time.Second, 2, 1, time.Second, 0}, -1, 0, "[0s,3s] [0s,3s]"},
+	{"a longest interval below the second", presets.CenkaltiBackoff{time.Second, 0, 0.5, 400 * time.Millisecond, 0}, -1, 0, "[1s,1s] [400ms,400ms] [200ms,200ms]"},
+	{"a multiplier that leaves nothing", presets.CenkaltiBackoff{time.Second, 0, 1e-12, time.Second, 0}, -1, 0, "[1s,1s] [1s,1s]"},
 
 	{"DefaultRetry", presets.KubernetesBackoff{10 * time.Millisecond, 1, 0.1, 5, 0}, 5, 0, "[10ms,11ms] [10ms,11ms] [10ms,11ms] [10ms,11ms]"},
 	{"DefaultBackoff", presets.KubernetesBackoff{10 * time.Millisecond, 5, 0.1, 4, 0}, 4, 0, "[10ms,11ms] [50ms,55ms] [250ms,275ms]"},
@@ -97,16 +105,12 @@ var wrongConfigurations = []struct {
 	want   string
 }{
 	{presets.OTLPRetry{InitialInterval: -5 * time.Second}, "OTLPRetry.InitialInterval is -5s, want 0 or more"},
-	{presets.OTLPRetry{Enabled: true, MaxInterval: -1}, "OTLPRetry.MaxInterval is -1ns, want 0 or more"},
-	{presets.OTLPRetry{Enabled: true, MaxElapsedTime: -1}, "OTLPRetry.MaxElapsedTime is -1ns, want 0 or more"},
 
-	{presets.CollectorRetry{InitialInterval: -1}, "CollectorRetry.InitialInterval is -1ns, want 0 or more"},
 	{presets.CollectorRetry{RandomizationFactor: 1.5}, "CollectorRetry.RandomizationFactor is 1.5, want 0 to 1"},
-	{presets.CollectorRetry{RandomizationFactor: -0.5}, "CollectorRetry.RandomizationFactor is -0.5, want 0 to 1"},
 	{presets.CollectorRetry{RandomizationFactor: math.NaN()}, "CollectorRetry.RandomizationFactor is NaN, want 0 to 1"},
-	{presets.CollectorRetry{Multiplier: 0.5}, "CollectorRetry.Multiplier is 0.5, want 0 (for no growth) or at least 1"},
-	{presets.CollectorRetry{Multiplier: math.NaN()}, "CollectorRetry.Multiplier is NaN, want 0 (for no growth) or at least 1"},
-	{presets.CollectorRetry{Multiplier: math.Inf(1)}, "CollectorRetry.Multiplier is +Inf, want 0 (for no growth) or at least 1"},
+	{presets.CollectorRetry{Multiplier: -0.5}, "CollectorRetry.Multiplier is -0.5, want 0 (for no growth) or more"},
+	{presets.CenkaltiBackoff{Multiplier: math.NaN()}, "CenkaltiBackoff.Multiplier is NaN, want 0 (for no growth) or more"},
+	{presets.CenkaltiBackoff{RandomizationFactor: math.Inf(1)}, "CenkaltiBackoff.RandomizationFactor is +Inf, want 0 or more"},
 	{presets.CollectorRetry{MaxInterval: -1}, "CollectorRetry.MaxInterval is -1ns, want 0 or more"},
 	{presets.CollectorRetry{MaxElapsedTime: -1}, "CollectorRetry.MaxElapsedTime is -1ns, want 0 or more"},
 	{presets.CollectorRetry{InitialInterval: 2 * time.Second, MaxElapsedTime: time.Second},
@@ -165,6 +169,7 @@ func FuzzConfigurations(f *testing.F) {
 		for _, c := range []configuration{
 			presets.OTLPRetry{on, time.Duration(initial), time.Duration(longest), time.Duration(elapsed)},
 			presets.CollectorRetry{on, time.Duration(initial), spread, factor, time.Duration(longest), time.Duration(elapsed)},
+			presets.CenkaltiBackoff{time.Duration(initial), spread, factor, time.Duration(longest), time.Duration(elapsed)},
 			presets.KubernetesBackoff{time.Duration(initial), factor, spread, steps, time.Duration(longest)},
 			presets.AWSRetry{attempts, mode},
 		} {

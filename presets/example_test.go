@@ -1,6 +1,7 @@
 package presets_test
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"time"
@@ -71,6 +72,14 @@ func ExampleSIPTimerA() {
 
 // A value that is not set is 0, as in OpenTelemetry, and not the default of
 // this library.
+// Each host has a breaker of its own.
+func ExampleIstioOutlierDetection() {
+	hosts := &backoff.Breakers{New: func(string) *backoff.Breaker { return presets.IstioOutlierDetection() }}
+	err := hosts.For("10.0.0.1").Do(context.Background(), func(context.Context) error { return nil })
+	fmt.Println(err)
+	// Output: <nil>
+}
+
 func ExampleOTLPRetry() {
 	policy, err := presets.OTLPRetry{
 		Enabled:         true,
@@ -87,16 +96,19 @@ func ExampleOTLPRetry() {
 	// 1 <nil>
 }
 
+// The Collector does not start with this file.
 func ExampleCollectorRetry() {
-	_, err := presets.CollectorRetry{
-		Enabled:         true,
-		InitialInterval: 5 * time.Second,
-		Multiplier:      0.5,
-		MaxInterval:     30 * time.Second,
-	}.Policy()
+	_, err := presets.CollectorRetry{InitialInterval: 5 * time.Second, MaxElapsedTime: time.Second}.Policy()
 	fmt.Println(err)
 	// Output:
-	// backoff: presets.CollectorRetry.Multiplier is 0.5, want 0 (for no growth) or at least 1
+	// backoff: presets.CollectorRetry.MaxElapsedTime is 1s, want 0 (for no limit) or at least the longest interval, 5s
+}
+
+func ExampleCenkaltiBackoff() {
+	policy, err := presets.CenkaltiBackoff{InitialInterval: 5 * time.Second, MaxElapsedTime: time.Second}.Policy()
+	fmt.Println(policy.Schedule.Delay(1), policy.MaxElapsed, err)
+	// Output:
+	// 5s 1s <nil>
 }
 
 // Cap ends the loop. The delays would be 1 s, 2 s and 4 s. The last is above

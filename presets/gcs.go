@@ -25,14 +25,15 @@ import (
 // limit. scaling must be 1 or more. C++ begins a sleep that ends after total
 // and then does not try again; this policy gives up before such a sleep.
 //
-// Source: google-cloud-cpp, internal/backoff_policy.
+// By default C++ repeats every operation, also those that the document calls
+// never idempotent (AlwaysRetryIdempotencyPolicy). This policy leaves it to
+// Idempotency: nil means every function of Do, and the requests of a Transport
+// that are idempotent; [backoff.Idempotent] is what C++ does.
+//
+// Source: google-cloud-cpp, internal/backoff_policy, storage/idempotency_policy.
 func GCSCpp(initial, maximum time.Duration, scaling float64, total time.Duration) backoff.Policy {
 	initial, maximum, scaling = cmp.Or(initial, time.Second), cmp.Or(maximum, 5*time.Minute), cmp.Or(scaling, 2)
-	ends := backoff.Exponential{
-		Initial:    time.Duration(float64(initial) * scaling),
-		Max:        -1,
-		Multiplier: scaling,
-	}
+	ends := backoff.Exponential{Initial: time.Duration(float64(initial) * scaling), Max: -1, Multiplier: scaling}
 	return backoff.Policy{
 		MaxAttempts: -1,
 		MaxElapsed:  cmp.Or(total, 15*time.Minute),

@@ -207,6 +207,7 @@ func TestTablesReadAnErrorWithoutAnEnd(t *testing.T) {
 // objects.insert has two addresses. That each rule is right, backoffhttp's
 // conformance tests show.
 func TestCloudStorageHasEveryOperation(t *testing.T) {
+	clear(presets.CloudStorageOperations()) // a copy
 	count := map[string]int{}
 	for pattern, rule := range presets.CloudStorageOperations() {
 		require.True(t, strings.Contains(pattern, " /storage/v1/") || strings.Contains(pattern, " /upload/storage/v1/"), pattern)
@@ -216,11 +217,6 @@ func TestCloudStorageHasEveryOperation(t *testing.T) {
 		count[rule]++
 	}
 	require.Equal(t, map[string]int{"always": 22, "conditionally": 11 + 1, "never": 14}, count)
-}
-
-func TestCloudStorageIsNewEveryTime(t *testing.T) {
-	clear(presets.CloudStorageOperations())
-	require.Len(t, presets.CloudStorageOperations(), 48)
 }
 
 // Istio's usual retryOn, for a policy of one's own.

@@ -37,8 +37,7 @@ func Istio() backoff.Policy {
 // base of 0 means 30 s. It never gives up.
 //
 // This is not a retry policy: its Schedule is for the OpenFor of a circuit
-// breaker. Istio's outlierDetection example ejects a host after 5 responses of
-// 5xx in a row, and checks every 30 s.
+// breaker, such as [IstioOutlierDetection].
 //
 // Source: Envoy, outlier detection, base_ejection_time and max_ejection_time.
 func EnvoyOutlierEjection(base time.Duration) backoff.Policy {
@@ -47,6 +46,28 @@ func EnvoyOutlierEjection(base time.Duration) backoff.Policy {
 		MaxAttempts: -1,
 		Schedule:    backoff.Linear{Initial: base, Max: max(300*time.Second, base)},
 		Jitter:      backoff.NoJitter,
+	}
+}
+
+// IstioOutlierDetection returns a new breaker for one host by the usual
+// DestinationRule example: consecutive5xxErrors: 5, interval: 30s and
+// baseEjectionTime: 30s. It opens after 5 failures in a row, however fast, for
+// as long as [EnvoyOutlierEjection] says, and by no other rule. The first time
+// counts as the first again after 30 s without an ejection, where Envoy takes
+// one off every 30 s.
+//
+// Envoy sends the calls of an ejected host to the others, and ejects at most
+// maxEjectionPercent of them; a breaker refuses its calls. Use one for each
+// host, in [backoff.Breakers]. Envoy gives a host that comes back all its
+// calls, and ejects it after 5 failures more. The breaker admits 1000 at once,
+// closes at the first success, and opens again at the first failure.
+//
+// Source: Istio, OutlierDetection; Envoy, outlier detection.
+func IstioOutlierDetection() *backoff.Breaker {
+	return &backoff.Breaker{
+		FailureRate: -1, ConsecutiveFailures: 5, ConsecutiveSpan: -1, Window: 30 * time.Second,
+		OpenFor: EnvoyOutlierEjection(0).Schedule, Jitter: backoff.NoJitter,
+		MaxProbes: -1, ProbeSuccesses: 1,
 	}
 }
 

@@ -75,10 +75,7 @@ func Etcd(endpoints int) backoff.Policy {
 //
 // Source: urllib3, util/retry.py.
 func Urllib3(factor time.Duration) backoff.Policy {
-	grown := backoff.Exponential{
-		Initial: 2 * cmp.Or(factor, 100*time.Millisecond),
-		Max:     120 * time.Second,
-	}
+	grown := backoff.Exponential{Initial: 2 * cmp.Or(factor, 100*time.Millisecond), Max: 120 * time.Second}
 	return backoff.Policy{
 		MaxAttempts: 11,
 		Schedule:    backoff.ScheduleFunc(func(retry int) time.Duration { return grown.Delay(retry - 1) }),

@@ -145,3 +145,20 @@ func TestAzcoreGivesUpOnARetryAfterBeyondItsLongestDelay(t *testing.T) {
 		})
 	}
 }
+
+func TestIstiosOutlierDetectionEjectsAfterFiveFailuresAndForLongerEachTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := presets.IstioOutlierDetection()
+		fail := func(context.Context) error { return errTransient }
+		for _, ejected := range []time.Duration{30 * time.Second, time.Minute} {
+			for b.State() != backoff.BreakerOpen {
+				require.Equal(t, errTransient, b.Do(t.Context(), fail))
+			}
+			time.Sleep(ejected - 1)
+			require.ErrorIs(t, b.Do(t.Context(), fail), backoff.ErrOpen)
+			time.Sleep(time.Nanosecond)
+		}
+		require.NoError(t, b.Do(t.Context(), func(context.Context) error { return nil }))
+		require.Equal(t, backoff.BreakerClosed, b.State())
+	})
+}

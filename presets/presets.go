@@ -74,14 +74,8 @@ func catalogue() []preset {
 		// The table of strategies in "Exponential Backoff and Retry Strategy". It names
 		// no cap, no jitter and no limit. The linear strategy is base*attempt, with the
 		// attempt counted from 1; the exponential one is base*2^attempt, counted from 0.
-		{"table-constant-1s", backoff.Policy{
-			Schedule: backoff.Constant(time.Second),
-			Jitter:   backoff.NoJitter,
-		}},
-		{"table-linear-1s", backoff.Policy{
-			Schedule: backoff.Linear{Initial: time.Second, Max: -1},
-			Jitter:   backoff.NoJitter,
-		}},
+		{"table-constant-1s", backoff.Policy{Schedule: backoff.Constant(time.Second), Jitter: backoff.NoJitter}},
+		{"table-linear-1s", backoff.Policy{Schedule: backoff.Linear{Initial: time.Second, Max: -1}, Jitter: backoff.NoJitter}},
 		{"table-exponential-1s", exponential(0, time.Second, -1, doubling, backoff.NoJitter)},
 		{"canonical-capped-100ms-30s", Canonical(2)},
 		{"canonical-capped-factor1.5", Canonical(1.5)},
@@ -168,6 +162,7 @@ func catalogue() []preset {
 		{"aws-sdk-standard-doc", capped(awsCap, exponential(3, time.Second, -1, doubling, backoff.FullJitter))},
 		{"aws-sdk-go-v2-legacy", AWSGoV2Legacy()},
 		{"aws-sdk-2026-transient", AWS2026()},
+		{"aws-sdk-2026-dynamodb", AWS2026DynamoDB()},
 		// A call that is throttled every time, for tools that show one schedule.
 		{"aws-sdk-2026-throttling", exponential(3, time.Second, awsCap, doubling, backoff.FullJitter)},
 
@@ -241,11 +236,7 @@ func wholeMillis(delay, prev time.Duration, u float64) time.Duration {
 // highest of first*base^(retry-1) slots that are numbered from 0. It saturates
 // where the power saturates.
 func powersLessOne(first, base float64, unit time.Duration) backoff.Schedule {
-	powers := backoff.Exponential{
-		Initial:    time.Duration(first * float64(unit)),
-		Max:        -1,
-		Multiplier: base,
-	}
+	powers := backoff.Exponential{Initial: time.Duration(first * float64(unit)), Max: -1, Multiplier: base}
 	if p := (backoff.Policy{Schedule: powers}); p.Validate() != nil {
 		return powers // Validate of the policy refuses it too; it could not look into a func
 	}

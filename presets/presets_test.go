@@ -31,7 +31,7 @@ func TestEveryRowHasItsPresetAndNoPresetIsWithoutARow(t *testing.T) {
 	for _, row := range rows {
 		want = append(want, row.name)
 	}
-	require.Len(t, want, 54)
+	require.Len(t, want, 55)
 	require.ElementsMatch(t, want, names())
 	require.Equal(t, names(), names(), "the order is the same every time")
 }
@@ -139,19 +139,6 @@ func TestParametersThatMakeNoSenseAreRefused(t *testing.T) {
 	} {
 		require.Error(t, p.Validate(), name)
 	}
-}
-
-func TestOneFieldIsOverriddenTheOthersStay(t *testing.T) {
-	client := presets.GCSGo()
-	bucket := client
-	bucket.MaxAttempts = 5
-	object := bucket
-	object.Idempotency = backoff.Idempotent
-
-	require.Equal(t, -1, client.MaxAttempts, "the original is unchanged")
-	require.Nil(t, bucket.Idempotency)
-	require.Equal(t, 5, object.MaxAttempts)
-	require.Equal(t, client.Schedule, object.Schedule)
 }
 
 func names() []string {

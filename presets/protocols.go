@@ -42,10 +42,7 @@ func Ethernet(slot time.Duration) backoff.Policy {
 // Source: Wikipedia, "Exponential backoff".
 func ExponentialSlots(base float64, slot time.Duration) backoff.Policy {
 	base, slot = cmp.Or(base, 2), cmp.Or(slot, ethernetSlot)
-	return backoff.Policy{
-		Schedule: powersLessOne(base, base, slot),
-		Jitter:   backoff.SlottedJitter(slot),
-	}
+	return backoff.Policy{Schedule: powersLessOne(base, base, slot), Jitter: backoff.SlottedJitter(slot)}
 }
 
 // CSMACA is the contention window of wireless networks: a wait of k slots,

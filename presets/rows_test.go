@@ -51,6 +51,7 @@ var rows = []row{
 	{"aws-sdk-go-v2-legacy", 3, 0, 0, "2s 4s 8s 16s 20s 20s 20s 20s",
 		"[0us,2s] [0us,4s] [0us,8s] [0us,16s] [20s,20s] [20s,20s] [20s,20s] [20s,20s]"},
 	{"aws-sdk-2026-transient", 3, 0, 0, "50ms 100ms 200ms 400ms 800ms 1.6s 3.2s 6.4s", full},
+	{"aws-sdk-2026-dynamodb", 4, 0, 0, "25ms 50ms 100ms 200ms 400ms 800ms 1.6s 3.2s", full},
 	{"aws-sdk-2026-throttling", 3, 0, 0, "1s 2s 4s 8s 16s 20s 20s 20s", full},
 
 	{"ieee-802.3-truncated-beb", 16, 0, 0, "",
