@@ -2,7 +2,6 @@ package spec
 
 import (
 	"encoding/json"
-	"strings"
 
 	"github.com/gobackoff/backoff"
 )
@@ -10,17 +9,10 @@ import (
 // idempotency is the name of a [backoff.Idempotency]; "" means none.
 type idempotency string
 
-// A namedIdempotency pairs a name with what it stands for.
-type namedIdempotency struct {
-	name  idempotency
-	value backoff.Idempotency
-}
-
-// idempotencies lists the names in the order in which errors print them.
-var idempotencies = []namedIdempotency{
-	{"idempotent", backoff.Idempotent},
-	{"nonIdempotent", backoff.NonIdempotent},
-	{"keyed", backoff.Keyed},
+var idempotencies = map[idempotency]backoff.Idempotency{
+	"idempotent":    backoff.Idempotent,
+	"nonIdempotent": backoff.NonIdempotent,
+	"keyed":         backoff.Keyed,
 }
 
 // fromToken implements literal.
@@ -31,20 +23,7 @@ func (i *idempotency) fromToken(token json.Token) bool {
 }
 
 // wanted implements literal.
-func (i *idempotency) wanted() string {
-	var all []string
-	for _, known := range idempotencies {
-		all = append(all, string(known.name))
-	}
-	return "one of " + strings.Join(all, ", ")
-}
+func (*idempotency) wanted() string { return "one of idempotent, nonIdempotent, keyed" }
 
 // build returns what the name stands for; nil for "".
-func (i idempotency) build() backoff.Idempotency {
-	for _, known := range idempotencies {
-		if known.name == i {
-			return known.value
-		}
-	}
-	return nil
-}
+func (i idempotency) build() backoff.Idempotency { return idempotencies[i] }

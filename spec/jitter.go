@@ -63,27 +63,19 @@ func (j *jitter) check(path string) error {
 		return nil
 	}
 	var member, want string
+	var bounds any
 	switch {
 	case j.Decorrelated != nil:
-		member, want = ".decorrelated", "0 <= base <= max"
+		member, bounds, want = ".decorrelated", j.Decorrelated, "0 <= base <= max"
 	case j.Uniform != nil:
-		member, want = ".uniform", "0 <= low <= high"
+		member, bounds, want = ".uniform", j.Uniform, "0 <= low <= high"
 	case j.Added != nil:
-		member, want = ".added", "0 or more"
+		member, bounds, want = ".added", j.Added, "0 or more"
 	default:
-		member, want = ".slotted", "more than 0"
+		member, bounds, want = ".slotted", j.Slotted, "more than 0"
 	}
-	return problem(path+member, "is "+j.bounds()+", want "+want)
-}
-
-// bounds returns the parameters as JSON.
-func (j *jitter) bounds() string {
-	for _, kind := range []any{j.Decorrelated, j.Uniform, j.Added, j.Slotted} {
-		if text, _ := json.Marshal(kind); string(text) != "null" {
-			return string(text)
-		}
-	}
-	return ""
+	text, _ := json.Marshal(bounds)
+	return problem(path+member, "is "+string(text)+", want "+want)
 }
 
 // build returns the jitter; nil for nil.

@@ -36,7 +36,7 @@ func (r maker) fill(v reflect.Value, depth int) {
 	case *version, *schemaURL: // which are read and not kept
 		return
 	case *idempotency:
-		*v = idempotencies[r.IntN(len(idempotencies))].name
+		*v = []idempotency{"idempotent", "nonIdempotent", "keyed"}[r.IntN(3)]
 		return
 	}
 	switch v.Kind() {

@@ -128,7 +128,27 @@ func unknown(path, name string, of reflect.Value) error {
 	if name == "constant" && of.Type() == reflect.TypeFor[schedule]() {
 		return problem(path, `is not known: write a constant schedule as a duration such as "1.5s"`)
 	}
+	for i := range of.NumField() {
+		if member := tag(of.Type().Field(i)); member != "-" && alike(name, member) {
+			return problem(path, "is not known, did you mean "+member+"?")
+		}
+	}
 	return problem(path, "is not known, want one of "+names(of.Interface()))
+}
+
+// alike reports whether name is member with a slip in one place, or as it is
+// written in another style.
+func alike(name, member string) bool {
+	plain := strings.NewReplacer("_", "", "-", "", " ", "")
+	a, b := strings.ToLower(plain.Replace(name)), strings.ToLower(member)
+	most := min(2, (len(b)-1)/2)
+	for a != "" && b != "" && a[0] == b[0] {
+		a, b = a[1:], b[1:]
+	}
+	for a != "" && b != "" && a[len(a)-1] == b[len(b)-1] {
+		a, b = a[:len(a)-1], b[:len(b)-1]
+	}
+	return max(len(a), len(b)) <= most
 }
 
 // list reads the elements of a list whose bracket has been read.

@@ -290,13 +290,17 @@ func TestASpecMayBePartOfALargerFile(t *testing.T) {
 	require.Equal(t, -1, policyOf(t, config.Store).MaxAttempts)
 
 	err := json.Unmarshal([]byte(`{"fetch": {"schedule": {"linear": {"steps": 2}}}}`), &config)
-	require.EqualError(t, err, "backoff: spec: schedule.linear.steps is not known, want one of initial, step, max")
+	require.EqualError(t, err, "backoff: spec: schedule.linear.steps is not known, did you mean step?")
 	require.Equal(t, 2, policyOf(t, config.Fetch).MaxAttempts, "what was there is kept")
+
+	err = json.Unmarshal([]byte(`{"store": {"name": "carts\n", "schedule": -1, "jitter": {"added": -1}}}`), &config)
+	require.EqualError(t, err, `backoff: spec: "carts\n": schedule is -1, want 0 or more`+"\n"+`backoff: spec: "carts\n": jitter.added is -1, want 0 or more`)
 }
 
 func TestAnAbsentMemberIsWrittenAsNothing(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"maxAttempts": 0, "maxElapsed": "0s"}`:                             `{}`,
+		`{"$schema": "https://example.com/x.json", "version": 1}`:            `{}`,
 		`{"breaker": {}, "budget": {"retry": {}}, "schedule": "0s"}`:         `{"schedule":"0s","budget":{"retry":{}},"breaker":{}}`,
 		`{"schedule": {"exponential": {"initial": "90s", "max": -1}}}`:       `{"schedule":{"exponential":{"initial":"1m30s","max":-1}}}`,
 		`{"jitter": {"added": "0.5s"}, "attemptTimeout": "1000ms"}`:          `{"attemptTimeout":"1s","jitter":{"added":"500ms"}}`,
@@ -308,12 +312,4 @@ func TestAnAbsentMemberIsWrittenAsNothing(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, want, string(got))
 	}
-}
-
-func TestTheFirstVersionNeedNotBeWritten(t *testing.T) {
-	s := parse(t, `{"$schema": "https://example.com/schema.json", "version": 1, "maxAttempts": 3}`)
-	require.Equal(t, parse(t, `{"maxAttempts": 3}`), s)
-	text, err := json.Marshal(s)
-	require.NoError(t, err)
-	require.Equal(t, `{"maxAttempts":3}`, string(text))
 }
