@@ -1,6 +1,7 @@
 package backoffmetrics
 
 import (
+	"cmp"
 	"slices"
 	"sync/atomic"
 
@@ -94,21 +95,10 @@ func (m *Metrics) eachBreaker(f func(name string, b *backoff.Breaker)) {
 		f(name, b)
 	}
 	bounded := m.newBound()
-	add := func(all *backoff.Breakers) {
-		for key, b := range sortedByKey(all.All()) {
-			if b == nil {
-				continue // a New that wants no breaker for the key
-			}
-			if b.Name != "" {
-				key = b.Name
-			}
-			f(bounded.label(key), b)
+	for _, of := range inTurns(m.watched.breakers.and(m.endpoints.breakers())) {
+		if of.value == nil {
+			continue // a New that wants no breaker for the key
 		}
-	}
-	for _, all := range m.watched.breakers.sorted() {
-		add(all)
-	}
-	for _, all := range m.watched.breakers.rest(m.endpoints.breakers()) {
-		add(all)
+		f(bounded.label(cmp.Or(of.value.Name, of.key)), of.value)
 	}
 }

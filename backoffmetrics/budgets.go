@@ -25,21 +25,9 @@ func (m *Metrics) readBudgets() []snapshot.Budget {
 	for name, b := range m.watched.budget.sorted() {
 		add(name, b)
 	}
-	bounded, added := m.newBound(), make(map[*backoff.Budgets]bool)
-	addAll := func(keyed *backoff.Budgets) {
-		if added[keyed] {
-			return
-		}
-		added[keyed] = true
-		for key, b := range sortedByKey(keyed.All()) {
-			add(bounded.label(key), b)
-		}
-	}
-	for _, keyed := range m.watched.budgets.sorted() {
-		addAll(keyed)
-	}
-	for _, keyed := range m.endpoints.budgets() {
-		addAll(keyed)
+	bounded := m.newBound()
+	for _, of := range inTurns(m.watched.budgets.and(m.endpoints.budgets())) {
+		add(bounded.label(of.key), of.value)
 	}
 	return sortedByName(all)
 }

@@ -137,24 +137,6 @@ func TestDelaysWaitsAndSleepsAreDistributions(t *testing.T) {
 	})
 }
 
-func TestJitterIsSeenToSpread(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var m backoffmetrics.Metrics
-		spread := &backoff.Policy{Name: "spread", Observer: m.Observe, Schedule: backoff.Constant(400 * time.Millisecond)}
-		stiff := &backoff.Policy{Name: "stiff", Observer: m.Observe, Schedule: backoff.Constant(400 * time.Millisecond), Jitter: backoff.NoJitter}
-		for range 400 {
-			require.NoError(t, spread.Do(t.Context(), failing(1)))
-			require.NoError(t, stiff.Do(t.Context(), failing(1)))
-		}
-		got := scrape(t, &m)
-		half := got[`backoff_slept_seconds_bucket{operation="spread",le="0.2"}`]
-		require.InDelta(t, 200, half, 60)
-		require.Zero(t, got[`backoff_slept_seconds_bucket{operation="stiff",le="0.2"}`])
-		require.EqualValues(t, 400, got[`backoff_slept_seconds_bucket{operation="stiff",le="0.4"}`])
-		require.EqualValues(t, 400, got[`backoff_delay_seconds_bucket{operation="spread",le="0.4"}`])
-	})
-}
-
 func TestABreakerIsCountedByItsEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var m backoffmetrics.Metrics

@@ -1,6 +1,7 @@
 package backoffmetrics_test
 
 import (
+	"fmt"
 	"maps"
 	"regexp"
 	"slices"
@@ -80,4 +81,23 @@ backoff_slept_seconds_sum{operation="f"}
 backoff_wait_seconds_bucket{operation="f"}
 backoff_wait_seconds_count{operation="f"}
 backoff_wait_seconds_sum{operation="f"}`, "\n"+strings.Join(slices.Sorted(maps.Keys(seen)), "\n"))
+}
+
+func TestHostsOfAStrangerHideNoGaugeThatWasThereFirst(t *testing.T) {
+	var m backoffmetrics.Metrics
+	for client, hosts := range []int{151, 1} { // the last of which the stranger does not know
+		breakers, budgets := new(backoff.Breakers), new(backoff.Budgets)
+		m.WatchBreakers(fmt.Sprint(client), breakers)
+		m.WatchBudgets(fmt.Sprint(client), budgets)
+		for i := range hosts {
+			key := fmt.Sprint(client, 1000-i)
+			breakers.For(key)
+			budgets.For(key)
+		}
+	}
+	all := scrape(t, &m)
+	for key, shown := range map[string]bool{"0 1000": true, "1 1000": true, "0 902": true, "0 901": false} {
+		require.Equal(t, shown, all[`backoff_breaker_state{breaker="`+key+`",state="closed"}`] == 1, key)
+		require.Equal(t, shown, slices.Contains(slices.Collect(maps.Keys(all)), `backoff_budget_allowed{budget="`+key+`"}`), key)
+	}
 }

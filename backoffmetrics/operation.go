@@ -44,7 +44,11 @@ func (o *operation) count(e *backoff.Event) {
 		o.attempts.Add(1)
 		o.lost.Add(1)
 	case backoff.EventRefused:
-		o.countRefusal(e)
+		refused := snapshot.RefusedHedge
+		if e.Wait > 0 { // a run under a Supervisor
+			refused = snapshot.RefusedRun
+		}
+		o.refused[refused].Add(1)
 	case backoff.EventSuccess:
 		o.countSuccess(e)
 	case backoff.EventGiveUp:
@@ -72,16 +76,6 @@ func (o *operation) countSleep(e *backoff.Event) {
 	if e.Slept > 0 {
 		o.slept.add(delayBounds, e.Slept.Seconds())
 	}
-}
-
-// countRefusal counts a refusal that the call survives: a hedge, or, if there
-// is a wait, a run under a Supervisor.
-func (o *operation) countRefusal(e *backoff.Event) {
-	if e.Wait > 0 {
-		o.refused[snapshot.RefusedRun].Add(1)
-		return
-	}
-	o.refused[snapshot.RefusedHedge].Add(1)
 }
 
 // countSuccess counts a call that succeeded, but not at once. If its first

@@ -73,34 +73,54 @@ func (w *watched[T]) set(name string, thing T, remove bool) {
 func (w *watched[T]) sorted() iter.Seq2[string, T] {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return sortedByKey(maps.All(maps.Clone(w.byName)))
-}
-
-// sortedByKey yields the same as all, sorted by key, so that the same keys are
-// within a limit each time.
-func sortedByKey[T any](all iter.Seq2[string, T]) iter.Seq2[string, T] {
+	all := maps.Clone(w.byName)
 	return func(yield func(string, T) bool) {
-		found := maps.Collect(all)
-		for _, key := range slices.Sorted(maps.Keys(found)) {
-			if !yield(key, found[key]) {
+		for _, name := range slices.Sorted(maps.Keys(all)) {
+			if !yield(name, all[name]) {
 				return
 			}
 		}
 	}
 }
 
+// and returns all things, and those of others, each once.
+func (w *watched[T]) and(others []T) (all []T) {
+	for _, thing := range w.sorted() {
+		if !slices.Contains(all, thing) {
+			all = append(all, thing)
+		}
+	}
+	return append(all, w.rest(others)...)
+}
+
+// turn is a value of a registry, and how many keys were there before its own.
+type turn[V any] struct {
+	older int
+	key   string
+	value V
+}
+
+// inTurns returns the oldest key of each registry, then the second of each, and
+// so on. Within a limit, a stranger who chooses the keys of one then hides
+// neither older ones nor those of others.
+func inTurns[R interface{ All() iter.Seq2[string, V] }, V any](registries []R) (all []turn[V]) {
+	for _, r := range registries {
+		older := 0
+		for key, value := range r.All() {
+			all = append(all, turn[V]{older, key, value})
+			older++
+		}
+	}
+	slices.SortStableFunc(all, func(a, b turn[V]) int { return a.older - b.older })
+	return all
+}
+
 // rest returns those things that are not watched under a name.
 func (w *watched[T]) rest(all []T) []T {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return slices.DeleteFunc(all, func(thing T) bool {
-		for _, named := range w.byName {
-			if named == thing {
-				return true
-			}
-		}
-		return false
-	})
+	named := slices.Collect(maps.Values(w.byName))
+	return slices.DeleteFunc(all, func(thing T) bool { return slices.Contains(named, thing) })
 }
 
 // sortedByName returns the values of a map, sorted by their keys.

@@ -62,8 +62,8 @@ func TestTxRepeatsWhatIsNotCommittedOrMayBeRepeated(t *testing.T) {
 		require.Equal(t, c.want, log, name)
 	}
 	f := &fake{commit: times(1, io.ErrUnexpectedEOF)}
-	ctx := backoff.WithIdempotencyKey(t.Context(), "of the caller")
-	require.NoError(t, backoffsql.Tx(ctx, f.open(t), with(backoff.NonIdempotent), nil, exec))
+	ctx := backoff.WithIdempotencyKey(t.Context(), "of a charge around the transaction")
+	require.ErrorIs(t, backoffsql.Tx(ctx, f.open(t), with(backoff.NonIdempotent), nil, exec), backoffsql.ErrCommitUnknown)
 }
 
 func TestTxGivesUpWithTheLastError(t *testing.T) {
@@ -126,6 +126,7 @@ func TestTxRepeatsOnlyWhatItKnows(t *testing.T) {
 		got := backoffsql.Tx(t.Context(), f.open(t), with(backoff.Idempotent), nil, exec)
 		require.ErrorIs(t, got, err)
 		require.Equal(t, err.Error(), got.Error())
+		require.Equal(t, backoff.DefaultClassifier(err) == backoff.ClassPermanent, got == err, "%v comes back bare", err)
 		require.NotErrorIs(t, got, backoffsql.ErrCommitUnknown)
 		require.Equal(t, "begin work rollback", f.seen(), "%v", err)
 	}
@@ -332,6 +333,7 @@ func TestClassify(t *testing.T) {
 		state("57014"):        backoff.ClassPermanent,
 		driver.ErrBadConn:     backoff.ClassRetryable,
 		syscall.ECONNREFUSED:  backoff.ClassNotSent,
+		cycle{}:               backoff.ClassPermanent,
 	} {
 		require.Equal(t, class, backoffsql.Classify(err), "%v", err)
 	}
@@ -357,7 +359,3 @@ type cycle struct{}
 
 func (cycle) Error() string   { return "cycle" }
 func (cycle) Unwrap() []error { return []error{cycle{}, cycle{}} }
-
-func TestAnErrorWithoutAnEndIsPermanent(t *testing.T) {
-	require.Equal(t, backoff.ClassPermanent, backoffsql.Classify(cycle{}))
-}

@@ -17,8 +17,8 @@ func checkPace(open func() backoff.Budget) error {
 	}
 	alone := since(began, last)
 	const callers = 20
-	shared, waits := open(), make([]time.Duration, callers)
 	began = time.Now()
+	shared, waits := open(), make([]time.Duration, callers)
 	err = concurrently(callers, func(i int) (err error) {
 		waits[i], err = keepPace(shared, askedRetries/callers, retry(time.Now()))
 		return err
@@ -36,7 +36,7 @@ func checkPace(open func() backoff.Budget) error {
 // several ways.
 func checkLeaving(open func() backoff.Budget) error {
 	notSent := backoff.Result{Outcome: backoff.OutcomeNotSent}
-	once, err := lineAfter(open(), func(b backoff.Budget, t backoff.Ticket) {
+	once, err := lineAfter(open, func(b backoff.Budget, t backoff.Ticket) {
 		t, _, _ = b.Pace(t)
 		b.Done(t, notSent)
 	})
@@ -65,7 +65,7 @@ func checkLeaving(open func() backoff.Budget) error {
 			}
 		}, "Done gives back what Pace would have taken"},
 	} {
-		line, err := lineAfter(open(), way.leave)
+		line, err := lineAfter(open, way.leave)
 		if err != nil {
 			return err
 		}
@@ -80,16 +80,17 @@ func checkLeaving(open func() backoff.Budget) error {
 // passes while one asks.
 type span struct{ from, to time.Duration }
 
-// since returns the span of a line that ends after wait. The millisecond is for
-// what budgets round.
+// since returns the span of a line that ends after wait. The budget was opened
+// after began: its line may begin then. The millisecond is for what budgets round.
 func since(began time.Time, wait time.Duration) span {
 	return span{wait, wait + time.Since(began) + time.Millisecond}
 }
 
 // lineAfter makes a line, lets an attempt that waits for a reason of its own
 // leave it, and returns how long the line is after that.
-func lineAfter(b backoff.Budget, leave func(backoff.Budget, backoff.Ticket)) (span, error) {
+func lineAfter(open func() backoff.Budget, leave func(backoff.Budget, backoff.Ticket)) (span, error) {
 	began := time.Now()
+	b := open()
 	if _, err := keepPace(b, 20, retry(time.Now())); err != nil {
 		return span{}, err
 	}

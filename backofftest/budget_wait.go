@@ -57,9 +57,12 @@ func checkHeld(open func() backoff.Budget) error {
 			return err
 		}
 		alone, h := since(began, last), new(holder)
-		for _, joined := range []backoff.Budget{backoff.JoinBudgets(open(), h), backoff.JoinBudgets(h, open())} {
+		for _, join := range []func() backoff.Budget{
+			func() backoff.Budget { return backoff.JoinBudgets(open(), h) },
+			func() backoff.Budget { return backoff.JoinBudgets(h, open()) },
+		} {
 			began = time.Now()
-			if last := h.release(joined, 20, a); since(began, last).to < alone.from {
+			if last := h.release(join(), 20, a); since(began, last).to < alone.from {
 				return errors.New("attempts that another budget held off are paced less than those that waited by themselves")
 			}
 		}

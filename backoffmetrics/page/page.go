@@ -30,6 +30,7 @@ import (
 
 	"github.com/gobackoff/backoff/backoffmetrics"
 	"github.com/gobackoff/backoff/control"
+	"github.com/gobackoff/backoff/internal/sameorigin"
 )
 
 // Handler serves three things, at any path that it is mounted at. The path
@@ -49,7 +50,10 @@ import (
 // The page loads nothing from elsewhere. The handler does not authenticate:
 // everyone who may reach it sees the names of operations, the types of their
 // errors, and which program runs on which host: its version, the process and
-// when it started.
+// when it started. Web pages of others do not see it through a browser. On a
+// loopback address every request is refused whose Host is a name other than
+// localhost, since a web page can rebind its own name to that address; a proxy in
+// front must set the Host to localhost.
 func Handler(m *backoffmetrics.Metrics, panels ...*control.Panel) http.Handler {
 	if len(panels) > 0 {
 		m.WatchFamily("backoff_overrides", func() backoffmetrics.Family { return overrideFamily(panels) })
@@ -66,6 +70,9 @@ type page struct {
 
 // ServeHTTP implements [http.Handler].
 func (p *page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if !sameorigin.Admits(w, r) {
+		return
+	}
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		w.Header().Set("Allow", "GET, HEAD")
 		http.Error(w, "only GET and HEAD", http.StatusMethodNotAllowed)
@@ -91,8 +98,6 @@ func reply(w http.ResponseWriter, contentType string, body []byte) {
 	h := w.Header()
 	h.Set("Content-Type", contentType)
 	h.Set("Content-Length", strconv.Itoa(len(body)))
-	h.Set("Cache-Control", "no-store")
-	h.Set("X-Content-Type-Options", "nosniff")
 	_, _ = w.Write(body)
 }
 

@@ -38,10 +38,23 @@ func TestThePageWorksWhereverItIsMounted(t *testing.T) {
 			require.True(t, strings.HasPrefix(resp.Header.Get("Content-Type"), kind), base+path)
 			require.Equal(t, "nosniff", resp.Header.Get("X-Content-Type-Options"))
 			require.Equal(t, "no-store", resp.Header.Get("Cache-Control"))
+			require.Equal(t, "same-origin", resp.Header.Get("Cross-Origin-Resource-Policy"))
 			resp.Body.Close()
+			require.Equal(t, 403, statusAs(t, server.URL+base+path, "evil.example"), "a name that is rebound")
 		}
 		server.Close()
 	}
+}
+
+// statusAs asks for a page by the name of a host.
+func statusAs(t *testing.T, url, host string) int {
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	require.NoError(t, err)
+	req.Host = host
+	resp, err := http.DefaultClient.Do(req)
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	return resp.StatusCode
 }
 
 func mount(pattern string, h http.Handler) *http.ServeMux {
