@@ -38,8 +38,10 @@ func runChain(t *terminal, c *command, args []string) error {
 	if err != nil {
 		return err
 	}
-	if *noMark {
-		removeMarks(subjects)
+	for i := range subjects {
+		if *noMark && !subjects[i].peer {
+			subjects[i].Client = subjects[i].Client.WithoutMarks()
+		}
 	}
 	var trials []*trial
 	for _, p := range probabilities {
@@ -56,16 +58,6 @@ func runChain(t *terminal, c *command, args []string) error {
 		}
 		return failureChart(probabilities, trials, &f.model)
 	})
-}
-
-// removeMarks hides from the layers above that a layer has given up, for all
-// subjects but the peers.
-func removeMarks(subjects []subject) {
-	for i := range subjects {
-		if !subjects[i].peer {
-			subjects[i].Client = subjects[i].Client.WithoutMarks()
-		}
-	}
 }
 
 // probabilities is the value of a flag: numbers from 0 to 1, separated by commas.

@@ -79,10 +79,17 @@ func readDocuments(text []byte) (documents [][]byte, err error) {
 	}
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
 	for {
+		var node yaml.Node
 		var value any
-		err := decoder.Decode(&value)
+		err := decoder.Decode(&node)
 		if errors.Is(err, io.EOF) {
 			return documents, nil
+		}
+		if err == nil {
+			err = checkMembers(&node)
+		}
+		if err == nil {
+			err = node.Decode(&value)
 		}
 		if err != nil {
 			return nil, errors.New(oneLine(err.Error()))
@@ -93,4 +100,21 @@ func readDocuments(text []byte) (documents [][]byte, err error) {
 		}
 		documents = append(documents, document)
 	}
+}
+
+// maxMembers is how many members an object in YAML may have. The library
+// compares each of them with all others.
+const maxMembers = 1000
+
+// checkMembers refuses objects with too many members.
+func checkMembers(n *yaml.Node) error {
+	if n.Kind == yaml.MappingNode && len(n.Content) > 2*maxMembers {
+		return fmt.Errorf("yaml: line %d: the object has more than %d members", n.Line, maxMembers)
+	}
+	for _, child := range n.Content {
+		if err := checkMembers(child); err != nil {
+			return err
+		}
+	}
+	return nil
 }

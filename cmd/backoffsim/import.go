@@ -9,12 +9,13 @@ import (
 )
 
 // aboutImport is the help text of the command import.
-const aboutImport = `Reads the retries of a gRPC service config (JSON) or of an Istio VirtualService (YAML), and
-prints the policy file that does the same. The file - is the standard input. For what a
-policy file cannot express there are warnings on the standard error.
+const aboutImport = `Reads the retries of a gRPC service config (JSON) or of an Istio VirtualService (YAML), or the
+outlierDetection of an Istio DestinationRule, and prints the policy file that does the same.
+The file - is the standard input. For what a policy file cannot express there are warnings on
+the standard error.
 
-If the file has several policies, -pick says which one: a gRPC service/method, or the name
-or number of an Istio route.`
+If the file has several policies, -pick says which one: a gRPC service/method, the name or
+number of an Istio route, or the host or subset of a DestinationRule.`
 
 // A policyFile is the part of a policy file that an import writes. Package spec
 // checks it.
@@ -22,10 +23,11 @@ type policyFile struct {
 	Name           string         `json:"name,omitempty"`
 	MaxAttempts    int            `json:"maxAttempts"`
 	AttemptTimeout string         `json:"attemptTimeout,omitempty"`
-	Schedule       map[string]any `json:"schedule"`
-	Jitter         any            `json:"jitter"`
+	Schedule       map[string]any `json:"schedule,omitempty"`
+	Jitter         any            `json:"jitter,omitempty"`
 	MaxRetryAfter  int            `json:"maxRetryAfter,omitempty"`
 	Budget         map[string]any `json:"budget,omitempty"`
+	Breaker        map[string]any `json:"breaker,omitempty"`
 }
 
 // An exponentialJSON is an exponential schedule of a policy file.
@@ -111,8 +113,10 @@ func importAll(text []byte) (policies []imported, general imported, err error) {
 			found, err = importGRPC(d)
 		case is.Spec != nil && (is.Kind == "" || is.Kind == "VirtualService"):
 			found, err = importIstio(is.Spec)
+		case is.Spec != nil && is.Kind == "DestinationRule":
+			found, err = importRule(is.Spec)
 		default:
-			general.warn("document %d is neither a service config nor a VirtualService, and left out", i+1)
+			general.warn("document %d is neither a service config nor a VirtualService nor a DestinationRule, and left out", i+1)
 		}
 		if err != nil {
 			return nil, general, err
@@ -120,7 +124,7 @@ func importAll(text []byte) (policies []imported, general imported, err error) {
 		policies = append(policies, found...)
 	}
 	if len(policies) == 0 {
-		return nil, general, errors.New("has no retries: want a gRPC service config with a retryPolicy, or an Istio VirtualService with retries")
+		return nil, general, errors.New("has nothing to import: want a gRPC service config with a retryPolicy, an Istio VirtualService with retries, or a DestinationRule with outlierDetection")
 	}
 	return policies, general, nil
 }

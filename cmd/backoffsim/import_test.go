@@ -3,6 +3,7 @@ package main
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -65,10 +66,37 @@ func TestAVirtualServiceBecomesAPolicyFile(t *testing.T) {
 		"Envoy waits a whole number of milliseconds below the delay, and full jitter any time: see presets.EnvoySource",
 		"spec.http[0].timeout 10s ends all attempts together: that is for the context of the call",
 		"which host gets a retry is left out",
-		"document 2 is neither a service config nor a VirtualService, and left out",
+		"document 2 is neither a service config nor a VirtualService nor a DestinationRule, and left out",
 	}, warnings)
 	_, err := presets.EnvoyRetryOn("5xx,reset,connect-failure")
 	require.NoError(t, err)
+}
+
+func TestADestinationRuleBecomesABreaker(t *testing.T) {
+	path := file(t, "rule.yaml", `
+kind: DestinationRule
+spec:
+  host: ratings
+  trafficPolicy:
+    outlierDetection: {consecutive5xxErrors: 5, interval: 30s, baseEjectionTime: 30s}
+    portLevelSettings: []
+  subsets: [{name: v1, trafficPolicy: {outlierDetection: {consecutive5xxErrors: 0}}}, {name: v2, trafficPolicy: {outlierDetection: {consecutive5xxErrors: 0, consecutiveGatewayErrors: 7, baseEjectionTime: 10m}}}]
+`)
+	s, warnings := imports(t, "-pick", "ratings", path)
+	policy, breaker, err := s.Parts()
+	require.NoError(t, err)
+	require.Equal(t, 1, policy.MaxAttempts)
+	want := presets.IstioOutlierDetection()
+	want.Name, breaker.Jitter, want.Jitter = "ratings", nil, nil
+	require.Equal(t, want, breaker)
+	require.Len(t, warnings, 3)
+	s, warnings = imports(t, "-pick", "v2", path)
+	_, breaker, _ = s.Parts()
+	require.Equal(t, 7, breaker.ConsecutiveFailures)
+	require.Equal(t, backoff.Linear{Initial: 10 * time.Minute, Max: 10 * time.Minute}, breaker.OpenFor)
+	require.Len(t, warnings, 3)
+	_, _, text := execute(t, "", "import", path)
+	require.Contains(t, text, "has 2 policies; -pick one of ratings, v2\n", "v1 ejects nothing")
 }
 
 func TestAShrinkingBackoffBecomesASequence(t *testing.T) {
@@ -109,14 +137,15 @@ func TestAnImportRefusesWhatItCannotRead(t *testing.T) {
 	istio := func(retries string) string { return "spec: {http: [{retries: {" + retries + "}}]}" }
 	for text, want := range map[string]string{
 		`{"methodConfig": [{"name": [{}], "retryPolicy": {"maxAttempts": 1}}]}`: `methodConfig[0]: retryPolicy.maxAttempts is 1, want 2 or more`,
-		`{"methodConfig": []}`:                   `has no retries: want a gRPC service config with a retryPolicy, or an Istio VirtualService with retries`,
-		`{"maxAttempts": 3}`:                     `has no retries: want a gRPC service config with a retryPolicy, or an Istio VirtualService with retries`,
+		`{"methodConfig": []}`:                   `has nothing to import: want a gRPC service config with a retryPolicy, an Istio VirtualService with retries, or a DestinationRule with outlierDetection`,
+		`{"maxAttempts": 3}`:                     `has nothing to import: want a gRPC service config with a retryPolicy, an Istio VirtualService with retries, or a DestinationRule with outlierDetection`,
 		"{\n  \"methodConfig\": [,]\n}":          `invalid character ',' looking for beginning of value`,
 		istio(""):                                `spec.http[0].retries: attempts is missing or out of range, want 0 or more`,
 		istio("attempts: -1"):                    `spec.http[0].retries: attempts is missing or out of range, want 0 or more`,
 		istio("attempts: 3, perTryTimeout: -2s"): `spec.http[0].retries: perTryTimeout is "-2s", want a duration of 1ms or more, such as 2s`,
 		istio("attempts: 3, backoff: 1us"):       `spec.http[0].retries: backoff is "1us", want a duration of 1ms or more, such as 2s`,
-		istio("attempts: 3, retryOn: [5xx]"):     `spec: json: cannot unmarshal array into Go struct field`,
+		"kind: DestinationRule\nspec: {host: a, trafficPolicy: {outlierDetection: {interval: '5'}}}": `outlierDetection of a: interval is "5"`,
+		istio("attempts: 3, retryOn: [5xx]"): `spec: json: cannot unmarshal array into Go struct field`,
 	} {
 		path := file(t, "foreign", text)
 		status, out, err := execute(t, "", "import", path)
@@ -137,7 +166,7 @@ spec:
 `
 	_, warnings := imports(t, "-pick", "one", file(t, "several", text))
 	require.Contains(t, warnings, `spec.http[0].retries.retryOn is for the program: Policy.Classify, by presets.EnvoyRetryOn("first")`)
-	require.Contains(t, warnings, "document 5 is neither a service config nor a VirtualService, and left out")
+	require.Contains(t, warnings, "document 5 is neither a service config nor a VirtualService nor a DestinationRule, and left out")
 }
 
 // What a terminal would take for a command is shown, and not sent.

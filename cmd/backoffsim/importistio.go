@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -96,4 +97,72 @@ func istioDuration(name, text string, otherwise time.Duration) (time.Duration, e
 		return 0, fmt.Errorf("%s is %s, want a duration of 1ms or more, such as 2s", name, oneLine(strconv.Quote(text)))
 	}
 	return d, nil
+}
+
+// An istioOutlier is the outlierDetection of a DestinationRule.
+type istioOutlier struct {
+	Consecutive5xxErrors       *uint16
+	ConsecutiveGatewayErrors   uint16
+	Interval, BaseEjectionTime string
+}
+
+// importRule returns the breakers of a DestinationRule, one for its host and
+// one for each subset that has its own. See presets.IstioOutlierDetection.
+func importRule(text []byte) (all []imported, _ error) {
+	type part struct {
+		Name          string
+		TrafficPolicy struct {
+			OutlierDetection  *istioOutlier
+			PortLevelSettings json.RawMessage
+		}
+	}
+	var rule struct {
+		Host string
+		part
+		Subsets []part
+	}
+	if err := json.Unmarshal(text, &rule); err != nil {
+		return nil, fmt.Errorf("spec: %w", err)
+	}
+	rule.Name = rule.Host
+	for _, p := range append([]part{rule.part}, rule.Subsets...) {
+		i := imported{names: []string{p.Name}}
+		if p.TrafficPolicy.PortLevelSettings != nil {
+			i.warn("portLevelSettings are left out")
+		}
+		if ejects, err := i.outlier(p.TrafficPolicy.OutlierDetection); err != nil {
+			return nil, fmt.Errorf("outlierDetection of %s: %w", p.Name, err)
+		} else if ejects {
+			all = append(all, i)
+		}
+	}
+	return all, nil
+}
+
+// outlier sets the policy file for an outlierDetection, and warns. It returns
+// false if no errors eject a host.
+func (i *imported) outlier(o *istioOutlier) (bool, error) {
+	if o == nil {
+		return false, nil
+	}
+	base, err := istioDuration("baseEjectionTime", o.BaseEjectionTime, 30*time.Second)
+	interval, err2 := istioDuration("interval", o.Interval, 10*time.Second)
+	if err := cmp.Or(err, err2); err != nil {
+		return false, err
+	}
+	failures := uint16(5)
+	if o.Consecutive5xxErrors != nil {
+		failures = cmp.Or(*o.Consecutive5xxErrors, o.ConsecutiveGatewayErrors)
+	}
+	if o.ConsecutiveGatewayErrors > 0 {
+		i.warn("consecutiveGatewayErrors counts 502, 503 and 504 only: that is for the program, Breaker.Classify")
+	}
+	i.warn("Envoy ejects one host of several, up to a share of them: give each host a breaker of its own, by backoff.Breakers")
+	i.warn("the policy makes one attempt: retries are in the VirtualService, and without one Istio makes 2")
+	i.policy = policyFile{Name: i.names[0], MaxAttempts: 1, Breaker: map[string]any{
+		"failureRate": -1, "consecutiveFailures": failures, "consecutiveSpan": -1, "window": interval.String(),
+		"openFor": map[string]any{"linear": map[string]string{"initial": base.String(), "max": max(base, 5*time.Minute).String()}},
+		"jitter":  "none", "maxProbes": -1, "probeSuccesses": 1,
+	}}
+	return failures > 0, nil
 }

@@ -15,12 +15,12 @@
 //
 // A policy is a file of package spec, in JSON or YAML, or the name of a
 // preset; policy -list prints the names. The command policy prints the waits
-// of policies, and import converts a gRPC service config or an Istio
-// VirtualService. The other commands simulate: dip a server that is slow for a
-// while, chain retries in several layers, herd clients that retry together,
-// ratelimit a job at an API that accepts so many requests a second, and run
-// your own service and traffic. Each command has help by -h. The same seed
-// gives the same numbers and pictures on every machine.
+// of policies, and import converts a gRPC service config, or a VirtualService
+// or DestinationRule of Istio. The other commands simulate: dip a server that
+// is slow for a while, chain retries in several layers, herd clients that retry
+// together, ratelimit a job at an API that accepts so many requests a second,
+// and run your own service and traffic. Each command has help by -h. The same
+// seed gives the same numbers and pictures on every machine.
 //
 // Tables go to the standard output, and everything else to the standard error.
 // A simulation prints JSON with -json, and draws a chart with -svg.
@@ -73,7 +73,7 @@ var commands []*command
 func init() {
 	commands = []*command{
 		{"policy", "", "print the waits of policies", runPolicy},
-		{"import", " FILE", "turn a gRPC service config or an Istio VirtualService into a policy file", runImport},
+		{"import", " FILE", "turn a gRPC service config, or a rule of Istio, into a policy file", runImport},
 		{"dip", "", "simulate a server that is slow for a while, and whether it recovers", runDip},
 		{"chain", "", "simulate retries in several layers of services", runChain},
 		{"herd", "", "simulate clients that failed together and come back together", runHerd},

@@ -75,10 +75,7 @@ func (f *verdictFlags) hasGates() bool { return f.gates != sim.Gates{} }
 
 // checkScenario refuses gates that need a recovery if a scenario has none.
 func (f *verdictFlags) checkScenario(s *sim.Scenario) error {
-	if recovers(s) {
-		return nil
-	}
-	if f.gates.MustRecover > 0 || f.findCliff != "" {
+	if !recovers(s) && (f.gates.MustRecover > 0 || f.findCliff != "") {
 		return errors.New("-must-recover and -find-cliff want a fault, with calls that go on after it")
 	}
 	return nil

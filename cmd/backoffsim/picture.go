@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -31,11 +32,7 @@ func drawPicture(path string, c chart.Chart) error {
 	if err != nil {
 		return err
 	}
-	err = chart.SVG(file, c)
-	if closed := file.Close(); err == nil {
-		err = closed
-	}
-	if err != nil {
+	if err = cmp.Or(chart.SVG(file, c), file.Close()); err != nil {
 		os.Remove(path)
 	}
 	return err

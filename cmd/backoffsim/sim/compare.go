@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -18,10 +19,7 @@ func Compare(s Scenario, clients []Client, o Options) ([]Result, error) {
 	if err := s.Validate(); err != nil {
 		return nil, err
 	}
-	seeds := o.Seeds
-	if seeds <= 0 {
-		seeds = defaultSeeds
-	}
+	seeds := cmp.Or(max(0, o.Seeds), defaultSeeds)
 	results := make([]Result, len(clients))
 	for i, c := range clients {
 		g := newAggregate(&s, c.Name, seeds)

@@ -12,6 +12,7 @@
 package sim
 
 import (
+	"errors"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -25,8 +26,10 @@ type engine struct {
 	now       time.Duration
 	immediate queue // events of this instant
 	heap      heap
-	sequence  uint64 // of the event scheduled last
-	stalled   int    // events in a row at the same instant
+	sequence  uint64        // of the event scheduled last
+	handled   int           // events so far
+	since     time.Duration // the beginning of the present span
+	inSpan    int           // events since then
 
 	rand    *rand.Rand // for clients
 	traffic *rand.Rand // for arrivals, so that they are the same for all clients
@@ -48,9 +51,9 @@ func newEngine(seed uint64) *engine {
 }
 
 // run calls start and then handles events until none is left or the next one is
-// later than until. It reports false if time stopped advancing: a client may
-// retry without end at a service that answers at once.
-func (e *engine) run(until time.Duration, start func()) bool {
+// later than until. A client may retry without end, or nearly so, at a service
+// that answers at once: then run returns an error.
+func (e *engine) run(until time.Duration, start func()) error {
 	running.Lock()
 	defer running.Unlock()
 	clock.Source = func() time.Time { return epoch.Add(e.now) }
@@ -58,31 +61,43 @@ func (e *engine) run(until time.Duration, start func()) bool {
 	start()
 	for {
 		next, ok := e.next(until)
-		if !ok || e.stalled > maxStalled {
-			return !ok
+		if !ok {
+			return nil
+		}
+		if e.inSpan > maxInSpan || e.handled > maxEvents {
+			return errEndless
 		}
 		next.actor.handle(next.kind)
 	}
 }
 
-// maxStalled is how many events may happen at one instant. After more of them
-// time is not expected to advance any more.
-var maxStalled = 10_000_000
+// maxInSpan is how many events may happen within a span. After more of them time
+// hardly advances any more.
+var maxInSpan = 10_000_000
+
+// A span is the time in which events are counted.
+const span = 10 * time.Millisecond
+
+// maxEvents is how many events a simulation may have. It is reached in some
+// minutes.
+var maxEvents = 1_000_000_000
+
+var errEndless = errors.New("calls are repeated without end, or too often to be simulated: want longer delays, fewer attempts or a shorter -horizon")
 
 // next removes the next event and returns it, if it happens by until.
 func (e *engine) next(until time.Duration) (event, bool) {
-	if e.immediate.size > 0 {
-		e.stalled++
-		return e.immediate.pop(), true
-	}
-	if len(e.heap) == 0 || e.heap[0].at > until {
+	if e.immediate.size == 0 && (len(e.heap) == 0 || e.heap[0].at > until) {
 		return event{}, false
 	}
-	next := e.heap.pop()
-	if next.at > e.now {
-		e.stalled = 0
+	e.handled++
+	e.inSpan++
+	if e.immediate.size > 0 {
+		return e.immediate.pop(), true
 	}
-	e.now = next.at
+	next := e.heap.pop()
+	if e.now = next.at; e.now-e.since >= span {
+		e.since, e.inSpan = e.now, 0
+	}
 	return next, true
 }
 

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"encoding/json"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -40,7 +41,7 @@ func (d *recorder) schedule() {
 func TestEverythingHappensOnceAndInTheOrderOfTime(t *testing.T) {
 	for seed := range uint64(50) {
 		d := &recorder{engine: newEngine(seed), left: 3000}
-		require.True(t, d.run(time.Hour, func() {
+		require.NoError(t, d.run(time.Hour, func() {
 			for range 50 {
 				d.schedule()
 			}
@@ -53,7 +54,7 @@ func TestEverythingHappensOnceAndInTheOrderOfTime(t *testing.T) {
 
 func TestNothingHappensBeyondTheHorizonAndTheClockIsGivenBack(t *testing.T) {
 	d := &recorder{engine: newEngine(1)}
-	d.run(time.Second, func() {
+	_ = d.run(time.Second, func() {
 		d.after(time.Second, d, 0)
 		d.after(time.Second+1, d, 0)
 		require.Equal(t, epoch, clock.Now())
@@ -88,14 +89,23 @@ func TestAllClientsOfASeedMeetTheSameCalls(t *testing.T) {
 	}
 }
 
-func TestCallsThatAreRepeatedForEverAtOneInstantEndTheSimulation(t *testing.T) {
-	defer func(n int) { maxStalled = n }(maxStalled)
-	maxStalled = 100_000
-	s := Scenario{Every: time.Second, Horizon: 2 * time.Second, Fault: Fault{For: time.Second, Down: true}}
-	endless := NewClient("endless", backoff.Policy{MaxAttempts: -1, Schedule: backoff.Constant(0)}, nil, nil)
-	_, err := Compare(s, []Client{endless}, Options{Seeds: 1})
-	require.ErrorIs(t, err, errStalled)
-	require.ErrorContains(t, err, "endless: ")
+func TestCallsThatAreRepeatedWithoutEndEndTheSimulation(t *testing.T) {
+	defer func(n, m int) { maxInSpan, maxEvents = n, m }(maxInSpan, maxEvents)
+	maxInSpan = 100_000
+	for wait, most := range map[time.Duration]int{0: math.MaxInt, 1: math.MaxInt, time.Microsecond: 3000} {
+		maxEvents = most
+		s := Scenario{Every: time.Second, Horizon: 3 * time.Millisecond, Fault: Fault{For: 2 * time.Millisecond, Down: true}}
+		endless := NewClient("endless", backoff.Policy{MaxAttempts: -1, Schedule: backoff.Constant(wait), Jitter: backoff.NoJitter}, nil, nil)
+		_, err := Compare(s, []Client{endless}, Options{Seeds: 1})
+		require.ErrorIs(t, err, errEndless)
+		require.ErrorContains(t, err, "endless: ")
+	}
+	var c peakCounter
+	for now := range 10 * time.Millisecond / 10 {
+		c.add(now)
+	}
+	require.Equal(t, 1_000_000, c.most)
+	require.Equal(t, 1000, c.recent.size, "what is counted takes little memory")
 }
 
 func TestThePeakIsTheMostArrivalsInAnySpanOf100Milliseconds(t *testing.T) {

@@ -1,7 +1,7 @@
 package sim
 
 import (
-	"errors"
+	"cmp"
 	"math"
 	"time"
 
@@ -37,23 +37,18 @@ type process struct {
 	unmarked bool
 }
 
-// errStalled is returned when virtual time stops advancing.
-var errStalled = errors.New("calls are repeated without end at the same instant: the service answers at once, and nothing limits or delays the attempts")
-
 // simulate runs a client once.
 func simulate(s *Scenario, c Client, v Service, seed uint64) (*tally, error) {
 	w := &simulation{engine: newEngine(seed), scenario: s, service: v, layers: s.layers(), timeout: s.Timeout}
 	w.tally = newTally(s, w.engine)
 	w.delayed = s.Delay > 0 || s.DelaySD > 0
-	var err error
-	advanced := w.run(s.Horizon, func() {
-		if err = w.makeProcesses(c); err == nil {
+	var invalid error
+	err := w.run(s.Horizon, func() {
+		if invalid = w.makeProcesses(c); invalid == nil {
 			w.startTraffic()
 		}
 	})
-	if err == nil && !advanced {
-		err = errStalled
-	}
+	err = cmp.Or(invalid, err)
 	for _, c := range w.calls {
 		if c.underWay && c.parent == nil {
 			w.countUnanswered(c.began, s.Horizon)
@@ -140,9 +135,7 @@ func (w *simulation) newCall() *call {
 		w.freeCalls = w.freeCalls[:n-1]
 		return c
 	}
-	c := &call{simulation: w}
-	c.ctx.engine = w.engine
-	c.ctx.Context = background
+	c := &call{simulation: w, ctx: callContext{Context: background, engine: w.engine}}
 	w.calls = append(w.calls, c)
 	return c
 }

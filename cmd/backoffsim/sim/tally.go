@@ -172,10 +172,7 @@ func (t *tally) recovery(s *Scenario) time.Duration {
 	}
 	steady := 0
 	for i := from; i < until; i++ {
-		offered := s.Rate
-		if offered == 0 {
-			offered = float64(t.seconds[i].calls)
-		}
+		offered := cmp.Or(s.Rate, float64(t.seconds[i].calls))
 		good := float64(t.seconds[i].good)
 		if offered == 0 && good == 0 { // says nothing about the service
 			continue
@@ -203,16 +200,21 @@ func (t *tally) peakAmplification(hop int, mean float64) (most float64) {
 	return most
 }
 
-// A peakCounter finds the most arrivals in any 100 ms.
+// A peakCounter finds the most arrivals in any 100 ms. Those within a
+// microsecond count as one event of that kind, so that it stays small.
 type peakCounter struct {
-	recent queue // of the last 100 ms
-	most   int
+	recent      queue // of the last 100 ms; kind is how many arrived
+	count, most int
 }
 
 func (c *peakCounter) add(now time.Duration) {
 	for c.recent.size > 0 && now-c.recent.first().at >= 100*time.Millisecond {
-		c.recent.pop()
+		c.count -= c.recent.pop().kind
 	}
-	c.recent.push(event{at: now})
-	c.most = max(c.most, c.recent.size)
+	if c.recent.size == 0 || now-c.recent.last().at >= time.Microsecond {
+		c.recent.push(event{at: now})
+	}
+	c.recent.last().kind++
+	c.count++
+	c.most = max(c.most, c.count)
 }

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -140,13 +141,7 @@ func (w *warner) checkBreaker() {
 	if b == nil || b.WindowCalls > 0 || b.Window < 0 || b.FailureRate < 0 {
 		return
 	}
-	window, least := 10*time.Second, 20
-	if b.Window > 0 {
-		window = b.Window
-	}
-	if b.MinCalls != 0 {
-		least = max(1, b.MinCalls)
-	}
+	window, least := cmp.Or(b.Window, 10*time.Second), max(1, cmp.Or(b.MinCalls, 20))
 	calls := s.load() * window.Seconds()
 	if s.Trace != nil {
 		calls = min(calls, float64(s.Trace.calls()))

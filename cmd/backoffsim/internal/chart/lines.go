@@ -1,6 +1,7 @@
 package chart
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
@@ -73,9 +74,7 @@ func (d Failure) layOut() *figure {
 
 // named returns f with the given title if f has none.
 func (f Frame) named(title string) Frame {
-	if f.Title == "" {
-		f.Title = title
-	}
+	f.Title = cmp.Or(f.Title, title)
 	return f
 }
 

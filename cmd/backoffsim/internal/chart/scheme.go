@@ -38,11 +38,6 @@ var series = [...]shade{
 	{rgb(0x882255), rgb(0xCC6677)},
 }
 
-// schemed returns all shades that the style sheet replaces in a dark scheme.
-func schemed() []shade {
-	return append([]shade{paper, ink, muted, rule, trigger}, series[:]...)
-}
-
 // dashes distinguish lines without colours. There is one for each line that a
 // chart may have.
 var dashes = [MaxLines][]vg.Length{

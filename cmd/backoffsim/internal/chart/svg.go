@@ -130,7 +130,7 @@ func darkOf(used string) (string, bool) {
 	var drawn color.NRGBA
 	_, hex, _ := strings.Cut(used, "#")
 	fmt.Sscanf(hex, "%02X%02X%02X", &drawn.R, &drawn.G, &drawn.B)
-	for _, s := range schemed() {
+	for _, s := range append([]shade{paper, ink, muted, rule, trigger}, series[:]...) {
 		if near(s.light.R, drawn.R) && near(s.light.G, drawn.G) && near(s.light.B, drawn.B) {
 			return fmt.Sprintf("#%02X%02X%02X", s.dark.R, s.dark.G, s.dark.B), true
 		}

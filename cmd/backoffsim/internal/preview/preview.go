@@ -9,7 +9,9 @@
 //	fmt.Println("all waits together:", view.Worst, "at most")
 //
 // A preview shows the policy's own Schedule, Jitter and MaxAttempts. If ByClass
-// has others for a class of failures, see [ForClass].
+// has others for a class of failures, see [ForClass]. It is of calls of normal
+// priority. The waits of a background call are four times as long, up to
+// MaxDelay, and a policy does not know which calls those will be.
 package preview
 
 import (
@@ -24,8 +26,8 @@ import (
 type Preview struct {
 	// Waits has one element per retry.
 	Waits []Wait
-	// Worst is the longest time that a call can take until its last attempt
-	// ends in failure: the longest waits and, where AttemptTimeout limits them,
+	// Worst is the longest time that a call of normal priority can take until its
+	// last attempt ends in failure: the longest waits and, where AttemptTimeout limits them,
 	// the attempts, within MaxElapsed. Without AttemptTimeout the attempts
 	// themselves come on top. Each wait can grow to MaxRetryAfter, and by a tenth
 	// of that, if a server asks for it.
