@@ -1,6 +1,7 @@
 package backoffotel
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -49,14 +50,11 @@ func (b *breakers) read() map[string]backoff.BreakerState {
 func statesOf(registries []*backoff.Breakers) map[string]backoff.BreakerState {
 	all := make(map[string]backoff.BreakerState)
 	for _, r := range registries {
-		for key, one := range sorted(r.All()) {
+		for key, one := range r.All() { // the oldest first, so the same keys are shown each time
 			if one == nil {
 				continue // a New that wants no breaker for the key
 			}
-			if one.Name != "" {
-				key = one.Name
-			}
-			name, is := bounded(all, key), one.State()
+			name, is := bounded(all, cmp.Or(one.Name, key)), one.State()
 			if before, known := all[name]; !known || before == backoff.BreakerClosed || is == backoff.BreakerOpen {
 				all[name] = is
 			}

@@ -34,24 +34,18 @@ func TestAWatchedBreakerHasAStateFromTheStart(t *testing.T) {
 	require.ErrorContains(t, err, "FailureRate")
 }
 
-func TestTheBreakersOfAnEndpointHaveAStateFromTheFirstCallOn(t *testing.T) {
+func TestTheAttributesSayWhatACallIsSentTo(t *testing.T) {
 	mp, reader := metering()
 	to := &endpoint.Endpoint{Name: "GET a.test", Breakers: new(backoff.Breakers)}
 	to.Breakers.For("https://a.test")
-	policy := backoff.Policy{Name: "search", Observer: backoffotel.Metrics(mp)}
+	policy := backoff.Policy{Name: "search", Schedule: backoff.Constant(0), MaxAttempts: 2, Observer: backoffotel.Metrics(mp)}
 	require.NoError(t, policy.Do(endpoint.With(t.Context(), to), failing(nil)))
 	sums, counts := collect(t, reader)
-	require.Equal(t, 1.0, sums[stateOf("https://a.test", "closed")])
+	require.Equal(t, 1.0, sums[stateOf("https://a.test", "closed")], "from the first call on")
 	require.Equal(t, 1.0, counts[series{"backoff.call.attempts {attempt}", "backoff.endpoint=GET a.test,backoff.operation=search,backoff.outcome=first"}])
-}
-
-func TestTheAttributesSayWhatACallIsSentTo(t *testing.T) {
-	mp, reader := metering()
-	to := &endpoint.Endpoint{Name: "GET a.test"}
-	policy := backoff.Policy{Name: "search", Schedule: backoff.Constant(0), MaxAttempts: 2, Observer: backoffotel.Metrics(mp)}
 	require.Error(t, policy.Do(endpoint.With(t.Context(), to), failing(errBoom)))
 	require.NoError(t, policy.Do(endpoint.With(t.Context(), to), failing(errBoom, nil)))
-	sums, counts := collect(t, reader)
+	sums, counts = collect(t, reader)
 	both := "backoff.endpoint=GET a.test,backoff.operation=search"
 	require.Equal(t, 2.0, sums[series{"backoff.retries {retry}", "backoff.class=unknown," + both + ",error.type=*errors.errorString"}])
 	require.Equal(t, 2.0, counts[series{"backoff.retry.wait s", both}])
@@ -72,6 +66,17 @@ func TestTheBreakersThatAreRememberedAreBounded(t *testing.T) {
 		}
 	}
 	require.Equal(t, 300, open)
+
+	mp, reader = metering()
+	hosts := new(backoff.Breakers)
+	for i := range 400 {
+		hosts.For(fmt.Sprint(1000 - i))
+	}
+	_, err := backoffotel.WatchBreakers(mp, "hosts", hosts)
+	require.NoError(t, err)
+	sums, _ = collect(t, reader)
+	require.Contains(t, sums, stateOf("1000", "closed"), "which was there first")
+	require.NotContains(t, sums, stateOf("601", "closed"))
 }
 
 func TestTheBreakersOfClientsThatAreMadeAnewAreBounded(t *testing.T) {

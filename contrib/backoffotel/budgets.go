@@ -35,7 +35,7 @@ func (g budgetGauges) observe(o metric.Observer, all map[string]backoff.RetryBud
 func budgetsOf(registries []*backoff.Budgets) map[string]backoff.RetryBudgetStats {
 	all := make(map[string]backoff.RetryBudgetStats)
 	for _, r := range registries {
-		for key, budget := range sorted(r.All()) {
+		for key, budget := range r.All() { // the oldest first, so the same keys are shown each time
 			b, ok := budget.(interface {
 				Stats() backoff.RetryBudgetStats
 			})

@@ -1,9 +1,6 @@
 package backoffotel
 
 import (
-	"iter"
-	"maps"
-	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -22,19 +19,6 @@ func bounded[T any](shown map[string]T, key string) string {
 		return other
 	}
 	return name
-}
-
-// sorted yields the same as all, sorted by key: so the same keys are shown each
-// time.
-func sorted[T any](all iter.Seq2[string, T]) iter.Seq2[string, T] {
-	found := maps.Collect(all)
-	return func(yield func(string, T) bool) {
-		for _, key := range slices.Sorted(maps.Keys(found)) {
-			if !yield(key, found[key]) {
-				return
-			}
-		}
-	}
 }
 
 // maxRegistries is how many registries of endpoints an Observer remembers. A

@@ -1,6 +1,7 @@
 package backoffotel
 
 import (
+	"cmp"
 	"context"
 
 	"go.opentelemetry.io/otel"
@@ -102,10 +103,7 @@ type instruments struct {
 
 // meterOf returns the meter of this package.
 func meterOf(mp metric.MeterProvider) metric.Meter {
-	if mp == nil {
-		mp = otel.GetMeterProvider()
-	}
-	return mp.Meter(scope, metric.WithSchemaURL(semconv.SchemaURL))
+	return cmp.Or(mp, otel.GetMeterProvider()).Meter(scope, metric.WithSchemaURL(semconv.SchemaURL))
 }
 
 // newInstruments makes the instruments. As instrumentation does, it reports

@@ -186,21 +186,6 @@ func TestACallThatMadeProgressBetweenItsAttemptsWasRetried(t *testing.T) {
 	})
 }
 
-// The text of an error may be long and may be secret.
-func TestTextsAreNoAttributesOfMetrics(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		mp, reader := metering()
-		policy := backoff.Policy{Name: "fetch", Observer: backoffotel.Metrics(mp)}
-		require.Error(t, policy.Do(t.Context(), failing(throttled{})))
-		sums, _ := collect(t, reader)
-		require.NotEmpty(t, sums)
-		for s := range sums {
-			require.NotContains(t, s.attributes, "hunter2")
-			require.NotContains(t, s.attributes, "throttled by")
-		}
-	})
-}
-
 // The memory for calls that succeed at once is bounded, but all of them are
 // counted.
 func TestManyOperationsAreCountedAllTheSame(t *testing.T) {

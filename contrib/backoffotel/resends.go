@@ -1,6 +1,7 @@
 package backoffotel
 
 import (
+	"cmp"
 	"net/http"
 
 	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
@@ -22,10 +23,7 @@ import (
 // Every attempt then has a client span of its own, below the span in the
 // request's context. A nil base means [http.DefaultTransport].
 func Resends(base http.RoundTripper) http.RoundTripper {
-	if base == nil {
-		base = http.DefaultTransport
-	}
-	return &resends{base}
+	return &resends{cmp.Or(base, http.DefaultTransport)}
 }
 
 // resends is the RoundTripper of Resends.

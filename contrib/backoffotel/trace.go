@@ -1,6 +1,7 @@
 package backoffotel
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -43,10 +44,8 @@ import (
 // There should be few names (see Metrics). What Trace returns is safe for
 // concurrent use if d is.
 func Trace(tp trace.TracerProvider, name string, d backoff.Doer) backoff.Doer {
-	if tp == nil {
-		tp = otel.GetTracerProvider()
-	}
-	return &traced{tracer: tp.Tracer(scope, trace.WithSchemaURL(semconv.SchemaURL)), name: name, doer: d}
+	tracer := cmp.Or(tp, otel.GetTracerProvider()).Tracer(scope, trace.WithSchemaURL(semconv.SchemaURL))
+	return &traced{tracer: tracer, name: name, doer: d}
 }
 
 // traced is the Doer of Trace.

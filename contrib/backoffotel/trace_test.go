@@ -25,7 +25,7 @@ func TestEveryFieldIsInTheSpanEvents(t *testing.T) {
 		tp, exporter := tracing()
 		ctx, span := tp.Tracer("test").Start(t.Context(), "caller")
 		ctx = endpoint.With(ctx, &endpoint.Endpoint{Name: "GET a.test"})
-		policy := backoff.Policy{Name: "fetch", MaxAttempts: 3, Rand: half, Schedule: backoff.Linear{Initial: 2 * time.Second}, Observer: backoffotel.SpanEvents}
+		policy := backoff.Policy{Name: "fetch", MaxAttempts: 3, MaxElapsed: time.Hour, Rand: half, Schedule: backoff.Linear{Initial: 2 * time.Second}, Observer: backoffotel.SpanEvents}
 		asked := backoff.RetryAfter(backoff.OfClass(throttled{}, backoff.ClassThrottled), time.Minute)
 		require.ErrorIs(t, policy.Do(ctx, failing(errBoom, asked, errBoom)), backoff.ErrExhausted)
 		require.NoError(t, policy.Do(ctx, failing(nil)), "a success at once is no event")

@@ -3,7 +3,6 @@ package backoffpgx_test
 import (
 	"context"
 	"errors"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -280,32 +279,6 @@ type beginning struct{ pgx.Tx }
 
 func (b beginning) BeginTx(ctx context.Context, _ pgx.TxOptions) (pgx.Tx, error) { return b.Begin(ctx) }
 
-func TestTxRollsBackForAPanicAndAGoexit(t *testing.T) {
-	f := start(t, nil)
-	pool := f.pool(t, 1)
-	require.PanicsWithValue(t, "boom", func() {
-		backoffpgx.Tx(t.Context(), pool, backoff.Policy{}, pgx.TxOptions{}, func(context.Context, pgx.Tx) error { panic("boom") })
-	})
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		backoffpgx.Tx(t.Context(), pool, backoff.Policy{}, pgx.TxOptions{}, func(context.Context, pgx.Tx) error { runtime.Goexit(); return nil })
-	}()
-	<-done
-	require.Equal(t, "begin, rollback, begin, rollback", f.heard())
-	requireReleased(t, pool)
-}
-
-func TestTxHoldsNoConnectionWhileItWaits(t *testing.T) {
-	f := start(t, once("work", "40001"))
-	pool := f.pool(t, 1)
-	p := swift(nil)
-	held := int32(-1)
-	p.Observer = func(context.Context, backoff.Event) { held = pool.Stat().AcquiredConns() }
-	require.NoError(t, backoffpgx.Tx(t.Context(), pool, p, pgx.TxOptions{}, work))
-	require.Zero(t, held)
-}
-
 func TestAnAttemptThatGetsNoConnectionIsRepeated(t *testing.T) {
 	f := start(t, nil)
 	pool := f.pool(t, 1)
@@ -332,17 +305,6 @@ func TestAnAttemptThatGetsNoConnectionIsRepeated(t *testing.T) {
 	err = backoffpgx.Tx(ctx, pool, swift(nil), pgx.TxOptions{}, work)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	require.NotErrorIs(t, err, backoffsql.ErrCommitUnknown)
-}
-
-func TestTxDoesNotCommitForACallerWhoIsGone(t *testing.T) {
-	f := start(t, nil)
-	pool := f.pool(t, 1)
-	ctx, cancel := context.WithCancel(t.Context())
-	err := backoffpgx.Tx(ctx, pool, swift(backoff.Idempotent), pgx.TxOptions{}, func(context.Context, pgx.Tx) error { cancel(); return nil })
-	require.ErrorIs(t, err, context.Canceled)
-	require.NotErrorIs(t, err, backoffsql.ErrCommitUnknown)
-	require.NotContains(t, f.heard(), "commit")
-	requireReleased(t, pool)
 }
 
 func TestTxPassesItsOptionsOn(t *testing.T) {
