@@ -152,36 +152,6 @@ func TestARetryDoesNotWaitForTheStore(t *testing.T) {
 	})
 }
 
-func TestATokenThatWasNotSpentIsThereForAnother(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := budget(new(fleet.Memory))
-		require.Equal(t, 1, spend(b, 1))
-		for range 100 {
-			ticket, _, ok := b.Reserve(retry)
-			require.True(t, ok)
-			b.Done(ticket, backoff.Result{Outcome: backoff.OutcomeNotSent})
-			b.Done(ticket, backoff.Result{Outcome: backoff.OutcomeNotSent}) // twice is once
-			b.Done(ticket, backoff.Result{})
-		}
-		require.Equal(t, 4, spend(b, 4))
-		_, _, ok := b.Reserve(retry)
-		require.False(t, ok)
-	})
-}
-
-func TestARetryThatIsNeverConfirmedIsPaidAtItsEnd(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := budget(new(fleet.Memory))
-		ticket, _, ok := b.Reserve(retry)
-		require.True(t, ok)
-		synctest.Wait()
-		b.Done(ticket, backoff.Result{Outcome: backoff.OutcomeTransient})
-		require.Equal(t, 4, spend(b, 4))
-		_, _, ok = b.Reserve(retry)
-		require.False(t, ok)
-	})
-}
-
 func TestARetryThatIsNeverConfirmedIsOwedWithoutAStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := budget(&faultyStore{Store: new(fleet.Memory), Fail: func(int64) bool { return true }})
@@ -198,18 +168,6 @@ func TestARetryThatIsNeverConfirmedIsOwedWithoutAStore(t *testing.T) {
 	})
 }
 
-func TestCloseGivesBackTokensThatAreOnTheirWay(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := new(fleet.Memory)
-		b := budget(&faultyStore{Store: store, Delay: -20 * time.Millisecond})
-		_, _, ok := b.Reserve(retry)
-		require.True(t, ok)
-		synctest.Wait()
-		require.NoError(t, b.Client.Close(t.Context()))
-		require.Equal(t, 20, left(t, store, 20))
-	})
-}
-
 func TestCloseGivesBackTokens(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := new(fleet.Memory)
@@ -219,6 +177,14 @@ func TestCloseGivesBackTokens(t *testing.T) {
 		require.Equal(t, 18, left(t, store, 20))
 		time.Sleep(2 * time.Second)
 		require.Equal(t, 5, spend(b, 1000), "after it the process has its own block")
+
+		store = new(fleet.Memory)
+		b = budget(&faultyStore{Store: store, Delay: -20 * time.Millisecond})
+		_, _, ok := b.Reserve(retry)
+		require.True(t, ok)
+		synctest.Wait()
+		require.NoError(t, b.Client.Close(t.Context()))
+		require.Equal(t, 20, left(t, store, 20), "those that are on their way, too")
 	})
 }
 

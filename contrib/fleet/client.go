@@ -372,10 +372,7 @@ func (c *Client) every() time.Duration { return cmp.Or(max(0, c.Every), defaultE
 
 // voter returns Voter or its default.
 func (c *Client) voter() string {
-	if c.Voter == "" {
-		return c.id
-	}
-	return c.Voter
+	return cmp.Or(c.Voter, c.id)
 }
 
 // quorum returns Quorum or its default.

@@ -2,6 +2,8 @@ package fleet
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 )
@@ -106,11 +108,7 @@ func (r *circuitRecord) vote(t Trip, now time.Time) int {
 	if r.votes == nil {
 		r.votes = make(map[string]time.Time)
 	}
-	for by, until := range r.votes {
-		if !until.After(now) {
-			delete(r.votes, by)
-		}
-	}
+	maps.DeleteFunc(r.votes, func(_ string, until time.Time) bool { return !until.After(now) })
 	r.votes[t.Voter] = r.extend(now.Add(t.Open))
 	return len(r.votes)
 }
@@ -201,15 +199,10 @@ func (a *account) find(name string) *block {
 // outstanding returns how many tokens processes hold. It forgets the blocks
 // that have expired.
 func (a *account) outstanding(now time.Time) (n int) {
-	kept := a.blocks[:0]
+	a.blocks = slices.DeleteFunc(a.blocks, func(b block) bool { return b.tokens <= 0 || !b.until.After(now) })
 	for _, b := range a.blocks {
-		if b.tokens > 0 && b.until.After(now) {
-			kept = append(kept, b)
-			n += b.tokens
-		}
+		n += b.tokens
 	}
-	clear(a.blocks[len(kept):])
-	a.blocks = kept
 	return n
 }
 
@@ -222,15 +215,7 @@ func (m *Memory) sweep(now time.Time) {
 	if len(m.circuits)+len(m.accounts) < max(64, m.sweepAt) {
 		return
 	}
-	for key, r := range m.circuits {
-		if r.expired(now) {
-			delete(m.circuits, key)
-		}
-	}
-	for key, a := range m.accounts {
-		if a.outstanding(now) == 0 {
-			delete(m.accounts, key)
-		}
-	}
+	maps.DeleteFunc(m.circuits, func(_ string, r *circuitRecord) bool { return r.expired(now) })
+	maps.DeleteFunc(m.accounts, func(_ string, a *account) bool { return a.outstanding(now) == 0 })
 	m.sweepAt = 2 * (len(m.circuits) + len(m.accounts))
 }

@@ -26,18 +26,16 @@ func Store(t *testing.T, open func(testing.TB) fleet.Store) {
 	for _, c := range storeChecks {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			c.check(t, open(t))
+			c.check(newProbe(t, open(t)))
 		})
 	}
 }
 
-// storeCheck is a check of a store and what it promises.
-type storeCheck struct {
+// storeChecks are what a store promises.
+var storeChecks = []struct {
 	name  string
-	check func(testing.TB, fleet.Store)
-}
-
-var storeChecks = []storeCheck{
+	check func(probe)
+}{
 	{"nothing is known of a new key", nothingIsKnown},
 	{"a quorum opens the circuit", aQuorumOpens},
 	{"a voter has one vote", aVoterHasOneVote},
@@ -159,38 +157,34 @@ func (p probe) eventually(what string, is func() bool) {
 // near reports whether d may be what is left of whole. A store may round up.
 func near(d, whole time.Duration) bool { return d > 0 && d <= whole+2*time.Millisecond }
 
-func nothingIsKnown(t testing.TB, s fleet.Store) {
-	p := newProbe(t, s)
+func nothingIsKnown(p probe) {
 	c := p.load()
 	p.want(c == fleet.Circuit{}, "want the zero Circuit, got %+v", c)
 }
 
-func aQuorumOpens(t testing.TB, s fleet.Store) {
-	p := newProbe(t, s)
+func aQuorumOpens(p probe) {
 	c := p.trip("a", 0, long)
 	p.want(!c.Tripped && c.Generation == 0, "one vote of two opened the circuit: %+v", c)
-	c = p.ok(s.Trip(p.Context(), p.key, fleet.Trip{By: "b", Voter: "b", Open: long, Openings: 7, Quorum: 2}))
+	c = p.ok(p.store.Trip(p.Context(), p.key, fleet.Trip{By: "b", Voter: "b", Open: long, Openings: 7, Quorum: 2}))
 	for _, c := range []fleet.Circuit{c, p.load()} {
 		p.want(c.State() == backoff.BreakerOpen && near(c.Open, long), "want it open for nearly %v, got %+v", long, c)
 		p.want(c.Generation == 1 && c.Openings == 7, "want generation 1 and 7 openings, got %+v", c)
 		p.want(c.Leased == 0 && !c.Mine, "an open circuit has no lease: %+v", c)
 	}
-	alone := newProbe(t, s)
-	c = alone.ok(s.Trip(p.Context(), alone.key, fleet.Trip{By: "a", Voter: "a", Open: long}))
+	alone := newProbe(p.TB, p.store)
+	c = alone.ok(p.store.Trip(p.Context(), alone.key, fleet.Trip{By: "a", Voter: "a", Open: long}))
 	p.want(c.Tripped, "a quorum below 1 is 1: %+v", c)
 }
 
-func aVoterHasOneVote(t testing.TB, s fleet.Store) {
-	p := newProbe(t, s)
+func aVoterHasOneVote(p probe) {
 	for i := range 3 {
 		by := strconv.Itoa(i)
-		c := p.ok(s.Trip(p.Context(), p.key, fleet.Trip{By: by, Voter: "host", Open: long, Quorum: 2}))
+		c := p.ok(p.store.Trip(p.Context(), p.key, fleet.Trip{By: by, Voter: "host", Open: long, Quorum: 2}))
 		p.want(!c.Tripped, "one voter opened the circuit by itself: %+v", c)
 	}
 }
 
-func aVoteEnds(t testing.TB, s fleet.Store) {
-	p := newProbe(t, s)
+func aVoteEnds(p probe) {
 	p.trip("a", 0, short)
 	time.Sleep(short + 50*time.Millisecond)
 	c := p.trip("b", 0, long)
@@ -199,8 +193,7 @@ func aVoteEnds(t testing.TB, s fleet.Store) {
 	p.want(c.Tripped, "two votes in time did not open the circuit: %+v", c)
 }
 
-func outdatedTripsChangeNothing(t testing.TB, s fleet.Store) {
-	p := newProbe(t, s)
+func outdatedTripsChangeNothing(p probe) {
 	open := p.opened(short)
 	c := p.trip("c", open.Generation, long)
 	p.want(c.Generation == open.Generation && near(c.Open, short) || c.Open == 0, "an open circuit was opened: %+v", c)
@@ -214,30 +207,27 @@ func outdatedTripsChangeNothing(t testing.TB, s fleet.Store) {
 	p.want(c.Generation == open.Generation+6 && near(c.Open, long), "want one more than the newest generation seen, got %+v", c)
 }
 
-func openBecomesHalfOpen(t testing.TB, s fleet.Store) {
-	p := newProbe(t, s)
+func openBecomesHalfOpen(p probe) {
 	began := time.Now()
 	c := p.halfOpened()
 	p.want(time.Since(began) >= short-time.Millisecond, "half-open too early, after %v", time.Since(began))
 	p.want(c.Generation == 1 && c.Leased == 0, "want it as it was, got %+v", c)
 }
 
-func manyTripsAreOneOpening(t testing.TB, s fleet.Store) {
-	p := newProbe(t, s)
+func manyTripsAreOneOpening(p probe) {
 	concurrently(p, 50, func(i int) (fleet.Circuit, error) {
 		by := strconv.Itoa(i)
-		return s.Trip(p.Context(), p.key, fleet.Trip{By: by, Voter: by, Open: long, Openings: 1, Quorum: 3})
+		return p.store.Trip(p.Context(), p.key, fleet.Trip{By: by, Voter: by, Open: long, Openings: 1, Quorum: 3})
 	})
 	c := p.load()
 	p.want(c.Tripped && c.Generation == 1, "want one opening, got %+v", c)
 }
 
-func oneLease(t testing.TB, s fleet.Store) {
-	p := newProbe(t, s)
+func oneLease(p probe) {
 	p.halfOpened()
 	holder, holders := "", 0
 	for i, c := range concurrently(p, 50, func(i int) (fleet.Circuit, error) {
-		return s.Lease(p.Context(), p.key, strconv.Itoa(i), long)
+		return p.store.Lease(p.Context(), p.key, strconv.Itoa(i), long)
 	}) {
 		if c.Mine {
 			holder = strconv.Itoa(i)
@@ -253,8 +243,7 @@ func oneLease(t testing.TB, s fleet.Store) {
 	p.want(!c.Mine && near(c.Leased, long), "Load must say that the lease is held, got %+v", c)
 }
 
-func aLeaseEnds(t testing.TB, s fleet.Store) {
-	p := newProbe(t, s)
+func aLeaseEnds(p probe) {
 	p.halfOpened()
 	began := time.Now()
 	p.want(p.lease("a", short).Mine, "a half-open circuit refused its lease")
@@ -264,8 +253,7 @@ func aLeaseEnds(t testing.TB, s fleet.Store) {
 	p.want(c.Tripped, "a lease that is over closed the circuit: %+v", c)
 }
 
-func aLeaseCanBeGivenBack(t testing.TB, s fleet.Store) {
-	p := newProbe(t, s)
+func aLeaseCanBeGivenBack(p probe) {
 	p.halfOpened()
 	p.lease("a", long)
 	c := p.lease("b", -1)
@@ -275,8 +263,7 @@ func aLeaseCanBeGivenBack(t testing.TB, s fleet.Store) {
 	p.want(p.lease("b", long).Mine, "a lease that was given back is free")
 }
 
-func noLeaseElsewhere(t testing.TB, s fleet.Store) {
-	p := newProbe(t, s)
+func noLeaseElsewhere(p probe) {
 	c := p.lease("a", long)
 	p.want(c == fleet.Circuit{}, "a lease of nothing: %+v", c)
 	p.opened(long)
@@ -284,19 +271,17 @@ func noLeaseElsewhere(t testing.TB, s fleet.Store) {
 	p.want(!c.Mine && c.Leased == 0 && c.Open > 0, "a lease of an open circuit: %+v", c)
 }
 
-func theHolderOpensAgain(t testing.TB, s fleet.Store) {
-	p := newProbe(t, s)
+func theHolderOpensAgain(p probe) {
 	p.halfOpened()
 	p.lease("a", long)
 	c := p.trip("b", 1, long)
 	p.want(c.Generation == 1 && c.State() == backoff.BreakerHalfOpen, "one vote of two opened the circuit: %+v", c)
-	c = p.ok(s.Trip(p.Context(), p.key, fleet.Trip{By: "a", Voter: "host", Seen: 1, Open: long, Openings: 2, Quorum: 100}))
+	c = p.ok(p.store.Trip(p.Context(), p.key, fleet.Trip{By: "a", Voter: "host", Seen: 1, Open: long, Openings: 2, Quorum: 100}))
 	p.want(c.Generation == 2 && near(c.Open, long) && c.Openings == 2, "the holder of the lease needs no quorum: %+v", c)
 	p.want(c.Leased == 0 && !c.Mine, "the lease was not ended: %+v", c)
 }
 
-func theHolderCloses(t testing.TB, s fleet.Store) {
-	p := newProbe(t, s)
+func theHolderCloses(p probe) {
 	p.halfOpened()
 	p.lease("a", long)
 	c := p.reset("a", 1)
@@ -308,8 +293,7 @@ func theHolderCloses(t testing.TB, s fleet.Store) {
 	p.want(c.Tripped && c.Generation == 3, "want it open again, got %+v", c)
 }
 
-func nobodyElseCloses(t testing.TB, s fleet.Store) {
-	p := newProbe(t, s)
+func nobodyElseCloses(p probe) {
 	c := p.reset("a", 0)
 	p.want(c == fleet.Circuit{}, "nothing was closed: %+v", c)
 	p.halfOpened()
@@ -320,13 +304,12 @@ func nobodyElseCloses(t testing.TB, s fleet.Store) {
 	p.want(p.reset("a", 2).Tripped, "closed by a process that has seen another generation")
 }
 
-func tokensAreBounded(t testing.TB, s fleet.Store) {
-	p := newProbe(t, s)
+func tokensAreBounded(p probe) {
 	p.want(p.take("x", 0, 100, long) == 0 && p.take("y", -5, 100, long) == 0, "granted what was not asked for")
 	total := 0
 	for _, n := range concurrently(p, 50, func(i int) (int, error) {
 		claim := fleet.Claim{Block: strconv.Itoa(i), Tokens: 7, Allowance: 100, Window: long}
-		return s.Take(p.Context(), p.key, claim)
+		return p.store.Take(p.Context(), p.key, claim)
 	}) {
 		total += n
 	}
@@ -335,8 +318,7 @@ func tokensAreBounded(t testing.TB, s fleet.Store) {
 	p.want(p.take("less", 1, 50, long) == 0, "a smaller one has not")
 }
 
-func tokensComeBack(t testing.TB, s fleet.Store) {
-	p := newProbe(t, s)
+func tokensComeBack(p probe) {
 	began := time.Now()
 	p.want(p.take("crashed", 10, 10, short) == 10, "all are to be had")
 	n := 0
@@ -345,10 +327,9 @@ func tokensComeBack(t testing.TB, s fleet.Store) {
 	p.want(time.Since(began) >= short-time.Millisecond, "tokens came back early, after %v", time.Since(began))
 }
 
-func tokensCanBeGivenBack(t testing.TB, s fleet.Store) {
-	p := newProbe(t, s)
+func tokensCanBeGivenBack(p probe) {
 	give := func(block string, n int) {
-		p.want(s.Give(p.Context(), p.key, block, n) == nil, "unexpected error")
+		p.want(p.store.Give(p.Context(), p.key, block, n) == nil, "unexpected error")
 	}
 	give("nothing", 5)
 	p.take("a", 10, 10, long)
@@ -363,30 +344,27 @@ func tokensCanBeGivenBack(t testing.TB, s fleet.Store) {
 
 // aBlockGivenBackEnds checks that an empty block leaves nothing behind: a
 // process took a block, spent nothing, and ended.
-func aBlockGivenBackEnds(t testing.TB, s fleet.Store) {
-	p := newProbe(t, s)
+func aBlockGivenBackEnds(p probe) {
 	p.take("a", 10, 10, short)
-	p.want(s.Give(p.Context(), p.key, "a", 10) == nil, "unexpected error")
+	p.want(p.store.Give(p.Context(), p.key, "a", 10) == nil, "unexpected error")
 	p.want(p.take("b", 10, 10, long) == 10, "want those that were given back")
 	for began := time.Now(); time.Since(began) < 2*short; time.Sleep(tick) {
 		p.want(p.take("c", 10, 10, long) == 0, "granted again what others hold")
 	}
 }
 
-func aRepeatedClaimIsOne(t testing.TB, s fleet.Store) {
-	p := newProbe(t, s)
+func aRepeatedClaimIsOne(p probe) {
 	p.want(p.take("a", 10, 100, long) == 10, "all are to be had")
 	p.want(p.take("a", 10, 100, long) == 10, "want the same answer")
 	p.want(p.take("b", 100, 100, long) == 90, "a repeated claim was counted twice")
 	p.want(p.take("a", 10, 100, long) == 10, "want the same answer, though nothing is left")
 }
 
-func keysAreIndependent(t testing.TB, s fleet.Store) {
-	p := newProbe(t, s)
+func keysAreIndependent(p probe) {
 	p.opened(long)
 	p.want(p.take("a", 10, 10, long) == 10, "tokens do not depend on circuits")
 	for _, key := range []string{p.key + "x", p.key + "}", "{" + p.key + "}", p.key + ":c", p.key + "%", "ключ " + p.key, p.key + "\x00'\"\\ \n"} {
-		other := probe{t, s, key}
+		other := probe{p.TB, p.store, key}
 		c := other.load()
 		p.want(c == fleet.Circuit{}, "key %q knows what %q does: %+v", key, p.key, c)
 		p.want(other.opened(long).Generation == 1, "key %q", key)
@@ -394,20 +372,19 @@ func keysAreIndependent(t testing.TB, s fleet.Store) {
 	}
 }
 
-func callsEndWithTheirContext(t testing.TB, s fleet.Store) {
-	p := newProbe(t, s)
+func callsEndWithTheirContext(p probe) {
 	ctx, cancel := context.WithCancel(p.Context())
 	cancel()
 	calls := map[string]func() error{
-		"Load":  func() error { _, err := s.Load(ctx, p.key); return err },
-		"Trip":  func() error { _, err := s.Trip(ctx, p.key, fleet.Trip{By: "a", Open: long}); return err },
-		"Lease": func() error { _, err := s.Lease(ctx, p.key, "a", long); return err },
-		"Reset": func() error { _, err := s.Reset(ctx, p.key, "a", 1); return err },
+		"Load":  func() error { _, err := p.store.Load(ctx, p.key); return err },
+		"Trip":  func() error { _, err := p.store.Trip(ctx, p.key, fleet.Trip{By: "a", Open: long}); return err },
+		"Lease": func() error { _, err := p.store.Lease(ctx, p.key, "a", long); return err },
+		"Reset": func() error { _, err := p.store.Reset(ctx, p.key, "a", 1); return err },
 		"Take": func() error {
-			_, err := s.Take(ctx, p.key, fleet.Claim{Block: "a", Tokens: 1, Allowance: 1, Window: long})
+			_, err := p.store.Take(ctx, p.key, fleet.Claim{Block: "a", Tokens: 1, Allowance: 1, Window: long})
 			return err
 		},
-		"Give": func() error { return s.Give(ctx, p.key, "a", 1) },
+		"Give": func() error { return p.store.Give(ctx, p.key, "a", 1) },
 	}
 	for name, call := range calls {
 		p.want(call() != nil, "%s went on after its context had ended", name)

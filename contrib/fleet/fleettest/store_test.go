@@ -46,7 +46,7 @@ func complaint(t *testing.T, check func(testing.TB)) string {
 func TestMemoryIsAStore(t *testing.T) {
 	for _, c := range storeChecks {
 		t.Run(c.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { c.check(t, new(fleet.Memory)) })
+			synctest.Test(t, func(t *testing.T) { c.check(newProbe(t, new(fleet.Memory))) })
 		})
 	}
 }
@@ -151,7 +151,7 @@ func (m *mutant) Give(ctx context.Context, key, block string, n int) error {
 
 // Each fault is found by the check that is meant for it.
 func TestAStoresFaultsAreFound(t *testing.T) {
-	for fault, check := range map[string]func(testing.TB, fleet.Store){
+	for fault, check := range map[string]func(probe){
 		"no context":          callsEndWithTheirContext,
 		"one key":             keysAreIndependent,
 		"no quorum":           aQuorumOpens,
@@ -173,8 +173,8 @@ func TestAStoresFaultsAreFound(t *testing.T) {
 	} {
 		t.Run(fault, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				require.Empty(t, complaint(t, func(t testing.TB) { check(t, new(fleet.Memory)) }))
-				require.NotEmpty(t, complaint(t, func(t testing.TB) { check(t, &mutant{fault: fault}) }))
+				require.Empty(t, complaint(t, func(t testing.TB) { check(newProbe(t, new(fleet.Memory))) }))
+				require.NotEmpty(t, complaint(t, func(t testing.TB) { check(newProbe(t, &mutant{fault: fault})) }))
 			})
 		})
 	}

@@ -3,8 +3,10 @@
 package postgresstore
 
 import (
+	"crypto/rand"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
@@ -68,4 +70,23 @@ func TestRowsWhoseTimeIsOverAreDropped(t *testing.T) {
 	require.NoError(t, pool.QueryRow(ctx, `select (select count(*) from backoff_circuit where key like 'old %')
 		+ (select count(*) from backoff_block where key = 'old')`).Scan(&left))
 	require.Zero(t, left)
+}
+
+// What was stored before the server's clock was set back by an hour ends an hour
+// too late by that clock.
+func TestTokensReturnThoughTheClockWasSetBack(t *testing.T) {
+	pool := connect(t)
+	require.NoError(t, Migrate(t.Context(), pool))
+	s, err := New(pool)
+	require.NoError(t, err)
+	key := rand.Text()
+	take := func(block string) int {
+		n, err := s.Take(t.Context(), key, fleet.Claim{Block: block, Tokens: 10, Allowance: 10, Window: 100 * time.Millisecond})
+		require.NoError(t, err)
+		return n
+	}
+	require.Equal(t, 10, take("a"))
+	_, err = pool.Exec(t.Context(), "update backoff_block set until = until + interval '1 hour' where key = $1", key)
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return take("b") == 10 }, 10*time.Second, 10*time.Millisecond)
 }

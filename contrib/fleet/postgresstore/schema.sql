@@ -21,6 +21,7 @@ create unlogged table if not exists backoff_block (
 	until  timestamptz not null,
 	primary key (key, block)
 );
+alter table backoff_block add column if not exists lasts interval; -- null: not known
 create index if not exists backoff_block_until on backoff_block (until);
 
 -- How many seconds are left until t.
@@ -169,6 +170,7 @@ begin
 	perform backoff_sweep();
 	perform pg_advisory_xact_lock(hashtextextended('backoff ' || k, 0)); -- one at a time per key
 	now := clock_timestamp();
+	update backoff_block set until = now + lasts where key = k and until > now + lasts; -- the clock was set back
 	select tokens into granted from backoff_block where key = k and block = name and until > now;
 	if found then
 		return granted;
@@ -177,8 +179,8 @@ begin
 	if granted <= 0 then
 		return 0;
 	end if;
-	insert into backoff_block values (k, name, granted, now + span)
-		on conflict (key, block) do update set tokens = excluded.tokens, until = excluded.until;
+	insert into backoff_block values (k, name, granted, now + span, span)
+		on conflict (key, block) do update set tokens = excluded.tokens, until = excluded.until, lasts = excluded.lasts;
 	return granted;
 end $$;
 

@@ -40,7 +40,9 @@ type DB interface {
 // transaction. Times are those of the server's clock. Calls that change a
 // circuit lock its row; Load locks nothing. The tables are unlogged: they are
 // empty after a crash of the server, and empty on its replicas, so the pool
-// must reach the primary. A Store is safe for concurrent use.
+// must reach the primary. If the server's clock is set back, tokens return one
+// window later; a circuit stays open for as much longer, but keeps no process
+// from probing for longer than the Trust of its Client. A Store is safe for concurrent use.
 //
 // If the context of a call ends before the response has come, pgx closes the
 // connection. Give the store a pool of its own, of two or three connections,

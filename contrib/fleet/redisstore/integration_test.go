@@ -5,6 +5,7 @@ package redisstore
 import (
 	"context"
 	"crypto/rand"
+	"strconv"
 	"testing"
 	"time"
 
@@ -95,4 +96,49 @@ func TestAnAccountOutlivesTheEvictionOfEitherHalf(t *testing.T) {
 		require.Zero(t, take("d", time.Minute), "no more than the allowance")
 		client.Del(ctx, "test:{"+name+"}:blocks", "test:{"+name+"}:tokens")
 	}
+}
+
+// What was stored before the server's clock was set back by an hour ends an hour
+// too late by that clock.
+func TestAClockThatWasSetBackHoldsNothingForLongerThanItWasMeantTo(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	client := redis.NewClient(&redis.Options{Addr: server, ContextTimeoutEnabled: true})
+	store := open(t, client)
+	name := rand.Text()
+	circuit, blocks, tokens := "test:{"+name+"}:circuit", "test:{"+name+"}:blocks", "test:{"+name+"}:tokens"
+	t.Cleanup(func() { client.Del(context.Background(), circuit, blocks, tokens) })
+	const window, hour = 300 * time.Millisecond, time.Hour
+	take := func(block string) int {
+		n, err := store.Take(ctx, name, fleet.Claim{Block: block, Tokens: 1, Allowance: 20, Window: window})
+		require.NoError(t, err)
+		return n
+	}
+	for i := range 20 {
+		require.Equal(t, 1, take(strconv.Itoa(i)))
+	}
+	require.LessOrEqual(t, client.PTTL(ctx, blocks).Val(), window+time.Second, "what nobody uses is dropped")
+	for i := range 20 {
+		client.ZIncrBy(ctx, blocks, float64(hour.Milliseconds()), "b:"+strconv.Itoa(i))
+	}
+	require.Eventually(t, func() bool { return take("new") == 1 }, 10*time.Second, window/10)
+
+	later := func(field string) { client.HIncrBy(ctx, circuit, field, hour.Milliseconds()) }
+	trip := func(voter string) backoff.BreakerState {
+		c, err := store.Trip(ctx, name, fleet.Trip{By: voter, Voter: voter, Open: time.Second, Quorum: 2})
+		require.NoError(t, err)
+		return c.State()
+	}
+	require.Equal(t, backoff.BreakerClosed, trip("a"))
+	later("v:a")
+	require.Equal(t, backoff.BreakerClosed, trip("b"), "the vote of a is over")
+	require.Equal(t, backoff.BreakerOpen, trip("c"))
+	for _, field := range []string{"o", "l"} { // then it is half-open, and the lease is over
+		later(field)
+		later("e")
+		c, err := store.Lease(ctx, name, "holder of "+field, time.Second)
+		require.NoError(t, err)
+		require.True(t, c.Mine, field)
+	}
+	require.LessOrEqual(t, client.PTTL(ctx, circuit).Val(), time.Second+fleet.Linger)
 }

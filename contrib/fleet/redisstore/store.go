@@ -8,6 +8,7 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,9 +29,10 @@ import (
 //
 // The data need not survive. After a FLUSHALL, or a failover that loses writes,
 // the fleet learns again, and tokens that are out may be granted once more. So
-// it is with each key that the server evicts. After a failover
-// to a server with another clock, the remaining times differ by the difference
-// of the clocks.
+// it is with each key that the server evicts. If the clock is set
+// forward, also by a failover to a server with another clock, everything ends as
+// much earlier. If it is set back, circuits become half-open, leases and votes
+// end, and tokens return one window later.
 type Store struct {
 	client redis.Scripter
 	prefix string
@@ -61,10 +63,7 @@ func New(client redis.UniversalClient, prefix string) (*Store, error) {
 	if strings.ContainsAny(prefix, "{}") {
 		return nil, fmt.Errorf("redisstore: prefix is %q, want one without braces", prefix)
 	}
-	if prefix == "" {
-		prefix = "backoff"
-	}
-	return &Store{client: client, prefix: prefix}, nil
+	return &Store{client: client, prefix: cmp.Or(prefix, "backoff")}, nil
 }
 
 // key returns the name of a key. The part between the braces decides about its
