@@ -21,6 +21,7 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backoffhttp"
+	"github.com/gobackoff/backoff/examples/internal/traffic"
 )
 
 const (
@@ -85,27 +86,9 @@ type client struct {
 // keepAsking makes one call after another until ctx ends.
 func (c *client) keepAsking(ctx context.Context, offset time.Duration) {
 	for wait(ctx, offset) {
-		if c.ask(ctx) == nil {
+		if traffic.Get(ctx, c.http, c.url) == nil {
 			c.answered.Add(1)
 		}
 		offset = pause
 	}
-}
-
-// ask makes one call.
-func (c *client) ask(ctx context.Context) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.url, nil)
-	if err != nil {
-		return err
-	}
-	resp, err := c.http.Do(req)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	if err := backoffhttp.Check(resp); err != nil {
-		return err
-	}
-	_, err = io.Copy(io.Discard, resp.Body)
-	return err
 }

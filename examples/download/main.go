@@ -12,10 +12,8 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"time"
 
 	"github.com/gobackoff/backoff"
@@ -30,12 +28,7 @@ var original = bytes.Repeat([]byte("0123456789abcde\n"), 1<<15)
 // resetAfter is how many bytes of the file one connection sends.
 const resetAfter = 50 << 10
 
-func main() {
-	if err := run(context.Background(), os.Stdout); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-}
+func main() { journal.Main(run) }
 
 // run downloads a file over more broken connections than there are attempts.
 func run(ctx context.Context, out io.Writer) error {

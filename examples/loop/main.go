@@ -8,10 +8,8 @@ package main
 import (
 	"bufio"
 	"context"
-	"fmt"
 	"io"
 	"net"
-	"os"
 	"time"
 
 	"github.com/gobackoff/backoff"
@@ -24,12 +22,7 @@ var policy = backoff.Policy{
 	AttemptTimeout: 300 * time.Millisecond, // ends the attempt that hangs
 }
 
-func main() {
-	if err := run(context.Background(), os.Stdout); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-}
+func main() { journal.Main(run) }
 
 func run(ctx context.Context, out io.Writer) error {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

@@ -68,7 +68,7 @@ func run(ctx context.Context, out io.Writer, listener net.Listener, cycle time.D
 	service := newService(observer, &metrics, to, cycle)
 	url := upstream.URL + "/orders?token=hunter2" // the secret is not logged
 	traffic.Steady(ctx, load, func() {
-		service.Do(endpoint.With(ctx, to), func(ctx context.Context) error { return get(ctx, client, url) })
+		service.Do(endpoint.With(ctx, to), func(ctx context.Context) error { return traffic.Get(ctx, client, url) })
 	})
 }
 
@@ -89,22 +89,4 @@ func newService(
 	metrics.WatchBudget("orders", budget)
 	metrics.WatchBreaker("orders", breaker)
 	return backoff.Stack(breaker, policy, to)
-}
-
-// get is one attempt.
-func get(ctx context.Context, client *http.Client, url string) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return backoff.Permanent(err)
-	}
-	resp, err := client.Do(req)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	if err := backoffhttp.Check(resp); err != nil {
-		return err
-	}
-	_, err = io.Copy(io.Discard, resp.Body)
-	return err
 }

@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"strings"
 	"time"
 
@@ -26,12 +25,7 @@ var policy = backoff.Policy{
 	Schedule: backoff.Exponential{Initial: 10 * time.Millisecond},
 }
 
-func main() {
-	if err := run(context.Background(), os.Stdout); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-}
+func main() { journal.Main(run) }
 
 func run(ctx context.Context, out io.Writer) error {
 	log := journal.New(out)
@@ -60,9 +54,7 @@ func (e statusError) HTTPStatusCode() int { return int(e) }
 // byStatus makes a call that fails with 404, which is permanent: there is one
 // request.
 func byStatus(ctx context.Context, log *journal.Journal, policy backoff.Policy) error {
-	return show(log, "permanent by its status, 404:", faulty.Status(http.StatusNotFound), func(url string) error {
-		return policy.Do(ctx, func(ctx context.Context) error { return read(ctx, url) })
-	})
+	return show(ctx, log, "permanent by its status, 404:", faulty.Status(http.StatusNotFound), policy)
 }
 
 // errExpired is marked as permanent. The mark changes neither the text nor the
@@ -72,18 +64,14 @@ var errExpired = backoff.Permanent(errors.New("licence expired"))
 // byMark makes a call whose answer has the status 200. Only the operation knows
 // that the answer is a permanent failure.
 func byMark(ctx context.Context, log *journal.Journal, policy backoff.Policy) error {
-	return show(log, "permanent by a mark of the operation:", faulty.Text("expired"), func(url string) error {
-		return policy.Do(ctx, func(ctx context.Context) error { return read(ctx, url) })
-	})
+	return show(ctx, log, "permanent by a mark of the operation:", faulty.Text("expired"), policy)
 }
 
 // byClassifier makes a call with a classifier that lists what to retry, here
 // one status. Every other status is permanent.
 func byClassifier(ctx context.Context, log *journal.Journal, policy backoff.Policy) error {
 	policy.Classify = plug.OnCode(statusOf, http.StatusServiceUnavailable)
-	return show(log, "permanent by a classifier that retries only 503:", faulty.Status(http.StatusInternalServerError), func(url string) error {
-		return policy.Do(ctx, func(ctx context.Context) error { return read(ctx, url) })
-	})
+	return show(ctx, log, "permanent by a classifier that retries only 503:", faulty.Status(http.StatusInternalServerError), policy)
 }
 
 // nested makes a call with one policy inside another. It makes four requests,
@@ -91,21 +79,19 @@ func byClassifier(ctx context.Context, log *journal.Journal, policy backoff.Poli
 // one.
 func nested(ctx context.Context, log *journal.Journal, policy backoff.Policy) error {
 	outer := backoff.Policy{Name: "page"}
-	return show(log, "given up by an inner policy, and final for the outer one:", faulty.Status(http.StatusServiceUnavailable), func(url string) error {
-		return outer.Do(ctx, policy.Wrap(func(ctx context.Context) error { return read(ctx, url) }))
-	})
+	return show(ctx, log, "given up by an inner policy, and final for the outer one:", faulty.Status(http.StatusServiceUnavailable), backoff.Stack(outer, policy))
 }
 
 // show calls a server that always answers with step, and prints how many
 // requests it got.
-func show(log *journal.Journal, what string, step faulty.Step, call func(url string) error) error {
+func show(ctx context.Context, log *journal.Journal, what string, step faulty.Step, service backoff.Doer) error {
 	log.Say("%s", what)
 	server, err := faulty.Start(step)
 	if err != nil {
 		return err
 	}
 	defer server.Close()
-	err = call(server.URL)
+	err = service.Do(ctx, func(ctx context.Context) error { return read(ctx, server.URL) })
 	if err == nil {
 		return errors.New("the call succeeded")
 	}

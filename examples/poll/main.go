@@ -9,10 +9,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"time"
 
 	"github.com/gobackoff/backoff"
@@ -29,12 +27,7 @@ var policy = backoff.Policy{
 	AttemptTimeout: time.Second,                             // of each look
 }
 
-func main() {
-	if err := run(context.Background(), os.Stdout); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-}
+func main() { journal.Main(run) }
 
 func run(ctx context.Context, out io.Writer) error {
 	server, err := faulty.Start(pending(20), failing, later(40), pending(80), finished)

@@ -7,11 +7,9 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
 
 	"github.com/go-chi/chi/v5"
 
@@ -22,12 +20,7 @@ import (
 	"github.com/gobackoff/backoff/internal/faultproxy"
 )
 
-func main() {
-	if err := run(context.Background(), os.Stdout); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-}
+func main() { journal.Main(run) }
 
 // routes are the server. prices is a client of the third server.
 func routes(log *journal.Journal, prices *http.Client, url string) http.Handler {

@@ -10,10 +10,8 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"net"
-	"os"
 	"sync/atomic"
 	"time"
 
@@ -31,12 +29,10 @@ import (
 )
 
 func main() {
-	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Second)
-	defer cancel()
-	if _, err := run(ctx, os.Stdout); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
+	journal.Main(func(ctx context.Context, out io.Writer) error {
+		_, err := run(ctx, out)
+		return err
+	})
 }
 
 // A service fails as the steps of the example say.

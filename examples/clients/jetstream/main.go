@@ -11,8 +11,6 @@ package main
 
 import (
 	"context"
-	"fmt"
-	"os"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -67,11 +65,4 @@ func receive(log *journal.Journal, m jetstream.Msg) (finished bool, err error) {
 	return true, m.TermWithReason(failed.Error())
 }
 
-func main() {
-	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Second)
-	defer cancel()
-	if err := run(ctx, os.Stdout); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-}
+func main() { journal.Main(run) }

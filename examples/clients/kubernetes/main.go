@@ -10,10 +10,8 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"net/http"
-	"os"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -27,12 +25,7 @@ import (
 	"github.com/gobackoff/backoff/presets"
 )
 
-func main() {
-	if err := run(context.Background(), os.Stdout); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-}
+func main() { journal.Main(run) }
 
 // policy has the waits of client-go's retry.DefaultBackoff.
 func policy(log *journal.Journal) backoff.Policy {

@@ -11,9 +11,7 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"net/http"
-	"os"
 	"strings"
 	"time"
 
@@ -71,9 +69,4 @@ func (f *function) send(ctx context.Context, message events.SQSMessage) error {
 	return backoffhttp.Check(resp)
 }
 
-func main() {
-	if err := run(context.Background(), os.Stdout); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-}
+func main() { journal.Main(run) }

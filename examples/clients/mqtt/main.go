@@ -20,10 +20,8 @@ package main
 import (
 	"context"
 	"crypto/rand"
-	"fmt"
 	"io"
 	"net"
-	"os"
 	"strconv"
 	"time"
 
@@ -32,6 +30,7 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/examples/clients/internal/drill"
+	"github.com/gobackoff/backoff/examples/internal/journal"
 )
 
 const broker = "127.0.0.1:1883"
@@ -45,12 +44,10 @@ var supervisor = backoff.Supervisor{
 }
 
 func main() {
-	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Second)
-	defer cancel()
-	if _, err := run(ctx, os.Stdout, supervisor); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
+	journal.Main(func(ctx context.Context, out io.Writer) error {
+		_, err := run(ctx, out, supervisor)
+		return err
+	})
 }
 
 func run(ctx context.Context, out io.Writer, supervisor backoff.Supervisor) (drill.Report, error) {

@@ -17,9 +17,7 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"io"
-	"os"
 	"strconv"
 	"time"
 
@@ -27,6 +25,7 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/examples/clients/internal/drill"
+	"github.com/gobackoff/backoff/examples/internal/journal"
 )
 
 const server = "127.0.0.1:4222"
@@ -46,12 +45,10 @@ var requesting = backoff.Policy{
 }
 
 func main() {
-	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Second)
-	defer cancel()
-	if _, err := run(ctx, os.Stdout, reconnecting); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
+	journal.Main(func(ctx context.Context, out io.Writer) error {
+		_, err := run(ctx, out, reconnecting)
+		return err
+	})
 }
 
 func run(ctx context.Context, out io.Writer, policy backoff.Policy) (drill.Report, error) {

@@ -10,11 +10,9 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"sync/atomic"
 	"time"
 
@@ -35,12 +33,7 @@ var policy = backoff.Policy{
 	Idempotency:   backoff.Idempotent,
 }
 
-func main() {
-	if err := run(context.Background(), os.Stdout); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-}
+func main() { journal.Main(run) }
 
 func run(ctx context.Context, out io.Writer) error {
 	server := httptest.NewServer(busy(2))

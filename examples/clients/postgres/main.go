@@ -17,7 +17,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"time"
 
@@ -33,12 +32,10 @@ import (
 const server = "127.0.0.1:5432"
 
 func main() {
-	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Second)
-	defer cancel()
-	if _, err := run(ctx, os.Stdout); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
+	journal.Main(func(ctx context.Context, out io.Writer) error {
+		_, err := run(ctx, out)
+		return err
+	})
 }
 
 // A bank is two accounts and the transfers between them.

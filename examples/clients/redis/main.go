@@ -18,7 +18,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -57,12 +56,7 @@ func classify(err error) backoff.Class {
 }
 
 func main() {
-	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Second)
-	defer cancel()
-	if err := run(ctx, os.Stdout, policy); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
+	journal.Main(func(ctx context.Context, out io.Writer) error { return run(ctx, out, policy) })
 }
 
 // A store is a client that follows MOVED to another server.

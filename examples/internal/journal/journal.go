@@ -6,6 +6,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log"
+	"os"
 	"regexp"
 	"sync"
 	"time"
@@ -20,6 +22,16 @@ type Journal struct {
 	began    time.Time
 	attempts int
 	waited   time.Duration
+}
+
+// Main runs an example for 15 seconds at most. If it fails, the program ends with
+// status 1.
+func Main(run func(context.Context, io.Writer) error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Second)
+	defer cancel()
+	if err := run(ctx, os.Stdout); err != nil {
+		log.Fatal(err)
+	}
 }
 
 // New returns a journal that starts now.
