@@ -171,6 +171,8 @@ func TestTheCollectorAndItsPolicyWaitAlike(t *testing.T) {
 		{InitialInterval: time.Second, RandomizationFactor: 1, Multiplier: 1, MaxInterval: time.Minute},
 		{InitialInterval: time.Minute, RandomizationFactor: 0.5, Multiplier: 2, MaxInterval: time.Second},
 		{InitialInterval: math.MaxInt64, Multiplier: 2, MaxInterval: math.MaxInt64},
+		{InitialInterval: time.Second, RandomizationFactor: 0.2, Multiplier: 0.7, MaxInterval: 500 * time.Millisecond},
+		{InitialInterval: 16, Multiplier: 0.5, MaxInterval: time.Second},
 	} {
 		c.Enabled = true
 		require.NoError(t, c.Validate())
@@ -200,15 +202,13 @@ func collectorRetry(c configretry.BackOffConfig) presets.CollectorRetry {
 	}
 }
 
-// The library refuses more: a multiplier by which waits would shrink to nothing,
-// and NaN.
+// The library refuses more: infinity and NaN.
 func TestWhatTheCollectorRefusesIsRefused(t *testing.T) {
 	intervals := []time.Duration{-1, 0, 1, time.Second, math.MaxInt64}
 	factors := []float64{-1, 0, 0.5, 1, 1.5, math.Inf(1), math.NaN()}
 	for _, c := range combined(intervals, factors) {
 		_, err := collectorRetry(c).Policy()
-		more := c.Multiplier > 0 && c.Multiplier < 1 || math.IsInf(c.Multiplier, 1) ||
-			math.IsNaN(c.Multiplier) || math.IsNaN(c.RandomizationFactor)
+		more := math.IsInf(c.Multiplier, 1) || math.IsNaN(c.Multiplier) || math.IsNaN(c.RandomizationFactor)
 		require.Equal(t, c.Validate() != nil || more, err != nil, "%+v: %v", c, err)
 	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -52,12 +53,9 @@ func start(o order) (*child, error) {
 	c := exec.Command(program)
 	c.Env = append(os.Environ(), inChild+"=1")
 	c.Stderr = os.Stderr
-	in, err := c.StdinPipe()
-	if err != nil {
-		return nil, err
-	}
-	out, err := c.StdoutPipe()
-	if err != nil {
+	in, err1 := c.StdinPipe()
+	out, err2 := c.StdoutPipe()
+	if err := cmp.Or(err1, err2); err != nil {
 		return nil, err
 	}
 	if err := c.Start(); err != nil {

@@ -136,4 +136,10 @@ func TestAWSStopsWhereATransportOfOursGaveUp(t *testing.T) {
 	transport := &backoffhttp.Transport{Base: own().Transport, Policy: steps, Unguarded: true}
 	head(t.Context(), s3Client(s.URL, plug.AWS(steps), &http.Client{Transport: transport}))
 	require.Len(t, s.gaps(), 3)
+
+	s = serve(t, slowDown)
+	err = head(t.Context(), s3Client(s.URL, plug.AWS(steps), &http.Client{Transport: transport, Timeout: time.Minute}))
+	require.Len(t, s.gaps(), 3, "the mark is on the response")
+	require.ErrorIs(t, err, backoff.ErrExhausted)
+	require.ErrorContains(t, err, "SlowDown")
 }

@@ -66,18 +66,6 @@ func TestAPolicyAroundAnAWSClientDoesNotMultiply(t *testing.T) {
 	}
 }
 
-func TestAPolicyAroundAnAWSClientKeepsTheRetryAfter(t *testing.T) {
-	s := serve(t, answer(503, "", "Retry-After", "3600"))
-	quick := steps
-	quick.Schedule = backoff.Constant(0)
-	err := around(t, func(ctx context.Context) error { return head(ctx, s3Client(s.URL, plug.AWS(quick), own())) })
-	require.Len(t, s.came, 1, "%v", err)
-	gaveUp, ok := errors.AsType[*backoff.Error](err)
-	require.True(t, ok)
-	require.Equal(t, time.Hour, gaveUp.RetryAfter())
-	require.Equal(t, backoff.ReasonRetryAfter, gaveUp.Reason)
-}
-
 func TestAPolicyAroundGoRetryablehttpDoesNotMultiply(t *testing.T) {
 	client := retryablehttp.NewClient()
 	client.Logger, client.HTTPClient = nil, own()

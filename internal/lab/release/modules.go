@@ -38,19 +38,14 @@ func export(root, dir string) error {
 		return fmt.Errorf("%s has uncommitted changes, and a release is of a commit:\n%s", root, out)
 	}
 	archive := exec.Command("git", "-C", root, "archive", "HEAD")
-	extract := exec.Command("tar", "-x", "-C", dir)
-	pipe, err := archive.StdoutPipe()
+	archive.Stderr = os.Stderr
+	files, err := archive.Output()
 	if err != nil {
 		return err
 	}
-	extract.Stdin, archive.Stderr, extract.Stderr = pipe, os.Stderr, os.Stderr
-	if err := extract.Start(); err != nil {
-		return err
-	}
-	if err := archive.Run(); err != nil {
-		return err
-	}
-	return extract.Wait()
+	extract := exec.Command("tar", "-x", "-C", dir)
+	extract.Stdin, extract.Stderr = bytes.NewReader(files), os.Stderr
+	return extract.Run()
 }
 
 // published lists the modules that users import or install: the root, and the

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"database/sql"
 	"encoding/hex"
+	"errors"
 	"io"
 	"math"
 	"net/http"
@@ -335,17 +336,25 @@ func (s *service) die(t *testing.T, key string) {
 
 var charged = idempotency.Record{Status: http.StatusCreated, Body: []byte("charged")}
 
+// answer is what a handler says of its charge.
+func answer(w http.ResponseWriter, err error) {
+	if err != nil {
+		w.WriteHeader(http.StatusInternalServerError)
+		return
+	}
+	charged.Send(w)
+}
+
 // A process that dies after the effect leaves a key in flight. When the lease
 // has ended, the charge is made again, and told that it is not the first.
 func (d database) crash(t *testing.T) {
 	s := d.serve(t, &dying{Store: d.store(t, sqlstore.Options{})}, lease, func(s *service, w http.ResponseWriter, r *http.Request) {
 		_, err := s.ExecContext(r.Context(), s.bind("INSERT INTO "+s.table+" VALUES (?)"), "x")
 		c, _ := idempotency.ClaimFrom(r.Context())
-		if err != nil || int64(c.Run) != s.runs.Load() {
-			w.WriteHeader(http.StatusInternalServerError)
-			return
+		if int64(c.Run) != s.runs.Load() {
+			err = errors.New("the handler was told of another run")
 		}
-		charged.Send(w)
+		answer(w, err)
 	})
 	key := rand.Text()
 	s.die(t, key)
@@ -361,11 +370,7 @@ func (d database) crash(t *testing.T) {
 func (d database) crashRecorded(t *testing.T) {
 	store := d.store(t, sqlstore.Options{})
 	s := d.serve(t, &dying{Store: store}, lease, func(s *service, w http.ResponseWriter, r *http.Request) {
-		if s.transact(r.Context(), store, "x", charged) != nil {
-			w.WriteHeader(http.StatusInternalServerError)
-			return
-		}
-		charged.Send(w)
+		answer(w, s.transact(r.Context(), store, "x", charged))
 	})
 	key := rand.Text()
 	s.die(t, key)
@@ -391,11 +396,7 @@ func (d database) zombie(t *testing.T) {
 			lost <- s.transact(ctx, store, "first", charged)
 			return
 		}
-		if s.transact(ctx, store, "second", charged) != nil {
-			w.WriteHeader(http.StatusInternalServerError)
-			return
-		}
-		charged.Send(w)
+		answer(w, s.transact(ctx, store, "second", charged))
 	})
 	key := rand.Text()
 	var first sync.WaitGroup
@@ -413,11 +414,7 @@ func (d database) zombie(t *testing.T) {
 func (d database) effectOnly(t *testing.T) {
 	store := d.store(t, sqlstore.Options{})
 	s := d.serve(t, &dying{Store: store}, lease, func(s *service, w http.ResponseWriter, r *http.Request) {
-		if s.transact(r.Context(), store, "x", idempotency.Record{}) != nil {
-			w.WriteHeader(http.StatusInternalServerError)
-			return
-		}
-		charged.Send(w)
+		answer(w, s.transact(r.Context(), store, "x", idempotency.Record{}))
 	})
 	key := rand.Text()
 	s.die(t, key)
@@ -456,11 +453,10 @@ func (d database) isolation(t *testing.T) {
 					err = store.Record(r.Context(), tx, charged)
 				}
 				time.Sleep(30 * time.Millisecond)
-				if err != nil || tx.Commit() != nil {
-					w.WriteHeader(http.StatusInternalServerError)
-					return
+				if err == nil {
+					err = tx.Commit()
 				}
-				charged.Send(w)
+				answer(w, err)
 			})
 			key := rand.Text()
 			var all sync.WaitGroup
