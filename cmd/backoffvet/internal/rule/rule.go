@@ -1,0 +1,61 @@
+// Package rule is what all analyzers of backoffvet share: which files they look at, which
+// findings a comment silences, and where a rule is explained.
+package rule
+
+import (
+	"go/ast"
+	"slices"
+
+	"golang.org/x/tools/go/analysis"
+)
+
+// Tests says whether rules look at test files, too. The flag -tests sets it before they run.
+var Tests bool
+
+const pages = "https://github.com/gobackoff/backoff/blob/main/cmd/backoffvet/docs/"
+
+// New returns the analyzer of a rule. Its findings leave out generated and vendored files, ignored
+// lines and, unless Tests is set, test files.
+func New(name, doc string, run func(*Pass), requires ...*analysis.Analyzer) *analysis.Analyzer {
+	return &analysis.Analyzer{
+		Name:     name,
+		Doc:      doc,
+		URL:      pages + name + ".md",
+		Requires: append(slices.Clip(requires), directives),
+		Run: func(p *analysis.Pass) (any, error) {
+			run(&Pass{Pass: p, sources: sources(p)})
+			return nil, nil
+		},
+	}
+}
+
+// Pass is an analysis.Pass for a rule.
+type Pass struct {
+	*analysis.Pass
+
+	sources []*ast.File
+}
+
+// Sources returns the files that the rule should look at.
+func (p *Pass) Sources() []*ast.File { return p.sources }
+
+// Report reports a finding, unless it is in a file that is not of Sources, or a directive at its
+// line or the line above ignores it.
+func (p *Pass) Report(at analysis.Range, message string, fixes ...analysis.SuggestedFix) {
+	if !p.looksAt(at) || p.ResultOf[directives].(ignored).ignores(p.Pass, at) {
+		return
+	}
+	p.Pass.Report(analysis.Diagnostic{
+		Pos:            at.Pos(),
+		End:            at.End(),
+		Message:        message,
+		URL:            p.Analyzer.URL,
+		SuggestedFixes: fixes,
+	})
+}
+
+func (p *Pass) looksAt(at analysis.Range) bool {
+	return slices.ContainsFunc(p.sources, func(f *ast.File) bool {
+		return f.FileStart <= at.Pos() && at.Pos() < f.FileEnd
+	})
+}

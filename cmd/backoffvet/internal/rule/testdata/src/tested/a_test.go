@@ -1,0 +1,3 @@
+package tested
+
+func _() { bad() } // want "bad is called"

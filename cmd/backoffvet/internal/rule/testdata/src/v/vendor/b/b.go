@@ -1,0 +1,5 @@
+package b
+
+func bad() {}
+
+func _() { bad() }
