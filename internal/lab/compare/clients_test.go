@@ -14,6 +14,7 @@ import (
 	"github.com/failsafe-go/failsafe-go/failsafehttp"
 	"github.com/failsafe-go/failsafe-go/retrypolicy"
 	"github.com/hashicorp/go-retryablehttp"
+	"resty.dev/v3"
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backoffhttp"
@@ -21,8 +22,12 @@ import (
 
 var clients = table{
 	name:      "clients",
-	libraries: []string{ours, "go-retryablehttp", "failsafe-go"},
+	libraries: []string{ours, "go-retryablehttp", "failsafe-go", "resty"},
 	rows: []row{
+		{"unavailable", "a GET meets 503 three times, and then 200: requests sent",
+			with(each(httpClients, getsSent), map[string]observation{
+				"resty": or(virtual(getsOf(restyPlain)), virtual(getsOf(httpClients["resty"])), "AddRetryConditions"),
+			}), "TestFailsafeBodiesOfRetriedResponsesAreClosed"},
 		{"bodies", "a GET meets 503 three times: bodies of retried responses that are closed",
 			each(httpClients, closedBodies), "TestFailsafeBodiesOfRetriedResponsesAreClosed"},
 		{"retry-after-long", "503 with Retry-After: 86400, where waits of up to 30 s are set: how long the call takes",
@@ -58,7 +63,43 @@ var httpClients = map[string]httpClient{
 	"failsafe-go": func(base http.RoundTripper) func(*http.Request) (*http.Response, error) {
 		return (&http.Client{Transport: failsafehttp.NewRoundTripper(base, failsafeHTTPBuilder().Build())}).Do
 	},
+	"resty": func(base http.RoundTripper) func(*http.Request) (*http.Response, error) {
+		return restyDo(newResty(base).AddRetryConditions(restyConditions...))
+	},
 }
+
+// By itself resty retries no status, but it has these conditions to choose from.
+var restyConditions = []resty.RetryConditionFunc{
+	resty.RetryConditionStatus5XX, resty.RetryConditionStatusTooManyRequests, resty.RetryConditionStatusZero,
+}
+
+func newResty(base http.RoundTripper) *resty.Client {
+	return resty.NewWithClient(&http.Client{Transport: base}).SetLogger(silence{}).
+		SetRetryCount(3).SetRetryWaitTime(time.Second).SetRetryMaxWaitTime(30 * time.Second)
+}
+
+// restyDo sends requests of net/http with a client of resty.
+func restyDo(c *resty.Client) func(*http.Request) (*http.Response, error) {
+	return func(req *http.Request) (*http.Response, error) {
+		r := c.R().SetContext(req.Context()).SetResponseDoNotParse(true)
+		r.Header = req.Header
+		if req.Body != nil {
+			r.SetBody(req.Body)
+		}
+		resp, err := r.Execute(req.Method, req.URL.String())
+		if resp == nil {
+			return nil, err
+		}
+		return resp.RawResponse, err
+	}
+}
+
+// silence is a log that says nothing.
+type silence struct{}
+
+func (silence) Errorf(string, ...any) {}
+func (silence) Warnf(string, ...any)  {}
+func (silence) Debugf(string, ...any) {}
 
 func newRetryable(base http.RoundTripper) *retryablehttp.Client {
 	c := retryablehttp.NewClient()
@@ -81,6 +122,10 @@ func passingThrough(base http.RoundTripper) func(*http.Request) (*http.Response,
 
 func returningLast(base http.RoundTripper) func(*http.Request) (*http.Response, error) {
 	return (&http.Client{Transport: failsafehttp.NewRoundTripper(base, failsafeHTTPBuilder().ReturnLastFailure().Build())}).Do
+}
+
+func restyPlain(base http.RoundTripper) func(*http.Request) (*http.Response, error) {
+	return restyDo(newResty(base))
 }
 
 // A service answers in turn, the last answer again and again, and notes what
@@ -145,6 +190,19 @@ func request(ctx context.Context, method string, body io.Reader) *http.Request {
 		panic(err)
 	}
 	return req
+}
+
+func getsOf(client httpClient) observation {
+	return func(t *testing.T) string { return getsSent(t, client) }
+}
+
+func getsSent(t *testing.T, client httpClient) string {
+	s := down()
+	s.answers = []answer{{status: 503}, {status: 503}, {status: 503}, {status: 200}}
+	if resp, err := client(s)(request(t.Context(), "GET", nil)); err == nil {
+		resp.Body.Close()
+	}
+	return fmt.Sprint(s.sent)
 }
 
 func closedBodies(t *testing.T, client httpClient) string {

@@ -20,6 +20,7 @@ import (
 	"github.com/hashicorp/go-retryablehttp"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/time/rate"
+	"resty.dev/v3"
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backoffhttp"
@@ -63,6 +64,11 @@ var getters = map[string]getter{
 				return resp, err
 			})
 		}
+	},
+	"resty": func(base http.RoundTripper) func(string) (*http.Response, error) {
+		c := resty.NewWithClient(&http.Client{Transport: base}).SetLogger(silence{}).
+			SetRetryCount(3).AddRetryConditions(restyConditions...)
+		return func(url string) (*http.Response, error) { return restyDo(c)(request(context.Background(), "GET", nil)) }
 	},
 	"avast": func(base http.RoundTripper) func(string) (*http.Response, error) {
 		client := &http.Client{Transport: base}
@@ -132,21 +138,22 @@ func (h harvest) String() string {
 
 func (h harvest) share() float64 { return float64(h.refused) / float64(h.sent) }
 
-// coarse is the same in every run: the numbers are far from the bounds.
+// coarse is the same in every run: no number is near a bound.
 func (h harvest) coarse() string {
 	text := "under half"
 	switch {
-	case h.succeeded >= enough:
-		text = "all"
+	case h.succeeded >= limitedCalls*95/100:
+		text = "nearly all"
 	case h.succeeded >= limitedCalls/2:
 		text = "most"
 	}
-	for _, most := range []int{10, 20, 50} {
-		if h.share() < float64(most)/100 {
-			return fmt.Sprintf("%s, under %d %% refused", text, most)
-		}
+	switch share := h.share(); {
+	case share < 0.25:
+		return text + ", under a quarter refused"
+	case share < 0.5:
+		return text + ", under half refused"
 	}
-	return text + ", over 50 % refused"
+	return text + ", over half refused"
 }
 
 // harvest makes the calls.
@@ -230,7 +237,7 @@ func (c cell) row() row {
 
 var rateLimits = table{
 	name:      "rate limits",
-	libraries: []string{ours, "go-retryablehttp", "failsafe-go", "cenkalti", "avast"},
+	libraries: []string{ours, "go-retryablehttp", "failsafe-go", "cenkalti", "avast", "resty"},
 	rows:      []row{cells[0].row(), cells[1].row(), cells[2].row(), cells[3].row()},
 }
 

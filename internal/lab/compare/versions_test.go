@@ -18,6 +18,7 @@ var peers = []struct{ column, path, released, licence string }{
 	{"failsafe-go", "github.com/failsafe-go/failsafe-go", "2026-09-30", "MIT"},
 	{"gobreaker", "github.com/sony/gobreaker/v2", "2026-01-01", "MIT"},
 	{"go-retryablehttp", "github.com/hashicorp/go-retryablehttp", "2025-06-18", "MPL-2.0"},
+	{"resty", "resty.dev/v3", "2026-09-06", "MIT"},
 }
 
 // The versions in the document are those that the tests run against.
