@@ -3,11 +3,14 @@ package examples
 import (
 	"bytes"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/gobackoff/backoff/examples/internal/docblocks"
+	"github.com/gobackoff/backoff/examples/internal/faulty"
 )
 
 const (
@@ -15,11 +18,90 @@ const (
 	recipes = "../docs/recipes.md"
 )
 
-func TestTheREADMEAndTheRecipesShowCodeThatRuns(t *testing.T) {
-	for _, document := range []string{readme, recipes} {
-		if err := docblocks.Check(document, "recipes"); err != nil {
-			t.Error(err)
+var programs = regexp.MustCompile("(?ms)^```go\n(package main.*?)^```$")
+
+func TestTheFirstProgramOfTheREADMERunsAsPasted(t *testing.T) {
+	text := programOfREADME(t, 0)
+	stock := build(t, text)
+	if got := stock(t, "tea"); got != "7 <nil> after 3 calls\n" {
+		t.Errorf("the call that fails twice: %s", got)
+	}
+	if got := stock(t); got != "0 no item given after 1 calls\n" {
+		t.Errorf("the permanent error: %s", got)
+	}
+	hurried := build(t, strings.Replace(text, "2*time.Second", "0*time.Second", 1))
+	if got := hurried(t, "tea"); !strings.Contains(got, "context deadline exceeded after 0 calls") {
+		t.Errorf("the deadline: %s", got)
+	}
+	if !strings.Contains(read(t, readme), "`7 <nil> after 3 calls`") {
+		t.Error("the README says something else")
+	}
+}
+
+func TestTheHTTPProgramOfTheREADMERunsAsPasted(t *testing.T) {
+	get := build(t, programOfREADME(t, 1))
+	for _, c := range []struct {
+		script   []faulty.Step
+		requests int
+		says     string
+	}{
+		{[]faulty.Step{faulty.Status(503), faulty.Status(503), faulty.Text("3.14")}, 3, `^3\.14$`},
+		{[]faulty.Step{faulty.Status(503)}, 4, `gave up after 4 attempts: status 503 Service Unavailable\n$`},
+		{[]faulty.Step{faulty.Status(404)}, 1, `status 404 Not Found\n$`},
+	} {
+		server, err := faulty.Start(c.script...)
+		if err != nil {
+			t.Fatal(err)
 		}
+		defer server.Close()
+		got := get(t, server.URL)
+		if n := server.Requests(); n != c.requests || !regexp.MustCompile(c.says).MatchString(got) {
+			t.Errorf("after %d requests, want %d: %s", n, c.requests, got)
+		}
+	}
+}
+
+// programOfREADME returns the text of a program.
+func programOfREADME(t *testing.T, i int) string {
+	t.Helper()
+	all := programs.FindAllStringSubmatch(read(t, readme), -1)
+	if len(all) != 2 {
+		t.Fatalf("%d programs, want 2", len(all))
+	}
+	return all[i][1]
+}
+
+// build returns how to run a program. What runs returns what it printed.
+func build(t *testing.T, text string) func(t *testing.T, args ...string) string {
+	t.Helper()
+	dir := t.TempDir()
+	source, binary := filepath.Join(dir, "main.go"), filepath.Join(dir, "main.exe")
+	if err := os.WriteFile(source, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command("go", "build", "-o", binary, source).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return func(t *testing.T, args ...string) string {
+		t.Helper()
+		out, err := exec.Command(binary, args...).CombinedOutput()
+		if err != nil {
+			t.Errorf("%v\n%s", err, out)
+		}
+		return string(out)
+	}
+}
+
+func TestTheRecipesShowCodeThatRuns(t *testing.T) {
+	if err := docblocks.Check(recipes, "recipes"); err != nil {
+		t.Error(err)
+	}
+}
+
+// A reader has ten minutes.
+func TestTheREADMEIsShort(t *testing.T) {
+	if n := strings.Count(read(t, readme), "\n"); n > 150 {
+		t.Errorf("%d lines, want at most 150", n)
 	}
 }
 

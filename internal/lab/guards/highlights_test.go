@@ -36,7 +36,7 @@ var highlights = []highlight{
 	{"limits/1 programs at 100 a second", success,
 		"A limit of 100 a second, and 50 workers who want more"},
 	{"dip/load 80 %, 20 processes", success,
-		"A busy server does 30 % of its work for ten seconds"},
+		"A busy server has 30 % of its capacity for ten seconds"},
 	{"overload/25 % fail at load 90 %, 20 processes", success,
 		"A quarter of the answers of a busy server fail, and cost it as much as any"},
 	{"overload/rejects at load 120 %, 20 processes", success,

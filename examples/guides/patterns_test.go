@@ -1,0 +1,179 @@
+package guides
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/limit"
+)
+
+// pairs returns how many pairs of clients are expected in the same of so many
+// slots, of which each client takes one by chance.
+func pairs(clients, slots float64) float64 { return clients * (clients - 1) / 2 / slots }
+
+func Example_patternsPairs() {
+	for slots := 1024.0; slots <= 1024*1024; slots *= 32 {
+		fmt.Printf("%7.0f slots: %6.2f pairs\n", slots, pairs(1000, slots))
+	}
+	// Output:
+	//    1024 slots: 487.79 pairs
+	//   32768 slots:  15.24 pairs
+	// 1048576 slots:   0.48 pairs
+}
+
+// needed returns how many attempts a call needs to reach an objective, if an
+// attempt fails with some probability, whatever became of the others.
+func needed(objective, failing float64) int {
+	n := 1
+	for missed := failing; missed > 1-objective+1e-12; missed *= failing {
+		n++
+	}
+	return n
+}
+
+func Example_patternsNeeded() {
+	for _, failing := range []float64{0.01, 0.05, 0.10, 0.20, 0.50} {
+		fmt.Printf("%2.0f %%: %d attempts for 99.9 %%, %2d for 99.99 %%; %3.0f %% more load\n", 100*failing,
+			needed(0.999, failing), needed(0.9999, failing), 100*failing/(1-failing))
+	}
+	// Output:
+	//  1 %: 2 attempts for 99.9 %,  2 for 99.99 %;   1 % more load
+	//  5 %: 3 attempts for 99.9 %,  4 for 99.99 %;   5 % more load
+	// 10 %: 3 attempts for 99.9 %,  4 for 99.99 %;  11 % more load
+	// 20 %: 5 attempts for 99.9 %,  6 for 99.99 %;  25 % more load
+	// 50 %: 10 attempts for 99.9 %, 14 for 99.99 %; 100 % more load
+}
+
+// A caller that waits up to Max under full jitter, when a service comes back,
+// goes on a third of Max later on average, and asks twice in Max until then.
+func TestTheCapIsAThirdOfItLate(t *testing.T) {
+	const clients, outage = 300, 10 * time.Minute
+	for _, most := range []time.Duration{time.Second, 10 * time.Second, 30 * time.Second, time.Minute} {
+		synctest.Test(t, func(t *testing.T) {
+			policy := backoff.Policy{MaxAttempts: -1, Schedule: backoff.Exponential{Max: most}}
+			began := time.Now()
+			var late, lately atomic.Int64
+			var all sync.WaitGroup
+			for range clients {
+				all.Go(func() {
+					_ = policy.Do(t.Context(), func(context.Context) error {
+						after := time.Since(began)
+						if after < outage {
+							if after > outage/2 {
+								lately.Add(1)
+							}
+							return errDown
+						}
+						late.Add(int64(after - outage))
+						return nil
+					})
+				})
+			}
+			all.Wait()
+			mean := time.Duration(late.Load() / clients)
+			perSecond := float64(lately.Load()) / clients * 1000 / (outage / 2).Seconds()
+			t.Logf("Max %v: %v late, 1000 clients ask %.0f times a second", most, mean, perSecond)
+			if share := mean.Seconds() / most.Seconds(); math.Abs(share-1.0/3) > 0.06 {
+				t.Errorf("%.2f of %v late", share, most)
+			}
+			if want := 2000 / most.Seconds(); math.Abs(perSecond-want) > 0.1*want {
+				t.Errorf("%.1f attempts a second, want %.1f", perSecond, want)
+			}
+		})
+	}
+}
+
+// sessions are ten thousand clients of a server whose connections all break at
+// the same moment.
+type sessions struct {
+	mu                 sync.Mutex
+	broken             chan struct{}
+	dialling, most, up int
+	since, latest      time.Time
+}
+
+const manySessions = 10_000
+
+func (s *sessions) count(n *int, by int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	*n += by
+	s.most = max(s.most, s.dialling)
+	if n == &s.up && by > 0 {
+		s.latest = time.Now()
+	}
+}
+
+func (s *sessions) breakAll() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	close(s.broken)
+	s.broken, s.since = make(chan struct{}), time.Now()
+}
+
+func (s *sessions) dial(context.Context) (<-chan struct{}, error) {
+	s.count(&s.dialling, 1)
+	defer s.count(&s.dialling, -1)
+	time.Sleep(20 * time.Millisecond)
+	return s.broken, nil
+}
+
+func (s *sessions) serve(ctx context.Context, broken <-chan struct{}) error {
+	s.count(&s.up, 1)
+	defer s.count(&s.up, -1)
+	select {
+	case <-broken:
+		return errors.New("connection lost")
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func TestNoMoreSessionsReconnectAtOnceThanTheirLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &sessions{broken: make(chan struct{})}
+		ctx, cancel := context.WithCancel(t.Context())
+		var all sync.WaitGroup
+		defer all.Wait()
+		defer cancel()
+		connect := reconnecting(s.dial, s.serve)
+		for range manySessions {
+			all.Go(func() { _ = presence.Run(ctx, connect) })
+		}
+		for range 3 {
+			time.Sleep(time.Minute)
+			s.breakAll()
+			time.Sleep(time.Minute)
+			took := s.latest.Sub(s.since)
+			t.Logf("%d connected after %v; at most %d dialled at once", s.up, took, s.most)
+			if s.up != manySessions || s.most > 100 || took > 30*time.Second {
+				t.Errorf("%d connected after %v; %d dialled at once", s.up, took, s.most)
+			}
+		}
+	})
+}
+
+var presence = backoff.Supervisor{Policy: backoff.Policy{
+	Name:     "presence",
+	Schedule: backoff.Exponential{Initial: time.Second, Max: 10 * time.Second},
+	Budget:   &limit.Concurrency{Max: 100}, // of all sessions of the process, at once
+}}
+
+func reconnecting[C any](dial func(context.Context) (C, error), serve func(context.Context, C) error) func(context.Context) error {
+	return func(ctx context.Context) error {
+		conn, err := dial(ctx)
+		if err != nil {
+			return err
+		}
+		backoff.ReportReady(ctx) // now another session may dial
+		return serve(ctx, conn)
+	}
+}
