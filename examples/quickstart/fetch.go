@@ -11,21 +11,15 @@ import (
 	"github.com/gobackoff/backoff/examples/internal/journal"
 )
 
-// fetch gets url under a policy, and prints each attempt.
+// fetch gets url under the default policy, and prints each attempt.
 func fetch(ctx context.Context, out io.Writer, client *http.Client, url string) error {
 	log := journal.New(out)
-	policy := backoff.Policy{
-		Name:           "fetch",
-		MaxAttempts:    6,                                                    // the first included
-		Schedule:       backoff.Exponential{Initial: 200 * time.Millisecond}, // 200ms, 400ms, 800ms, ...
-		Jitter:         backoff.EqualJitter,                                  // between half the delay and all of it
-		AttemptTimeout: 2 * time.Second,
-		Observer:       log.Observe,
-	}
-	var body []byte
-	err := policy.Do(ctx, func(ctx context.Context) (err error) {
-		body, err = get(ctx, client, url)
-		return err
+	policy := backoff.Policy{Name: "fetch", Observer: log.Observe}
+
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second) // for all attempts and waits
+	defer cancel()
+	body, err := backoff.DoValue(ctx, policy, func(ctx context.Context) ([]byte, error) {
+		return get(ctx, client, url)
 	})
 	if err != nil {
 		return err

@@ -1,10 +1,10 @@
 // Command quickstart shows what the library is for, with a real HTTP server.
 //
-// First it makes one GET to a server that fails in four ways: it is
-// unavailable, then too busy, then crashes in the middle of a response, and then
-// refuses connections while it restarts. Then the same server goes down for
-// good, under ten callers. It compares a loop of four attempts with a policy
-// that has a budget and a breaker. The program ends after ten seconds.
+// First it makes one GET, under the default policy, to a server that fails in
+// three ways: it is unavailable, then too busy, and then its response breaks
+// off. Then the same server goes down under ten callers, and comes back. It
+// compares a loop of four attempts with the default client. The program ends
+// after ten seconds.
 package main
 
 import (
@@ -14,8 +14,6 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
-	"sync/atomic"
-	"time"
 
 	"github.com/gobackoff/backoff/examples/internal/faulty"
 )
@@ -30,38 +28,29 @@ func main() {
 }
 
 func run(ctx context.Context, out io.Writer) error {
-	var down atomic.Bool
 	server, err := faulty.Start(
 		faulty.Status(http.StatusServiceUnavailable),
 		faulty.Busy(http.StatusTooManyRequests, "1"), // Retry-After: 1 second
-		faulty.Crash("half of this arrives", time.Second),
-		textUntil(&down, "all is well again"),
+		breakOff,
+		faulty.Text("all is well again"),
 	)
 	if err != nil {
 		return err
 	}
 	defer server.Close()
-	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 100}}
-	defer client.CloseIdleConnections()
+	base := &http.Transport{MaxIdleConnsPerHost: 100}
+	defer base.CloseIdleConnections()
 
-	fmt.Fprint(out, "1. One GET, to a server that fails in four ways\n\n")
-	if err := fetch(ctx, out, client, server.URL); err != nil {
+	fmt.Fprint(out, "1. One GET, to a server that fails in three ways\n\n")
+	if err := fetch(ctx, out, &http.Client{Transport: base}, server.URL); err != nil {
 		return err
 	}
-	fmt.Fprint(out, "\n2. The same server, down for good, and ten callers\n\n")
-	return outage(ctx, out, func(ctx context.Context) error {
-		_, err := get(ctx, client, server.URL)
-		return err
-	}, func() { down.Store(true) })
+	fmt.Fprint(out, "\n2. The same server goes down under ten callers, and comes back\n\n")
+	return outage(ctx, out, service{base: base, url: server.URL, stop: server.Stop, restart: server.Restart})
 }
 
-// textUntil answers 200 with body, and 503 once the server is down.
-func textUntil(down *atomic.Bool, body string) faulty.Step {
-	return func(s *faulty.Server, w http.ResponseWriter, r *http.Request) {
-		step := faulty.Text(body)
-		if down.Load() {
-			step = faulty.Status(http.StatusServiceUnavailable)
-		}
-		step(s, w, r)
-	}
+// breakOff resets the connection in the middle of a response.
+func breakOff(_ *faulty.Server, w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Length", "8")
+	_, _ = io.WriteString(faulty.ResetAfter(w, 4), "half of it")
 }

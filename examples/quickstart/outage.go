@@ -5,21 +5,31 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/backoffhttp"
 	"github.com/gobackoff/backoff/examples/internal/traffic"
 )
 
 const (
 	callers   = 10
 	perSecond = 5 // calls of each caller
-	healthy   = 1 // the seconds in which the server works
-	calling   = 6 // the seconds in which the callers call
-	seconds   = 7 // of the picture, in which the last calls end
+	down      = 1 // the second after which the server goes down
+	back      = 5 // the second after which it is back
+	seconds   = 8 // of the picture
 )
+
+// A service is what is called, over base, and how to stop and restart it.
+type service struct {
+	base    http.RoundTripper
+	url     string
+	stop    func()
+	restart func() error
+}
 
 // byHand is the loop that one finds everywhere: four attempts, and waits that
 // double.
@@ -35,51 +45,57 @@ func byHand(ctx context.Context, op func(context.Context) error) error {
 	}
 }
 
-// guarded makes four attempts, too. Its retries are paid for by successes, and
-// its calls end at once while the circuit is open.
-func guarded() backoff.Doer {
-	return backoff.Stack(
-		&backoff.Breaker{Name: "server"},
-		backoff.Policy{Name: "get", Budget: new(backoff.RetryBudget)},
-	)
-}
-
-// outage makes the same calls by hand and guarded. It calls down after a
-// second. Then op should fail. It prints a picture of both, a line each second.
-func outage(ctx context.Context, out io.Writer, op func(context.Context) error, down func()) error {
-	loop, library := lane{do: byHand}, lane{do: guarded().Do}
+// outage makes the same calls with a loop by hand and with the default client,
+// while the service goes down and comes back. It prints a picture of both, a
+// line each second.
+func outage(ctx context.Context, out io.Writer, s service) error {
+	loop, library := newLoop(s), newLibrary(s)
 	fmt.Fprintf(out, "Ten callers make %d calls a second in all, each of them twice: with a loop of\n", callers*perSecond)
-	fmt.Fprintf(out, "4 attempts, and with a Policy that has a RetryBudget, inside a Breaker.\nAttempts per second:\n\n")
+	fmt.Fprintf(out, "4 attempts, and with backoffhttp.Client. What they send, in each second:\n\n")
 	fmt.Fprintln(out, heading)
 
 	began := time.Now()
+	until, cancel := context.WithDeadline(ctx, began.Add(sampled(seconds)))
+	defer cancel()
 	var all sync.WaitGroup
 	defer all.Wait()
-	until, cancel := context.WithDeadline(ctx, began.Add(sampled(calling)))
-	defer cancel()
 	all.Go(func() {
 		traffic.Steady(until, callers*perSecond, func() {
-			all.Go(func() { loop.call(ctx, op) })
-			library.call(ctx, op)
+			all.Go(func() { loop.make(ctx) })
+			library.make(ctx)
 		})
 	})
-	var before [2]counts
+	var sum row // of the seconds in which the service is down
 	for second := 1; second <= seconds; second++ {
 		select {
 		case <-time.After(time.Until(began.Add(sampled(second)))):
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		now := [2]counts{loop.counts(), library.counts()}
-		fmt.Fprintln(out, row{second, now[0].minus(before[0]), now[1].minus(before[1])}.line())
-		before = now
-		if second == healthy {
-			down()
-			fmt.Fprintln(out, "      the server goes down for good: every response is a 503")
+		r := row{second, loop.since(), library.since()}
+		fmt.Fprintln(out, r.line())
+		if second > down && second <= back {
+			sum = row{byHand: sum.byHand.plus(r.byHand), library: sum.library.plus(r.library)}
+		}
+		if err := s.turn(out, second); err != nil {
+			return err
 		}
 	}
 	all.Wait()
-	_, err := fmt.Fprintf(out, "\n%s", summary(loop.counts(), library.counts()))
+	_, err := fmt.Fprintf(out, "\n%s", sum.summary())
+	return err
+}
+
+// turn stops and restarts the service at the end of a second.
+func (s service) turn(out io.Writer, second int) (err error) {
+	switch second {
+	case down:
+		s.stop()
+		_, err = fmt.Fprintln(out, "      the server goes down: it refuses connections")
+	case back:
+		_, err = fmt.Fprintln(out, "      the server is back")
+		err = errors.Join(err, s.restart())
+	}
 	return err
 }
 
@@ -90,41 +106,67 @@ func sampled(second int) time.Duration {
 
 // A lane is one way to make calls. It counts what becomes of them.
 type lane struct {
-	do func(context.Context, func(context.Context) error) error
+	call func(context.Context) error
+	base http.RoundTripper
 
 	calls, attempts, successes, noBudget, open atomic.Int64
+
+	seen counts
 }
 
-func (l *lane) call(ctx context.Context, op func(context.Context) error) {
+// newLoop returns the lane of the loop by hand.
+func newLoop(s service) *lane {
+	l := &lane{base: s.base}
+	client := &http.Client{Transport: l}
+	l.call = func(ctx context.Context) error {
+		return byHand(ctx, func(ctx context.Context) error { return traffic.Get(ctx, client, s.url) })
+	}
+	return l
+}
+
+// newLibrary returns the lane of the client that backoffhttp.Client makes.
+func newLibrary(s service) *lane {
+	l := &lane{base: s.base}
+	client := backoffhttp.WrapClient(&http.Client{Transport: l}, backoff.Policy{Name: "get"})
+	l.call = func(ctx context.Context) error { return traffic.Get(ctx, client, s.url) }
+	return l
+}
+
+// RoundTrip implements [http.RoundTripper]. It counts an attempt.
+func (l *lane) RoundTrip(req *http.Request) (*http.Response, error) {
+	l.attempts.Add(1)
+	return l.base.RoundTrip(req)
+}
+
+func (l *lane) make(ctx context.Context) {
 	l.calls.Add(1)
-	err := l.do(ctx, func(ctx context.Context) error {
-		l.attempts.Add(1)
-		return op(ctx)
-	})
-	switch {
+	switch err := l.call(ctx); {
 	case err == nil:
 		l.successes.Add(1)
-	case errors.Is(err, backoff.ErrBudget):
-		l.noBudget.Add(1)
 	case errors.Is(err, backoff.ErrOpen):
 		l.open.Add(1)
+	case errors.Is(err, backoff.ErrBudget):
+		l.noBudget.Add(1)
 	}
 }
 
-func (l *lane) counts() counts {
-	return counts{
+// since returns what was counted since it was called before.
+func (l *lane) since() counts {
+	before := l.seen
+	l.seen = counts{
 		calls:     int(l.calls.Load()),
 		attempts:  int(l.attempts.Load()),
 		successes: int(l.successes.Load()),
 		noBudget:  int(l.noBudget.Load()),
 		open:      int(l.open.Load()),
 	}
+	return l.seen.plus(counts{-before.calls, -before.attempts, -before.successes, -before.noBudget, -before.open})
 }
 
-// counts are the calls and attempts of a lane: how many succeeded, how many
+// counts are the calls and attempts of a lane: how many calls succeeded, how many
 // ended because the budget refused a retry, and how many the breaker refused.
 type counts struct{ calls, attempts, successes, noBudget, open int }
 
-func (c counts) minus(o counts) counts {
-	return counts{c.calls - o.calls, c.attempts - o.attempts, c.successes - o.successes, c.noBudget - o.noBudget, c.open - o.open}
+func (c counts) plus(o counts) counts {
+	return counts{c.calls + o.calls, c.attempts + o.attempts, c.successes + o.successes, c.noBudget + o.noBudget, c.open + o.open}
 }

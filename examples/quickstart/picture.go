@@ -8,36 +8,40 @@ import (
 	"unicode/utf8"
 )
 
-// The picture has a bar for each lane, both to the same scale, and what the
-// budget and the breaker did in the second.
+// The picture has a bar for each lane, both to the same scale, and what became
+// of the client's calls in that second.
 const (
 	scale   = 8  // attempts per cell
 	left    = 31 // columns of the lane by hand, with its number
 	right   = 13 // columns of the other lane
-	heading = "      loop by hand                     budget and breaker"
+	heading = "      loop by hand                     backoffhttp.Client"
 )
 
 // A row is one second of the picture.
 type row struct {
 	second          int
-	byHand, guarded counts
+	byHand, library counts
 }
 
 func (r row) line() string {
-	a, b := bar(r.byHand.attempts, left), bar(r.guarded.attempts, right)
+	a, b := bar(r.byHand.attempts, left), bar(r.library.attempts, right)
 	return strings.TrimRight(fmt.Sprintf("%3ds  %s  %s  %s", r.second, a, b, r.note()), " ")
 }
 
-// note says what stopped most attempts in that second: retries by the budget,
-// or calls by the breaker.
+// note says what became of most calls of the client: they succeeded, or the
+// budget refused their retries, or the breaker refused them.
 func (r row) note() string {
-	switch noBudget, open := r.guarded.noBudget, r.guarded.open; {
-	case open > noBudget:
-		return fmt.Sprintf("stopped by breaker: %d", open)
-	case noBudget > 0:
-		return fmt.Sprintf("stopped by budget: %d", noBudget)
+	c := r.library
+	switch most := max(c.successes, c.noBudget, c.open); {
+	case most == 0:
+		return ""
+	case most == c.successes:
+		return fmt.Sprintf("succeeded: %d", most)
+	case most == c.open:
+		return fmt.Sprintf("stopped by breaker: %d", most)
+	default:
+		return fmt.Sprintf("stopped by budget: %d", most)
 	}
-	return ""
 }
 
 // bar draws n attempts and their number, filled with spaces to a width. Few
@@ -50,18 +54,10 @@ func bar(n, width int) string {
 	return text + strings.Repeat(" ", max(0, width-utf8.RuneCountInString(text)))
 }
 
-// summary says what became of all calls, and what the server got while it was
+// summary says what the service was sent in the time of the row, while it was
 // down.
-func summary(byHand, guarded counts) string {
-	const line = "%-20s %d calls, %d succeeded, %4d attempts\n"
-	return fmt.Sprintf(line, "loop by hand:", byHand.calls, byHand.successes, byHand.attempts) +
-		fmt.Sprintf(line, "budget and breaker:", guarded.calls, guarded.successes, guarded.attempts) +
-		fmt.Sprintf("\nThe budget stopped %d retries, and the breaker %d calls. While the server was\n", guarded.noBudget, guarded.open) +
-		fmt.Sprintf("down, the loop sent it %.1f attempts per call, and the library %.1f.\n", byHand.perFailure(), guarded.perFailure())
-}
-
-// perFailure is the number of attempts per call that did not succeed. In the
-// quickstart a call that succeeds makes one attempt.
-func (c counts) perFailure() float64 {
-	return float64(c.attempts-c.successes) / float64(max(1, c.calls-c.successes))
+func (r row) summary() string {
+	return fmt.Sprintf("While the server was down, %d calls became %d attempts of the loop, and %d of\n"+
+		"the client. Its calls failed at once: with Transport.Patient they would wait.\n",
+		r.library.calls, r.byHand.attempts, r.library.attempts)
 }
