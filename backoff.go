@@ -1,37 +1,44 @@
 // Package backoff retries calls that fail transiently, without overloading the
 // service they call.
 //
-//	var fetching = backoff.Policy{Name: "fetch"}
-//
-//	err := fetching.Do(ctx, func(ctx context.Context) error {
-//		return fetch(ctx)
-//	})
+//	ctx, cancel := context.WithTimeout(ctx, 2*time.Second) // for all attempts and waits
+//	defer cancel()
+//	page, err := backoff.DoValue(ctx, backoff.Policy{Name: "fetch"}, fetch)
 //
 // The zero [Policy] is safe: at most 4 attempts, exponential backoff from 100
 // ms up to 30 s under full jitter, bounded by the context. It waits as long as
-// a server asks for, up to 5 minutes.
+// a server asks for, up to 5 minutes. [Policy.Do] is for an operation without a
+// value, and [Policy.Start] for a loop of the caller's own. For HTTP there is
+// package backoffhttp, whose Client needs no more than a policy.
 //
-// A [Schedule] sets how the delay grows ([Exponential], [Linear], [Constant],
-// [Sequence]). A [Jitter] such as [FullJitter] spreads the delay, so that
-// clients that failed together do not retry together.
+// An operation can mark its error: [Permanent] ends the call, and [RetryAfter]
+// passes on what the server asked for. [RetryIf] retries what a function says, and
+// a [Classifier] sorts errors into classes. An error that it does not know is retried.
 //
-// A [Classifier] sorts errors. An operation can mark its error: [Permanent]
-// ends the call, and [RetryAfter] passes on what the server asked for. An
-// [Idempotency] says whether the operation may be sent twice; by default it may.
-//
-// Policies nest without multiplying. What an inner policy gave up on is
-// permanent to the policies around it, so three layers of four attempts cost
-// four calls at the bottom, not 64, if the layers between wrap the error rather
-// than its text (see [Error]). [Stack] puts one [Doer] around another.
-//
-// A [Budget], such as [RetryBudget], bounds the retries of many calls, and a
-// [Breaker] the calls themselves, so that an outage stays cheap. A policy has
-// neither by default. An [Observer] receives the events of all of them.
+// By default an operation may be sent twice. If it must not be, say so by the
+// policy's [Idempotency]: [NonIdempotent] repeats only what cannot have arrived,
+// and [Keyed] makes a key for each call.
 //
 // A definitive error is returned as the operation returned it (see
 // [Policy.Do]). If a policy gives up, the error is an [*Error]. It says why,
 // names the field that sets the limit, and matches the last error of the
 // operation. [Cause] returns that error itself.
+//
+// An [Observer] receives an [Event] for each retry, and for the end of a call.
+//
+// A [Budget], such as [RetryBudget], bounds the retries of many calls, and a
+// [Breaker] the calls themselves, so that an outage stays cheap. A policy has
+// neither by default. [Stack] puts one [Doer], such as a Breaker, around another.
+//
+// A [Schedule] sets how the delay grows ([Exponential], [Linear], [Constant],
+// [Sequence]). A [Jitter] such as [FullJitter] spreads the delay, so that
+// clients that failed together do not retry together. A [Supervisor] keeps a
+// connection open.
+//
+// Policies nest without multiplying. What an inner policy gave up on is
+// permanent to the policies around it, so three layers of four attempts cost
+// four calls at the bottom, not 64, if the layers between wrap the error rather
+// than its text (see [Error]).
 //
 // Other packages retry HTTP requests (backoffhttp), SQL transactions
 // (backoffsql) and calls of other clients (plug); poll (poll); send a slow call a
