@@ -27,7 +27,7 @@ func TestBreakerSpeaksOfTheCircuitAsItIs(t *testing.T) {
 // A breaker is hardly larger than the measurements of others: 544 bytes, and four
 // cache lines per processor once two of them met in it.
 func TestBreakerIsSmall(t *testing.T) {
-	require.LessOrEqual(t, unsafe.Sizeof(Breaker{})+unsafe.Sizeof(phase{}), uintptr(544-192), "the rest is for what failed")
+	require.LessOrEqual(t, int(unsafe.Sizeof(Breaker{})+unsafe.Sizeof(phase{})), 544-192, "the rest is for what failed")
 
 	const n = 10_000
 	breakers := make([]*Breaker, n)

@@ -75,8 +75,8 @@ func TestATimerSparesTheClockWhileACircuitIsOpen(t *testing.T) {
 // 544 bytes in all; the other 240 are those of a breaker.
 func TestAPhaseIsSmall(t *testing.T) {
 	const refusal = 16
-	require.LessOrEqual(t, unsafe.Sizeof(Live{})+refusal, uintptr(112))
-	require.LessOrEqual(t, unsafe.Sizeof(failed{}), uintptr(192))
+	require.LessOrEqual(t, int(unsafe.Sizeof(Live{})+refusal), 112)
+	require.LessOrEqual(t, int(unsafe.Sizeof(failed{})), 192)
 }
 
 func TestAFailureOfAClosedPhaseAllocatesOnce(t *testing.T) {
