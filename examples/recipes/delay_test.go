@@ -28,7 +28,7 @@ func Example_delay() {
 	err := policy.Do(ctx, func(ctx context.Context) error {
 		err := ask(ctx)
 		if errors.Is(err, errBusy) {
-			return backoff.RetryAfter(err, 300*time.Millisecond) // at least, and up to 100 ms more
+			return backoff.RetryAfter(err, 300*time.Millisecond) // not before; later if the policy's own delay is longer
 		}
 		return err // after another error the policy's own wait
 	})

@@ -6,13 +6,28 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"time"
 
 	"github.com/gobackoff/backoff"
 )
 
-// The server closes each connection after one message. The loop connects again
-// until its context ends, here after three messages.
+func feed(ctx context.Context, dial func(context.Context) (net.Conn, error), read func(net.Conn) error) error {
+	policy := backoff.Policy{Name: "feed", Schedule: backoff.Exponential{Max: time.Minute}}
+	connect := func(ctx context.Context) error {
+		conn, err := dial(ctx)
+		if err != nil {
+			return err // or backoff.Permanent(err) if the login was refused, which ends the loop
+		}
+		defer conn.Close()
+		defer context.AfterFunc(ctx, func() { conn.Close() })() // a read knows no context
+		return read(conn)
+	}
+	return backoff.Supervisor{Policy: policy}.Run(ctx, connect)
+}
+
+// The server closes two connections after a message, and keeps the third one.
+// Then the program is told to stop, while it waits for the next message.
 func Example_reconnect() {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -20,36 +35,27 @@ func Example_reconnect() {
 		return
 	}
 	defer listener.Close()
-	go serveOneMessageEach(listener)
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
+	go serveMessages(listener, 3)
+	ctx, stop := context.WithCancel(context.Background()) // in a program, signal.NotifyContext
+	defer stop()
 	messages := 0
 	read := func(conn net.Conn) error {
-		text, err := bufio.NewReader(conn).ReadString('\n')
-		if fmt.Print(text); err == nil {
-			messages++
+		for lines := bufio.NewReader(conn); ; {
+			text, err := lines.ReadString('\n')
+			if err != nil {
+				return err
+			}
+			fmt.Print(text)
+			if messages++; messages == 3 {
+				stop()
+			}
 		}
-		if messages == 3 {
-			cancel()
-		}
-		return err
 	}
 	dial := func(ctx context.Context) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "tcp", listener.Addr().String())
 	}
 
-	policy := backoff.Policy{Name: "feed", Schedule: backoff.Exponential{Max: time.Minute}}
-
-	connect := func(ctx context.Context) error {
-		conn, err := dial(ctx)
-		if err != nil {
-			return err // or backoff.Permanent(err) if the login was refused, which ends the loop
-		}
-		defer conn.Close()
-		return read(conn)
-	}
-
-	err = backoff.Supervisor{Policy: policy}.Run(ctx, connect)
+	err = feed(ctx, dial, read)
 
 	if gave, ok := errors.AsType[*backoff.Error](err); ok {
 		fmt.Println("ended:", gave.Reason)
@@ -61,13 +67,21 @@ func Example_reconnect() {
 	// ended: canceled
 }
 
-func serveOneMessageEach(l net.Listener) {
-	for n := 1; ; n++ {
+// serveMessages sends a message on each connection, and keeps the last one until
+// the client closes it.
+func serveMessages(l net.Listener, last int) {
+	for n := 1; n <= last; n++ {
 		conn, err := l.Accept()
 		if err != nil {
 			return
 		}
 		fmt.Fprintf(conn, "message %d\n", n)
+		if n == last {
+			conn.SetReadDeadline(time.Now().Add(10 * time.Second))
+			if _, err := conn.Read(make([]byte, 1)); errors.Is(err, os.ErrDeadlineExceeded) {
+				fmt.Println("the client is still there")
+			}
+		}
 		conn.Close()
 	}
 }

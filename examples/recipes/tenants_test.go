@@ -1,0 +1,57 @@
+package recipes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/backoffhttp"
+	"github.com/gobackoff/backoff/examples/internal/faulty"
+)
+
+// The database of one tenant is down, so the circuit of that tenant opens. The
+// other tenant is served by the same host.
+func Example_tenants() {
+	ctx := context.Background()
+	server, err := faulty.Start(func(_ *faulty.Server, w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("X-Tenant") == "acme" {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer server.Close()
+
+	client := &http.Client{Transport: &backoffhttp.Transport{
+		Policy: backoff.Policy{Name: "reports"},
+		Guards: func(r *http.Request) string { return r.Header.Get("X-Tenant") },
+	}}
+
+	get := func(tenant string) error {
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL, nil)
+		if err != nil {
+			return err
+		}
+		req.Header.Set("X-Tenant", tenant)
+		resp, err := client.Do(req)
+		if err != nil {
+			return err
+		}
+		defer resp.Body.Close()
+		return backoffhttp.Check(resp)
+	}
+	for range 100 {
+		if err = get("acme"); errors.Is(err, backoff.ErrOpen) {
+			break
+		}
+	}
+	fmt.Println("acme is refused:", errors.Is(err, backoff.ErrOpen))
+	fmt.Println("zenith:", get("zenith"))
+	// Output:
+	// acme is refused: true
+	// zenith: <nil>
+}
