@@ -1,0 +1,130 @@
+package library
+
+import (
+	"go/ast"
+	"go/types"
+
+	"golang.org/x/tools/go/ast/inspector"
+)
+
+// An attempt is code that the library runs, maybe more than once: a function literal that a policy
+// gets, or the body of a loop over Run.Attempts.
+type attempt struct {
+	by     string           // what runs it, such as "Policy.Do"
+	cursor inspector.Cursor // of the call, or of the loop
+	doer   ast.Expr         // the policy, hedge or other Doer, or nil
+	given  ast.Expr         // the context of the call, or nil
+	params *ast.FieldList   // of the function; nil for a loop
+	loop   *ast.RangeStmt   // nil for a function
+	body   *ast.BlockStmt
+	ctx    types.Object // the context of the attempt, or nil if it has no name
+}
+
+// A runner is a function of the library that runs attempts. The numbers are those of its arguments;
+// the doer of a method is its receiver.
+type runner struct{ doer, op int }
+
+const itself = -1
+
+var runners = map[string]runner{
+	"Policy.Do":                {itself, 1},
+	"Policy.Wrap":              {itself, 0},
+	"Doer.Do":                  {itself, 1},
+	"Patience.Do":              {itself, 1},
+	"Breaker.Do":               {itself, 1},
+	"Breaker.Wrap":             {itself, 0},
+	"Supervisor.Run":           {itself, 1},
+	"control.Handle.Do":        {itself, 1},
+	"control.Handle.Supervise": {1, 2},
+	"DoValue":                  {1, 2},
+	"poll.Until":               {1, 2},
+	"poll.Value":               {1, 2},
+	"hedge.Value":              {1, 2},
+	"backoffsql.Tx":            {2, 4},
+	"backoffsql.Transact":      {2, 3},
+	"contrib/backoffpgx.Tx":    {2, 4},
+}
+
+func (m *model) attempt(c inspector.Cursor) (attempt, bool) {
+	if loop, ok := c.Node().(*ast.RangeStmt); ok {
+		return m.attemptOfLoop(c, loop)
+	}
+	call := c.Node().(*ast.CallExpr)
+	name := m.called(call)
+	r, ok := runners[name]
+	if !ok || len(call.Args) <= r.op {
+		return attempt{}, false
+	}
+	op := m.literal(call.Args[r.op])
+	if op == nil {
+		return attempt{}, false
+	}
+	a := attempt{by: name, cursor: c, doer: receiver(call), params: op.Type.Params, body: op.Body}
+	if r.doer != itself {
+		a.doer = call.Args[r.doer]
+	}
+	if r.op > 0 {
+		a.given = call.Args[0]
+	}
+	a.ctx = m.firstParam(op.Type.Params)
+	return a, true
+}
+
+func (m *model) attemptOfLoop(c inspector.Cursor, loop *ast.RangeStmt) (attempt, bool) {
+	if m.called(loop.X) != "Run.Attempts" {
+		return attempt{}, false
+	}
+	a := attempt{by: "Run.Attempts", cursor: c, loop: loop, body: loop.Body}
+	if key, ok := loop.Key.(*ast.Ident); ok && key.Name != "_" {
+		a.ctx = m.info.ObjectOf(key)
+	}
+	run := receiver(ast.Unparen(loop.X).(*ast.CallExpr))
+	if start, ok := m.valueOf(run).(*ast.CallExpr); ok && m.called(start) == "Policy.Start" {
+		a.doer, a.given = receiver(start), start.Args[0]
+	}
+	return a, true
+}
+
+// valueOf returns the value of a variable that has one value only, and of anything else the
+// expression itself.
+func (m *model) valueOf(e ast.Expr) ast.Expr {
+	e = ast.Unparen(e)
+	if value := m.values.only(m.object(e)); value != nil {
+		return ast.Unparen(value)
+	}
+	return e
+}
+
+// resultOf returns the call whose result a variable is where e names it, or nil.
+func (m *model) resultOf(e ast.Expr) *ast.CallExpr { return m.values.lastCall(m.object(e), e.Pos()) }
+
+// literal returns the function literal that e is, or the one that its variable has, or nil.
+func (m *model) literal(e ast.Expr) *ast.FuncLit {
+	lit, _ := m.valueOf(e).(*ast.FuncLit)
+	return lit
+}
+
+// firstParam returns the first parameter, or nil if it has no name.
+func (m *model) firstParam(params *ast.FieldList) types.Object {
+	if params.NumFields() == 0 || len(params.List[0].Names) == 0 || params.List[0].Names[0].Name == "_" {
+		return nil
+	}
+	return m.info.ObjectOf(params.List[0].Names[0])
+}
+
+// mentions reports whether an identifier within n stands for obj.
+func (m *model) mentions(n ast.Node, obj types.Object) bool {
+	return obj != nil && contains(n, func(n ast.Node) bool {
+		id, ok := n.(*ast.Ident)
+		return ok && m.info.ObjectOf(id) == obj
+	})
+}
+
+// contains reports whether n has a node that is so.
+func contains(n ast.Node, is func(ast.Node) bool) (found bool) {
+	ast.Inspect(n, func(n ast.Node) bool {
+		found = found || n != nil && is(n)
+		return !found
+	})
+	return found
+}

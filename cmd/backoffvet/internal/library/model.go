@@ -1,0 +1,53 @@
+package library
+
+import (
+	"go/ast"
+	"go/types"
+	"reflect"
+
+	"golang.org/x/tools/go/analysis"
+	"golang.org/x/tools/go/analysis/passes/inspect"
+	"golang.org/x/tools/go/ast/inspector"
+)
+
+// model is what the rules know of a package that uses the library.
+type model struct {
+	info     *types.Info
+	root     inspector.Cursor
+	values   values
+	attempts []attempt
+}
+
+// models makes the model of a package, nil if the package does not use the library.
+var models = &analysis.Analyzer{
+	Name:       "backoffvetlibrary",
+	Doc:        "find the calls of github.com/gobackoff/backoff",
+	Requires:   []*analysis.Analyzer{inspect.Analyzer},
+	ResultType: reflect.TypeFor[*model](),
+	Run: func(p *analysis.Pass) (any, error) {
+		if !usesLibrary(p) {
+			return (*model)(nil), nil
+		}
+		return newModel(p), nil
+	},
+}
+
+func usesLibrary(p *analysis.Pass) bool {
+	for _, obj := range p.TypesInfo.Uses {
+		if _, ok := inside(obj.Pkg(), module); ok && obj.Pkg() != p.Pkg {
+			return true
+		}
+	}
+	return false
+}
+
+func newModel(p *analysis.Pass) *model {
+	m := &model{info: p.TypesInfo, root: p.ResultOf[inspect.Analyzer].(*inspector.Inspector).Root()}
+	m.values = collectValues(m.root, m.info)
+	for c := range m.root.Preorder((*ast.CallExpr)(nil), (*ast.RangeStmt)(nil)) {
+		if a, ok := m.attempt(c); ok {
+			m.attempts = append(m.attempts, a)
+		}
+	}
+	return m
+}
