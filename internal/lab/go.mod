@@ -44,10 +44,13 @@ require (
 	github.com/gojek/heimdall/v7 v7.0.3
 	github.com/googleapis/gax-go/v2 v2.26.2
 	github.com/grafana-tools/sdk v0.0.0-20220919052116-6562121319fc
+	github.com/grafana/dskit v0.0.0-20260703122047-de1ec7541c44
 	github.com/grpc-ecosystem/go-grpc-middleware/v2 v2.3.4
 	github.com/hashicorp/go-retryablehttp v0.7.8
+	github.com/hashicorp/terraform-plugin-sdk/v2 v2.40.1
 	github.com/hetznercloud/hcloud-go/v2 v2.47.0
 	github.com/jackc/pgx/v5 v5.12.0
+	github.com/jpillora/backoff v1.1.0
 	github.com/lib/pq v1.12.3
 	github.com/nats-io/nats.go v1.55.0
 	github.com/nsqio/go-nsq v1.1.0
@@ -172,7 +175,6 @@ require (
 	github.com/jcmturner/gofork v1.7.6 // indirect
 	github.com/jcmturner/gokrb5/v8 v8.4.4 // indirect
 	github.com/jcmturner/rpc/v2 v2.0.3 // indirect
-	github.com/jpillora/backoff v1.1.0 // indirect
 	github.com/json-iterator/go v1.1.12 // indirect
 	github.com/klauspost/compress v1.20.3 // indirect
 	github.com/kylelemons/godebug v1.1.0 // indirect

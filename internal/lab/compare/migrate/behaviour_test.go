@@ -148,6 +148,18 @@ func TestCenkaltisExponentialIsTheSame(t *testing.T) {
 	}
 }
 
+func TestNotifyIsCalledForEachRetry(t *testing.T) {
+	for _, c := range []call{cenkalti4Notify, hereNotify} {
+		var r record
+		lines := logged(t, func() { r = recorded(t, c, errDown, errDown, errDown, nil) })
+		require.Len(t, r.at, 4)
+		require.Equal(t, 3, lines)
+		lines = logged(t, func() { r = recorded(t, c, errDown) })
+		require.Equal(t, len(r.at)-1, lines)
+		require.Less(t, r.at[len(r.at)-1], time.Minute)
+	}
+}
+
 func TestPermanentErrorsComeBackBare(t *testing.T) {
 	_, inV5 := cenkalti5.Retry(t.Context(), func() (int, error) { return 0, cenkalti5.Permanent(errGone) })
 	require.Equal(t, errGone, inV5)

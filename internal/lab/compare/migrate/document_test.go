@@ -12,7 +12,10 @@ import (
 
 const document, libraries = "../../../../docs/migrating.md", "../../../../docs/library-authors.md"
 
-// A block of the document, and where it must be found: the files are named
+// The first page and those of the libraries.
+var pages = []string{document, "../../../../docs/migrating/*.md"}
+
+// A block of the documents, and where it must be found: the files are named
 // after the language, and for the blocks of this library all those with here in
 // their names.
 type block struct {
@@ -24,7 +27,7 @@ var fence = regexp.MustCompile("(?ms)^```go( [^\n]*)?\n(.*?)^```$")
 
 func blocks(t *testing.T) []block {
 	var all []block
-	for _, match := range fence.FindAllStringSubmatch(read(t, document)+read(t, libraries), -1) {
+	for _, match := range fence.FindAllStringSubmatch(written(t, append(pages, libraries)...), -1) {
 		files := strings.Fields(match[1])
 		for i := range files {
 			files[i] += "_test.go"
@@ -38,7 +41,7 @@ func blocks(t *testing.T) []block {
 // by a function around it.
 func TestEveryBlockIsCodeThatRuns(t *testing.T) {
 	all := blocks(t)
-	require.Greater(t, len(all), 40)
+	require.Greater(t, len(all), 80)
 	for _, b := range all {
 		if len(b.files) == 0 {
 			require.True(t, foundInAny(t, b.text), "in no file *here*_test.go:\n%s", b.text)
@@ -49,10 +52,21 @@ func TestEveryBlockIsCodeThatRuns(t *testing.T) {
 	}
 }
 
+// The pages are short, and the first one leads to all others.
+func TestEveryPageIsShortAndCanBeFound(t *testing.T) {
+	all := files(t, pages...)
+	require.Greater(t, len(all), 10)
+	first := read(t, document)
+	for _, page := range all {
+		require.LessOrEqual(t, strings.Count(read(t, page), "\n"), 190, page)
+		if page != filepath.FromSlash(document) && page != document {
+			require.Contains(t, first, "](migrating/"+filepath.Base(page))
+		}
+	}
+}
+
 func foundInAny(t *testing.T, text string) bool {
-	files, err := filepath.Glob("*here*_test.go")
-	require.NoError(t, err)
-	for _, file := range files {
+	for _, file := range files(t, "*here*_test.go") {
 		if holds(read(t, file), text) {
 			return true
 		}
@@ -72,6 +86,26 @@ func indented(text string) string {
 		}
 	}
 	return strings.Join(lines, "")
+}
+
+// files returns the names of the files that the patterns match.
+func files(t *testing.T, patterns ...string) (all []string) {
+	for _, pattern := range patterns {
+		some, err := filepath.Glob(pattern)
+		require.NoError(t, err)
+		require.NotEmpty(t, some, pattern)
+		all = append(all, some...)
+	}
+	return all
+}
+
+// written returns the texts of the files that the patterns match.
+func written(t *testing.T, patterns ...string) string {
+	var text strings.Builder
+	for _, file := range files(t, patterns...) {
+		text.WriteString(read(t, file))
+	}
+	return text.String()
 }
 
 // read returns the text of a file, with the line ends of Unix.

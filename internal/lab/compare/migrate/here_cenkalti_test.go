@@ -3,6 +3,7 @@ package migrate
 import (
 	"context"
 	"errors"
+	"log"
 	"time"
 
 	cenkalti "github.com/cenkalti/backoff/v4"
@@ -74,5 +75,21 @@ func hereOwnLoop(ctx context.Context, save operation) error {
 func herePlug(ctx context.Context, save operation) error {
 	policy := backoff.Policy{}
 	err := cenkalti.Retry(func() error { return save(ctx) }, plug.Cenkalti(ctx, policy))
+	return err
+}
+
+func hereNotify(ctx context.Context, save operation) error {
+	policy := backoff.Policy{
+		MaxAttempts: -1,
+		MaxElapsed:  time.Minute,
+		Schedule:    backoff.Exponential{Initial: 500 * time.Millisecond, Multiplier: 1.5, Max: time.Minute},
+		Jitter:      backoff.UniformJitter(0.5, 1.5),
+	}
+	policy.Observer = func(_ context.Context, e backoff.Event) {
+		if e.Kind == backoff.EventRetry {
+			log.Printf("%v, again in %v", e.Err, e.Wait)
+		}
+	}
+	err := policy.Do(ctx, save)
 	return err
 }

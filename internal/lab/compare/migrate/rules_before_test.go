@@ -13,7 +13,9 @@ import (
 	"github.com/failsafe-go/failsafe-go"
 	"github.com/failsafe-go/failsafe-go/failsafehttp"
 	"github.com/failsafe-go/failsafe-go/retrypolicy"
+	dskit "github.com/grafana/dskit/backoff"
 	"github.com/hashicorp/go-retryablehttp"
+	jpillora "github.com/jpillora/backoff"
 	sethvargo "github.com/sethvargo/go-retry"
 )
 
@@ -22,6 +24,7 @@ import (
 // The names of one letter are those of the rules.
 const (
 	A, B = time.Second, 3 * time.Second
+	B4   = 4 * A
 	D, E = time.Second, 10*time.Second + 500*time.Millisecond
 	F, J = 2, time.Second / 2
 	N, P = 4, 20
@@ -95,6 +98,20 @@ func before4(ctx context.Context, r *remote) (string, error) {
 	b = cenkalti4.WithMaxRetries(b, N)
 	b = cenkalti4.WithContext(b, ctx)
 	return done(cenkalti4.Retry(f, b))
+}
+
+func beforeNotify4(ctx context.Context, r *remote) (string, error) {
+	retries := uint(0)
+	notify := func(error, time.Duration) { retries++ }
+	f := func() error { return r.call(ctx) }
+	b := cenkalti4.WithContext(cenkalti4.WithMaxRetries(cenkalti4.NewConstantBackOff(D), N), ctx)
+	return counted(retries, N, cenkalti4.RetryNotify(f, b, notify))
+}
+
+func beforeData4(ctx context.Context, r *remote) (string, error) {
+	f := func() (string, error) { return "done", r.call(ctx) }
+	b := cenkalti4.WithContext(cenkalti4.WithMaxRetries(cenkalti4.NewConstantBackOff(D), N), ctx)
+	return cenkalti4.RetryWithData(f, b)
 }
 
 // avasts retries with options of avast/retry-go.
@@ -182,6 +199,11 @@ func failsafes(policy retrypolicy.Builder[any]) form {
 }
 
 func failsafeBuilder() retrypolicy.Builder[any] { return retrypolicy.NewBuilder[any]() }
+
+func failsafeUnlimited() retrypolicy.Builder[any] {
+	const N = -1
+	return failsafeBuilder().WithMaxRetries(N)
+}
 
 func failsafeDelayFunc() retrypolicy.Builder[any] {
 	return failsafeBuilder().WithDelayFunc(func(e failsafe.ExecutionAttempt[any]) time.Duration {
@@ -275,6 +297,48 @@ func beforeSleepyPoll(_ context.Context, r *remote) (string, error) {
 			time.Sleep(D)
 		}
 	}())
+}
+
+// dskits retries with a loop of dskit.
+func dskits(config dskit.Config) form {
+	return func(ctx context.Context, r *remote) (string, error) {
+		f := r.call
+		return done(func() error {
+			b := dskit.New(ctx, config)
+			for b.Ongoing() {
+				err := f(ctx)
+				if err == nil {
+					return nil
+				}
+				if b.NumRetries() != len(r.tried)-1 {
+					return errGone
+				}
+				b.Wait()
+			}
+			return b.Err()
+		}())
+	}
+}
+
+// jpilloras retries with the waits of jpillora/backoff. The third failure makes
+// it begin anew.
+func jpilloras(b *jpillora.Backoff) form {
+	return func(ctx context.Context, r *remote) (string, error) {
+		for {
+			err := r.call(ctx)
+			if err == nil {
+				return done(nil)
+			}
+			if len(r.tried) == 3 {
+				b.Reset()
+			}
+			time.Sleep(b.Duration())
+		}
+	}
+}
+
+func loopOf(loop call) form {
+	return func(ctx context.Context, r *remote) (string, error) { return done(loop(ctx, r.call)) }
 }
 
 func beforeStopGiven(ctx context.Context, r *remote) (string, error) {

@@ -93,6 +93,29 @@ func hereHook(ctx context.Context, r *remote) (string, error) {
 	return counted(retries, 2, err)
 }
 
+func hereNotify4(ctx context.Context, r *remote) (string, error) {
+	retries := uint(0)
+	notify := func(error, time.Duration) { retries++ }
+	policy := with(constant, func(policy *backoff.Policy) {
+		*policy = backoff.Policy{
+			MaxAttempts: N + 1, Schedule: policy.Schedule, Jitter: policy.Jitter,
+			Observer: func(_ context.Context, e backoff.Event) {
+				if e.Kind == backoff.EventRetry {
+					notify(e.Err, e.Wait)
+				}
+			},
+		}
+	})
+	f := r.call
+	return counted(retries, N, policy.Do(ctx, f))
+}
+
+func hereData(ctx context.Context, r *remote) (string, error) {
+	policy := with(constant, func(policy *backoff.Policy) { policy.MaxAttempts = N + 1 })
+	f := func(ctx context.Context) (string, error) { return "done", r.call(ctx) }
+	return backoff.DoValue(ctx, policy, f)
+}
+
 func hereCompared(err error) (string, error) {
 	if backoff.Cause(err) == X {
 		return "busy", nil
@@ -148,6 +171,11 @@ func hereSethvargoMark(ctx context.Context, r *remote) (string, error) {
 		}
 		return err
 	}))
+}
+
+func unlimited() backoff.Policy {
+	const N = -1
+	return backoff.Policy{MaxAttempts: attempts(N), Schedule: backoff.Constant(D), Jitter: backoff.NoJitter}
 }
 
 func sethvargosFibonacci() backoff.Policy {
@@ -224,6 +252,59 @@ func herePoll(policy backoff.Policy) form {
 	return func(ctx context.Context, r *remote) (string, error) {
 		f := r.found
 		return done(poll.Until(ctx, policy, f))
+	}
+}
+
+// hereRanged retries with a range loop.
+func hereRanged(policy backoff.Policy) form {
+	return func(ctx context.Context, remote *remote) (string, error) {
+		f := remote.call
+		return done(func() error {
+			r := policy.Start(ctx)
+			for ctx := range r.Attempts() {
+				err := f(ctx)
+				if err == nil {
+					return nil
+				}
+				if r.Attempt()-1 != len(remote.tried)-1 {
+					return errGone
+				}
+				r.Fail(err)
+			}
+			return r.Err()
+		}())
+	}
+}
+
+// hereSleeping retries with a loop of its own, which begins anew as jpilloras does.
+func hereSleeping(policy backoff.Policy) form {
+	return func(ctx context.Context, remote *remote) (string, error) {
+		return done(func() error {
+			r := policy.Start(ctx)
+			for {
+				err := remote.call(r.Context())
+				if err == nil {
+					return nil
+				}
+				if len(remote.tried) == 3 {
+					r.Progress()
+				}
+				if wait, again := r.Retry(err); !again || !r.Begin(wait) {
+					return r.Err()
+				}
+			}
+		}())
+	}
+}
+
+func jpilloraJitter() backoff.Policy {
+	return backoff.Policy{
+		MaxAttempts: -1,
+		Schedule:    backoff.Exponential{Initial: A, Max: -1},
+		Jitter: func(delay, _ time.Duration, u float64) time.Duration {
+			return A + time.Duration(u*float64(delay-A))
+		},
+		MaxDelay: B,
 	}
 }
 

@@ -10,6 +10,8 @@ import (
 
 	avast "github.com/avast/retry-go/v4"
 	cenkalti "github.com/cenkalti/backoff/v5"
+	dskit "github.com/grafana/dskit/backoff"
+	jpillora "github.com/jpillora/backoff"
 	"github.com/stretchr/testify/require"
 
 	"github.com/gobackoff/backoff"
@@ -78,7 +80,7 @@ func spread(before, here form) move {
 		was: outcome{attempts: exactly(2), gaps: exactly(30), sees: "done"}, is: outcome{attempts: exactly(2), gaps: [2]float64{30, 33}, sees: "done"}}
 }
 
-// rules are those of the document, by their ids.
+// rules are those of the documents, by their ids.
 var rules = map[string]move{
 	// All libraries.
 	"M30": same(beforeCall, here(with(cenkaltisDefault, everyError)), finalErrors, 6, 0.25, 3.8, "done"),
@@ -98,6 +100,8 @@ var rules = map[string]move{
 		here(backoff.Policy{MaxAttempts: N, Schedule: backoff.Constant(0)}), N, 0, 0),
 	"M7 M32": failing(before4, hereRetries, N+1, 1, 1),
 	"M33":    failing(before4, hereRetries, 3, 1, 1).ended(),
+	"M88":    failing(beforeNotify4, hereNotify4, N+1, 1, 1),
+	"M89":    failing(beforeData4, hereData, N+1, 1, 1),
 	"M8":     same(cenkaltiOf(cenkaltiPermanentError), hereMarked(with(cenkaltisDefault, everyError), herePermanentError), down, 1, 0, 0, "last failure"),
 	"M9":     failing(beforeNotify, hereHook, 3, 0.25, 1.13),
 	"M11":    spread(cenkaltiOf(cenkaltiRetryAfterError), hereMarked(cenkaltisDefault, hereRetryAfterError)),
@@ -127,6 +131,7 @@ var rules = map[string]move{
 	// failsafe-go.
 	"M47 M50 M51": failing(failsafes(failsafeBuilder().WithMaxAttempts(N).WithBackoff(A, B).WithJitterFactor(R)),
 		here(backoff.Policy{MaxAttempts: N, Schedule: backoff.Exponential{Initial: A, Max: B}, Jitter: backoff.UniformJitter(1-R, 1+R)}), N, 0.9, 3.3),
+	"M75":     same(failsafes(failsafeUnlimited().WithDelay(D)), here(unlimited()), tenth, 10, 1, 1, "done"),
 	"M48 M49": failing(failsafes(failsafeBuilder().WithMaxRetries(N).WithDelay(D)), hereRetries, N+1, 1, 1),
 	"M69":     same(failsafes(failsafeDelayFunc().WithMaxAttempts(10)), here(delayedByClass()), byTurns, 4, 1, 10.5, "done"),
 	"M63":     same(beforeClientOfTransport, hereClientOfTransport, []answer{{status: 503}, {took: time.Minute}}, 2, 1, 1, "deadline"),
@@ -151,15 +156,26 @@ var rules = map[string]move{
 		is:  outcome{attempts: exactly(N), gaps: exactly(1), sees: "deadline, limit"}},
 	"M24": same(beforeSleepyPoll, herePoll(backoff.Policy{MaxAttempts: 1, MaxElapsed: -1, Schedule: backoff.Constant(D), Jitter: backoff.NoJitter}), found, 4, 1, 1, "done"),
 	"M66": failing(beforeStopGiven, hereStopGiven, 3, 1, 1).stopped(),
+	"M74": failing(loopOf(ownLoop), loopOf(hereLoop), 3, 1, 1).ended(),
+	// dskit and jpillora.
+	"M76 M77 M78 M79 M80 M81": {script: down,
+		before: dskits(dskit.Config{MinBackoff: A, MaxBackoff: B4, MaxRetries: N}),
+		here:   hereRanged(backoff.Policy{MaxAttempts: N, Schedule: backoff.Exponential{Initial: 2 * A, Max: B4}, Jitter: backoff.EqualJitter}),
+		was:    outcome{attempts: exactly(N), gaps: [2]float64{1, 4}, sees: "another error"},
+		is:     outcome{attempts: exactly(N), gaps: [2]float64{1, 4}, sees: "last failure, limit"}},
+	"M82 M83 M85": same(jpilloras(&jpillora.Backoff{Min: A, Max: B, Factor: F}),
+		hereSleeping(backoff.Policy{MaxAttempts: -1, Schedule: backoff.Exponential{Initial: A, Max: B, Multiplier: F}, Jitter: backoff.NoJitter}), tenth, 10, 1, 3, "done"),
+	"M84": same(jpilloras(&jpillora.Backoff{Min: A, Max: B, Jitter: true}), hereSleeping(jpilloraJitter()), tenth, 10, 1, 3, "done"),
 }
 
 var ruleRow = regexp.MustCompile("(?m)^\\| (M\\d+) \\| `(.+?)` \\| (?:`(.+?)`|–) \\|")
 
-// TestTheRulesHold runs what each rule of the document replaces, and what it makes of it.
+// TestTheRulesHold runs what each rule of the documents replaces, and what it makes of it.
 func TestTheRulesHold(t *testing.T) {
-	code := oneLine(read(t, "rules_before_test.go") + read(t, "rules_here_test.go") + read(t, "rules_test.go"))
+	code := oneLine(written(t, "*loops*_test.go", "rules_*test.go"))
 	rows := map[string][]string{}
-	for _, row := range ruleRow.FindAllStringSubmatch(read(t, document), -1) {
+	for _, row := range ruleRow.FindAllStringSubmatch(written(t, pages...), -1) {
+		require.NotContains(t, rows, row[1], "it is in the documents twice")
 		rows[row[1]] = row
 	}
 	for ids, m := range rules {
@@ -167,7 +183,7 @@ func TestTheRulesHold(t *testing.T) {
 			for _, id := range strings.Fields(ids) {
 				require.Contains(t, rows, id)
 				require.Contains(t, code, oneLine(rows[id][2]), "no test runs it")
-				require.Contains(t, code, oneLine(rows[id][3]), "no test runs it")
+				require.Contains(t, code, oneLine(strings.ReplaceAll(rows[id][3], `\|`, "|")), "no test runs it")
 				delete(rows, id)
 			}
 			m.check(t)
