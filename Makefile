@@ -37,8 +37,9 @@ export GOWORK := off
 # find, from here down, without testdata and hidden directories.
 FIND := find . \( -name testdata -o -name '.?*' \) -prune -o
 
-# Every module: ". examples internal/lab ...".
-MODULES := $(sort $(patsubst ./%,%,$(patsubst %/go.mod,%,$(shell $(FIND) -name go.mod -print))))
+# Every module: ". examples internal/lab ...". docs is one without Go, which keeps it out of the
+# download of the root.
+MODULES := $(filter-out docs,$(sort $(patsubst ./%,%,$(patsubst %/go.mod,%,$(shell $(FIND) -name go.mod -print)))))
 
 # Under the race detector the clients of these modules take longer than everything
 # else together, and so of internal/lab only the packages of RACED_LAB run. make
