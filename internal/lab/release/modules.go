@@ -1,78 +1,47 @@
 package main
 
 import (
-	"bytes"
-	"encoding/json"
-	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path"
 	"path/filepath"
-	"slices"
 	"strings"
-	"time"
 
 	"golang.org/x/mod/modfile"
-	"golang.org/x/mod/module"
-	"golang.org/x/mod/zip"
 )
 
 const home = "github.com/gobackoff/backoff"
 
-// A mod is a published module of the repository.
+// A mod is a module of the repository.
 type mod struct {
-	path     string // of the module
-	prefix   string // of its tags: its directory in the repository, "" for the root
-	dir      string // on disk
-	packages []string
-	commands []string
+	path   string // of the module
+	prefix string // of its tags: its directory in the repository, "" for the root
+	dir    string // on disk
 }
 
 func (m *mod) tag(version string) string { return path.Join(m.prefix, version) }
 
-// export writes the committed tree to dir.
-func export(root, dir string) error {
-	if out, err := exec.Command("git", "-C", root, "status", "--porcelain").Output(); err != nil {
-		return err
-	} else if len(out) > 0 {
-		return fmt.Errorf("%s has uncommitted changes, and a release is of a commit:\n%s", root, out)
-	}
-	archive := exec.Command("git", "-C", root, "archive", "HEAD")
-	archive.Stderr = os.Stderr
-	files, err := archive.Output()
-	if err != nil {
-		return err
-	}
-	extract := exec.Command("tar", "-x", "-C", dir)
-	extract.Stdin, extract.Stderr = bytes.NewReader(files), os.Stderr
-	return extract.Run()
-}
-
-// published lists the modules that users import or install: the root, and the
-// modules below contrib and cmd that have more than tests.
-func published(tree string) ([]*mod, error) {
-	found := []string{filepath.Join(tree, "go.mod")}
-	for _, pattern := range []string{"contrib/*/go.mod", "cmd/*/go.mod"} {
-		names, err := filepath.Glob(filepath.Join(tree, filepath.FromSlash(pattern)))
-		if err != nil {
-			return nil, err
+// modules finds the modules of a tree.
+func modules(tree string) ([]*mod, error) {
+	var found []*mod
+	err := filepath.WalkDir(tree, func(name string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && name != tree && (d.Name() == "testdata" || strings.HasPrefix(d.Name(), ".")):
+			return filepath.SkipDir
+		case d.Name() != "go.mod":
+			return nil
 		}
-		found = append(found, names...)
-	}
-	var modules []*mod
-	for _, name := range found {
 		m, err := open(tree, filepath.Dir(name))
-		if err != nil {
-			return nil, err
-		}
-		if len(m.packages)+len(m.commands) > 0 {
-			modules = append(modules, m)
-		}
-	}
-	return modules, nil
+		found = append(found, m)
+		return err
+	})
+	return found, err
 }
 
-// open reads the module in dir and lists its packages and commands.
+// open reads the name of the module in dir.
 func open(tree, dir string) (*mod, error) {
 	data, err := os.ReadFile(filepath.Join(dir, "go.mod"))
 	if err != nil {
@@ -86,96 +55,76 @@ func open(tree, dir string) (*mod, error) {
 	if prefix != "." {
 		m.prefix = filepath.ToSlash(prefix)
 	}
-	return m, m.survey()
+	return m, nil
 }
 
-// survey lists the module's packages and commands, but those that users cannot import.
-func (m *mod) survey() error {
-	list := exec.Command("go", "list", "-find", "-f", "{{if .GoFiles}}{{.Name}} {{.ImportPath}}{{end}}", "./...")
-	list.Dir, list.Stderr = m.dir, os.Stderr
-	out, err := list.Output()
-	if err != nil {
-		return err
+// published chooses the modules that users import or install: the root, and the
+// modules below contrib and cmd that have more than tests.
+func published(all []*mod) ([]*mod, error) {
+	var chosen []*mod
+	for _, m := range all {
+		if above := path.Dir(m.prefix); m.prefix != "" && above != "contrib" && above != "cmd" {
+			continue
+		}
+		p, err := survey(list(m.dir, "./..."))
+		if err != nil {
+			return nil, err
+		}
+		if len(p.packages)+len(p.commands) > 0 {
+			chosen = append(chosen, m)
+		}
 	}
-	for line := range strings.Lines(string(out)) {
+	return chosen, nil
+}
+
+// programs are what users import and what they install.
+type programs struct{ packages, commands []string }
+
+// list is a go list of names and import paths, which survey reads.
+func list(dir, pattern string) *exec.Cmd {
+	c := exec.Command("go", "list", "-find", "-f", "{{if .GoFiles}}{{.Name}} {{.ImportPath}}{{end}}", pattern)
+	c.Dir = dir
+	return c
+}
+
+// survey leaves out the packages that users cannot import.
+func survey(list *exec.Cmd) (programs, error) {
+	var p programs
+	out, err := output(list)
+	if err != nil {
+		return p, err
+	}
+	for line := range strings.Lines(out) {
 		switch name, path, _ := strings.Cut(strings.TrimSpace(line), " "); {
 		case strings.Contains(path+"/", "/internal/"):
 		case name == "main":
-			m.commands = append(m.commands, path)
+			p.commands = append(p.commands, path)
 		default:
-			m.packages = append(m.packages, path)
+			p.packages = append(p.packages, path)
 		}
 	}
-	return nil
+	return p, nil
 }
 
-// pack writes the module, as it is at version, into the proxy.
-func (m *mod) pack(version, proxy string) error {
-	data, err := m.rewrite(version)
-	if err != nil {
-		return err
-	}
-	escaped, err := module.EscapePath(m.path)
-	if err != nil {
-		return err
-	}
-	dir := filepath.Join(proxy, filepath.FromSlash(escaped), "@v")
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
-	}
-	var packed bytes.Buffer
-	if err := zip.CreateFromDir(&packed, module.Version{Path: m.path, Version: version}, m.dir); err != nil {
-		return err
-	}
-	info, err := json.Marshal(struct {
-		Version string
-		Time    time.Time
-	}{version, time.Now().UTC().Truncate(time.Second)})
-	if err != nil {
-		return err
-	}
-	for name, content := range map[string][]byte{
-		"list": []byte(version + "\n"), version + ".info": info, version + ".mod": data, version + ".zip": packed.Bytes(),
-	} {
-		if err := os.WriteFile(filepath.Join(dir, name), content, 0o644); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// rewrite gives the module the go.mod of a release, which requires the other
-// modules of this repository by version.
-func (m *mod) rewrite(version string) ([]byte, error) {
+// edit changes the go.mod of the module.
+func (m *mod) edit(change func(*modfile.File) error) error {
 	name := filepath.Join(m.dir, "go.mod")
 	data, err := os.ReadFile(name)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	f, err := modfile.Parse(name, data, nil)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	for _, r := range slices.Clone(f.Replace) {
-		if !ours(r.Old.Path) {
-			return nil, fmt.Errorf("go.mod replaces %s, which those who import the module would not", r.Old.Path)
-		}
-		if err := f.DropReplace(r.Old.Path, r.Old.Version); err != nil {
-			return nil, err
-		}
-	}
-	for _, r := range f.Require {
-		if ours(r.Mod.Path) {
-			if err := f.AddRequire(r.Mod.Path, version); err != nil {
-				return nil, err
-			}
-		}
+	if err := change(f); err != nil {
+		return err
 	}
 	f.Cleanup()
 	if data, err = f.Format(); err != nil {
-		return nil, err
+		return err
 	}
-	return data, os.WriteFile(name, data, 0o644)
+	return os.WriteFile(name, data, 0o644)
 }
 
 func ours(path string) bool { return path == home || strings.HasPrefix(path, home+"/") }

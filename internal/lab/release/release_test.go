@@ -1,97 +1,163 @@
 package main
 
 import (
-	"archive/zip"
 	"os"
-	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
 
-func TestAReleaseNeedsAVersionThatGoUnderstandsAndAPlaceOfItsOwn(t *testing.T) {
-	fresh := filepath.Join(t.TempDir(), "proxy")
-	require.NoError(t, check("v0.1.0", fresh))
-	require.NoError(t, check("v0.1.0-rc.1", fresh))
-	for version, problem := range map[string]string{
-		"": `-version is ""`, "0.1.0": `-version is "0.1.0"`, "v0.1": `-version is "v0.1"`, "v2.0.0": "no major version suffix",
-	} {
-		require.ErrorContains(t, check(version, fresh), problem)
+// repository makes a small one with the layout of this one, and some files changed.
+func repository(t *testing.T, changed map[string]string) string {
+	t.Setenv("GIT_CONFIG_GLOBAL", os.DevNull)
+	for _, who := range []string{"AUTHOR", "COMMITTER"} {
+		t.Setenv("GIT_"+who+"_NAME", "Test")
+		t.Setenv("GIT_"+who+"_EMAIL", "test@example.com")
 	}
-	require.ErrorContains(t, check("v0.1.0", ""), "-proxy is empty")
-	require.ErrorContains(t, check("v0.1.0", t.TempDir()), "exists")
+	root := t.TempDir()
+	save(t, root, small)
+	save(t, root, changed)
+	run(t, root, "init", "--quiet", "--initial-branch=main")
+	commit(t, root)
+	return root
 }
 
-// write makes a small repository with the layout of this one.
-func write(t *testing.T, files map[string]string) string {
-	root := t.TempDir()
+func save(t *testing.T, root string, files map[string]string) {
 	for name, text := range files {
 		name = filepath.Join(root, filepath.FromSlash(name))
 		require.NoError(t, os.MkdirAll(filepath.Dir(name), 0o755))
 		require.NoError(t, os.WriteFile(name, []byte(text), 0o644))
 	}
-	return root
 }
+
+func run(t *testing.T, root string, args ...string) string {
+	out, err := git(root, args...)
+	require.NoError(t, err)
+	return out
+}
+
+func commit(t *testing.T, root string) {
+	run(t, root, "add", "--all")
+	run(t, root, "commit", "--quiet", "--message", "Change")
+}
+
+const unreleased = "# Changelog\n\n## contrib/one/v0.1.1 (unreleased)\n\nMends one.\n\n## v0.1.0 (unreleased)\n\nThe first.\n\n### Names\n\nAll.\n"
 
 var small = map[string]string{
+	"CHANGELOG.md":           unreleased,
 	"go.mod":                 "module " + home + "\n",
-	"backoff.go":             "package backoff\n",
+	"go.sum":                 "",
+	"backoff.go":             "package backoff\n\nconst Old = 1\n",
 	"sub/sub.go":             "// Package sub.\npackage sub\n",
 	"internal/deep/deep.go":  "package deep\n",
-	"internal/tool/go.mod":   "module " + home + "/internal/tool\n",
+	"internal/tool/go.mod":   "module " + home + "/internal/tool\n\nrequire " + home + " v0.0.0\n\nreplace " + home + " => ../..\n",
 	"internal/tool/main.go":  "package main\n",
-	"contrib/one/go.mod":     "module " + home + "/contrib/one\nrequire " + home + " v0.0.0\nreplace " + home + " => ../..\n",
-	"contrib/one/one.go":     "package one\n",
+	"contrib/one/go.mod":     "module " + home + "/contrib/one\n\nrequire " + home + " v0.0.0\n\nreplace " + home + " => ../..\n",
+	"contrib/one/go.sum":     "",
+	"contrib/one/one.go":     "package one\n\nimport backoff \"" + home + "\"\n\nconst One = backoff.Old\n",
 	"contrib/test/go.mod":    "module " + home + "/contrib/test\n",
 	"contrib/test/a_test.go": "package test\n",
-	"cmd/tool/go.mod":        "module " + home + "/cmd/tool\n",
-	"cmd/tool/main.go":       "package main\n",
+	"cmd/tool/go.sum":        "",
+	"cmd/tool/go.mod": "module " + home + "/cmd/tool\n\nrequire (\n\t" + home + " v0.0.0\n\t" + home + "/contrib/one v0.0.0\n)\n\n" +
+		"replace " + home + " => ../..\n\nreplace " + home + "/contrib/one => ../../contrib/one\n",
+	"cmd/tool/main.go": "package main\n\nimport \"" + home + "/contrib/one\"\n\nfunc main() { println(\"usage\", one.One) }\n",
 }
 
-func TestWhatIsPublishedIsTheRootAndWhatUsersImportOrInstall(t *testing.T) {
-	modules, err := published(write(t, small))
-	require.NoError(t, err)
-	var tags, packages, commands []string
-	for _, m := range modules {
-		tags = append(tags, m.tag("v0.1.0"))
-		packages = append(packages, m.packages...)
-		commands = append(commands, m.commands...)
+func TestAReleaseCanBeUsedFromItsTags(t *testing.T) {
+	root, dir := repository(t, nil), filepath.Join(t.TempDir(), "release")
+	require.NoError(t, release(root, "v0.1.0", dir))
+	require.Equal(t, "cmd/tool/v0.1.0\ncontrib/one/v0.1.0\nv0.1.0", run(t, dir, "tag"))
+
+	tagged := run(t, dir, "show", "cmd/tool/v0.1.0:cmd/tool/go.mod")
+	require.Contains(t, tagged, home+" v0.1.0\n")
+	require.Contains(t, tagged, home+"/contrib/one v0.1.0\n")
+	require.NotContains(t, tagged, "replace")
+	require.Contains(t, run(t, dir, "show", "cmd/tool/v0.1.0:CHANGELOG.md"), "## v0.1.0 ("+time.Now().UTC().Format("2006"))
+
+	for _, name := range []string{"cmd/tool/go.mod", "internal/tool/go.mod"} {
+		developed := run(t, dir, "show", "main:"+name)
+		require.Contains(t, developed, home+" v0.1.0\n", name)
+		require.Contains(t, developed, "\nreplace "+home+" => ../..", name)
 	}
-	require.Equal(t, []string{"v0.1.0", "contrib/one/v0.1.0", "cmd/tool/v0.1.0"}, tags)
-	require.Equal(t, []string{home, home + "/sub", home + "/contrib/one"}, packages)
-	require.Equal(t, []string{home + "/cmd/tool"}, commands)
+	require.Empty(t, run(t, root, "tag"), "the repository is left alone")
+	require.Empty(t, run(t, root, "status", "--porcelain"))
+
+	require.ErrorContains(t, release(dir, "v0.1.0", filepath.Join(t.TempDir(), "again")), "v0.1.0 was released")
+	require.NoError(t, release(dir, "contrib/one/v0.1.1", filepath.Join(t.TempDir(), "one")), "an upgrade, of one module")
 }
 
-func TestAPackedModuleAsksForItsSiblingsByVersion(t *testing.T) {
-	root, proxy := write(t, small), t.TempDir()
-	m, err := open(root, filepath.Join(root, "contrib", "one"))
-	require.NoError(t, err)
-	require.NoError(t, m.pack("v0.1.0", proxy))
-
-	dir := filepath.Join(proxy, filepath.FromSlash(m.path), "@v")
-	data, err := os.ReadFile(filepath.Join(dir, "v0.1.0.mod"))
-	require.NoError(t, err)
-	require.Contains(t, string(data), "require "+home+" v0.1.0")
-	require.NotContains(t, string(data), "replace")
-
-	packed, err := zip.OpenReader(filepath.Join(dir, "v0.1.0.zip"))
-	require.NoError(t, err)
-	defer packed.Close()
-	file, err := packed.Open(m.path + "@v0.1.0/go.mod")
-	require.NoError(t, err)
-	require.NoError(t, file.Close())
+func TestAModuleThatNeedsWhatHasNoTagIsNotReleased(t *testing.T) {
+	root := repository(t, map[string]string{
+		"contrib/one/go.mod": strings.Replace(small["contrib/one/go.mod"], "v0.0.0", "v0.1.0", 1),
+		"cmd/tool/go.mod":    strings.Replace(small["cmd/tool/go.mod"], " v0.0.0\n", " v0.1.0\n", 1),
+	})
+	run(t, root, "tag", "v0.1.0")
+	save(t, root, map[string]string{
+		"backoff.go":         "package backoff\n\nconst Old, New = 1, 2\n",
+		"contrib/one/one.go": strings.Replace(small["contrib/one/one.go"], "backoff.Old", "backoff.New", 1),
+	})
+	commit(t, root)
+	require.ErrorContains(t, release(root, "contrib/one/v0.1.1", ""), "undefined: backoff.New")
 }
 
 func TestAReplaceThatUsersWouldNotHaveIsRefused(t *testing.T) {
-	root := write(t, map[string]string{"go.mod": "module " + home + "\nreplace example.com/a => ../a\n", "a.go": "package backoff\n"})
-	m, err := open(root, root)
-	require.NoError(t, err)
-	require.ErrorContains(t, m.pack("v0.1.0", t.TempDir()), "replaces example.com/a")
+	root := repository(t, map[string]string{"go.mod": small["go.mod"] + "\nreplace example.com/a => ../a\n"})
+	require.ErrorContains(t, release(root, "v0.1.0", ""), "replaces example.com/a")
 }
 
-func TestAReleaseIsOfACommit(t *testing.T) {
-	root := write(t, small)
-	require.NoError(t, exec.Command("git", "-C", root, "init", "-q").Run())
-	require.ErrorContains(t, export(root, t.TempDir()), "uncommitted changes")
+func TestAReleaseNeedsATagThatGoUnderstands(t *testing.T) {
+	root := repository(t, nil)
+	for tag, problem := range map[string]string{
+		"0.1.0": `-tag is "0.1.0"`, "v0.1": `-tag is "v0.1"`, "v2.0.0": "no major version suffix", "contrib/test/v0.1.0": "no published module",
+	} {
+		_, err := begin(root, filepath.Join(t.TempDir(), "tree"), tag)
+		require.ErrorContains(t, err, problem)
+	}
+}
+
+func TestAReleaseIsOfACommitInAPlaceOfItsOwnWithNotes(t *testing.T) {
+	root, fresh := repository(t, nil), filepath.Join(t.TempDir(), "release")
+	require.NoError(t, ready(root, "v0.1.0", fresh))
+	require.ErrorContains(t, ready(root, "", fresh), "has no heading")
+	require.ErrorContains(t, ready(root, "v0.1.1", fresh), "has no heading")
+	require.ErrorContains(t, ready(root, "v0.1.0", t.TempDir()), "exists")
+	save(t, root, map[string]string{"more.go": "package backoff\n"})
+	require.ErrorContains(t, ready(root, "v0.1.0", fresh), "uncommitted changes")
+}
+
+func TestTheNotesOfAReleaseEndAtTheNextOne(t *testing.T) {
+	root := t.TempDir()
+	save(t, root, small)
+	said, err := notes(root, "contrib/one/v0.1.1")
+	require.NoError(t, err)
+	require.Equal(t, "Mends one.", said)
+	said, err = notes(root, "v0.1.0")
+	require.NoError(t, err)
+	require.Equal(t, "The first.\n\n### Names\n\nAll.", said)
+}
+
+func TestADryRunIsOfWhatTheChangelogAnnounces(t *testing.T) {
+	root := t.TempDir()
+	for text, want := range map[string]string{
+		unreleased: "contrib/one/v0.1.1", "## v0.1.0 (2026-01-02)\n": "v0.1.1", "## contrib/one/v0.1.9 (2026-01-02)\n": "contrib/one/v0.1.10",
+	} {
+		save(t, root, map[string]string{"CHANGELOG.md": text})
+		tag, err := announced(root)
+		require.NoError(t, err)
+		require.Equal(t, want, tag)
+	}
+}
+
+func TestWhatIsPublishedIsTheRootAndWhatUsersImportOrInstall(t *testing.T) {
+	root := t.TempDir()
+	save(t, root, small)
+	all, err := modules(root)
+	require.NoError(t, err)
+	chosen, err := published(all)
+	require.NoError(t, err)
+	r := plan{version: "v0.1.0", chosen: chosen}
+	require.Equal(t, []string{"cmd/tool/v0.1.0", "contrib/one/v0.1.0", "v0.1.0"}, r.tags())
 }
