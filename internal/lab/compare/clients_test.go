@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"strings"
 	"sync"
 	"testing"
@@ -41,6 +42,11 @@ var clients = table{
 				"go-retryablehttp": or(virtual(lastOf(httpClients["go-retryablehttp"])), virtual(lastOf(passingThrough)), "PassthroughErrorHandler"),
 				"failsafe-go":      or(virtual(lastOf(httpClients["failsafe-go"])), virtual(lastOf(returningLast)), "ReturnLastFailure"),
 			}), "TestRetryablehttp46TheLastResponseIsReturned"},
+		{"another-host", "a service has the hosts a and b, and a responds with 503: the hosts that a GET asks, in turn",
+			with(each(httpClients, hostsAsked), map[string]observation{
+				ours:    or(virtual(hostsOf(httpClients[ours])), virtual(hostsOf(oursByTurns)), "a RoundTripper that asks RetryNumber"),
+				"resty": or(virtual(hostsOf(httpClients["resty"])), virtual(hostsOf(restyBalanced)), "SetLoadBalancer"),
+			}), "TestTheBaseLearnsTheNumberOfTheRetry"},
 	},
 }
 
@@ -127,6 +133,31 @@ func returningLast(base http.RoundTripper) func(*http.Request) (*http.Response, 
 func restyPlain(base http.RoundTripper) func(*http.Request) (*http.Response, error) {
 	return restyDo(newResty(base))
 }
+
+// oursByTurns sends each retry to the next host.
+func oursByTurns(base http.RoundTripper) func(*http.Request) (*http.Response, error) {
+	return httpClients[ours](roundTripper(func(req *http.Request) (*http.Response, error) {
+		req = req.Clone(req.Context())
+		req.URL.Host = []string{"a.test", "b.test"}[backoffhttp.RetryNumber(req.Context())%2]
+		return base.RoundTrip(req)
+	}))
+}
+
+func restyBalanced(base http.RoundTripper) func(*http.Request) (*http.Response, error) {
+	hosts, err := resty.NewRoundRobin("http://a.test", "http://b.test")
+	if err != nil {
+		panic(err)
+	}
+	do := restyDo(newResty(base).AddRetryConditions(restyConditions...).SetLoadBalancer(hosts))
+	return func(req *http.Request) (*http.Response, error) {
+		req.URL = &url.URL{Path: req.URL.Path} // the load balancer adds the rest
+		return do(req)
+	}
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
 
 // A service answers in turn, the last answer again and again, and notes what
 // becomes of the bodies.
@@ -241,6 +272,29 @@ func postsSent(t *testing.T, client httpClient) string {
 		resp.Body.Close()
 	}
 	return fmt.Sprint(s.sent)
+}
+
+func hostsOf(client httpClient) observation {
+	return func(t *testing.T) string { return hostsAsked(t, client) }
+}
+
+func hostsAsked(t *testing.T, client httpClient) string {
+	var asked []string
+	bad, good := &service{answers: []answer{{status: 503}}}, &service{answers: []answer{{status: 200}}}
+	do := client(roundTripper(func(req *http.Request) (*http.Response, error) {
+		host, _, _ := strings.Cut(req.URL.Host, ".")
+		asked = append(asked, host)
+		if host == "a" {
+			return bad.RoundTrip(req)
+		}
+		return good.RoundTrip(req)
+	}))
+	req := request(t.Context(), "GET", nil)
+	req.URL.Host = "a.test"
+	if resp, err := do(req); err == nil {
+		resp.Body.Close()
+	}
+	return strings.Join(asked, ", ")
 }
 
 func lastOf(client httpClient) observation {

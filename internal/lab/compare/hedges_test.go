@@ -3,19 +3,23 @@ package compare
 import (
 	"context"
 	"fmt"
+	"io"
+	"net/http"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/failsafe-go/failsafe-go"
 	"github.com/failsafe-go/failsafe-go/hedgepolicy"
+	"resty.dev/v3"
 
 	"github.com/gobackoff/backoff/hedge"
 )
 
 var hedges = table{
 	name:      "hedges",
-	libraries: []string{ours, "failsafe-go"},
+	libraries: []string{ours, "failsafe-go", "resty"},
 	rows: []row{
 		{"hedge-fails", "the first attempt succeeds after 5 s, a hedge sent after 1 s fails at once: the call ends with",
 			with(each(hedgers, resultBesideAFailingHedge), map[string]observation{
@@ -25,14 +29,15 @@ var hedges = table{
 			each(hedgers, closedLosers), "TestHedgeDiscardsEachLosingValueOnce"},
 		{"hedge-panics", "a hedge panics while the first attempt is slow",
 			map[string]observation{ours: child("hedge of "+ours, panicInAHedge(oursHedger)),
-				"failsafe-go": child("hedge of failsafe-go", panicInAHedge(failsafeHedger))}, "TestHedgeCarriesPanicsToTheCaller"},
+				"failsafe-go": child("hedge of failsafe-go", panicInAHedge(failsafeHedger)),
+				"resty":       child("hedge of resty", panicInAHedge(restyHedger))}, "TestHedgeCarriesPanicsToTheCaller"},
 	},
 }
 
 // A hedger sends a hedge after a second. discard may be nil.
 type hedger func(ctx context.Context, op func(context.Context) (int, error), discard func(int)) (int, error)
 
-var hedgers = map[string]hedger{ours: oursHedger, "failsafe-go": failsafeHedger}
+var hedgers = map[string]hedger{ours: oursHedger, "failsafe-go": failsafeHedger, "resty": restyHedger}
 
 func oursHedger(ctx context.Context, op func(context.Context) (int, error), discard func(int)) (int, error) {
 	return hedge.Value(ctx, &hedge.Hedge{Delay: time.Second, MaxExtraLoad: -1}, op, discard)
@@ -48,6 +53,30 @@ func failsafeSuccessHedger(ctx context.Context, op func(context.Context) (int, e
 	policy := hedgepolicy.NewBuilderWithDelay[int](time.Second).CancelIf(func(_ int, err error) bool { return err == nil }).Build()
 	return failsafe.With(policy).WithContext(ctx).GetWithExecution(func(exec failsafe.Execution[int]) (int, error) { return op(exec.Context()) })
 }
+
+// resty's is a transport. It closes the bodies of losers.
+func restyHedger(ctx context.Context, op func(context.Context) (int, error), discard func(int)) (int, error) {
+	h := resty.NewHedging().SetDelay(time.Second).SetMaxRequest(2).SetMaxRequestPerSecond(0)
+	h.SetTransport(roundTripper(func(req *http.Request) (*http.Response, error) {
+		n, err := op(req.Context())
+		if err != nil {
+			return nil, err
+		}
+		return &http.Response{StatusCode: n, Body: closable{Reader: strings.NewReader(""), close: func() { discard(n) }}}, nil
+	}))
+	resp, err := h.RoundTrip(request(ctx, "GET", nil))
+	if err != nil {
+		return 0, err
+	}
+	return resp.StatusCode, nil // the caller closes the body of the winner
+}
+
+type closable struct {
+	io.Reader
+	close func()
+}
+
+func (c closable) Close() error { c.close(); return nil }
 
 func hedgeFails(hedge hedger) observation {
 	return func(t *testing.T) string { return resultBesideAFailingHedge(t, hedge) }

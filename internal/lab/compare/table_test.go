@@ -42,7 +42,7 @@ type table struct {
 	rows      []row
 }
 
-var tables = []table{retries, budgets, breakers, clients, rateLimits, hedges}
+var tables = []table{retries, budgets, breakers, clients, rateLimits, limits, hedges}
 
 const (
 	nothing = "–"
