@@ -11,6 +11,7 @@ import (
 var Analyzers = []*analysis.Analyzer{
 	nilCtxErr,
 	outerCtx,
+	runTwice,
 	wrapErr,
 }
 

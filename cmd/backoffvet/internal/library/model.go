@@ -16,6 +16,7 @@ type model struct {
 	root     inspector.Cursor
 	values   values
 	attempts []attempt
+	resets   []*ast.CallExpr // of Runs
 }
 
 // models makes the model of a package, nil if the package does not use the library.
@@ -47,6 +48,9 @@ func newModel(p *analysis.Pass) *model {
 	for c := range m.root.Preorder((*ast.CallExpr)(nil), (*ast.RangeStmt)(nil)) {
 		if a, ok := m.attempt(c); ok {
 			m.attempts = append(m.attempts, a)
+		}
+		if call, ok := c.Node().(*ast.CallExpr); ok && m.called(call) == "Run.Reset" {
+			m.resets = append(m.resets, call)
 		}
 	}
 	return m
