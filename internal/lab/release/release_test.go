@@ -10,13 +10,18 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// What the machine says about git does not count, and commits have an author.
+func TestMain(m *testing.M) {
+	os.Setenv("GIT_CONFIG_GLOBAL", os.DevNull)
+	for _, who := range []string{"AUTHOR", "COMMITTER"} {
+		os.Setenv("GIT_"+who+"_NAME", "Test")
+		os.Setenv("GIT_"+who+"_EMAIL", "test@example.com")
+	}
+	os.Exit(m.Run())
+}
+
 // repository makes a small one with the layout of this one, and some files changed.
 func repository(t *testing.T, changed map[string]string) string {
-	t.Setenv("GIT_CONFIG_GLOBAL", os.DevNull)
-	for _, who := range []string{"AUTHOR", "COMMITTER"} {
-		t.Setenv("GIT_"+who+"_NAME", "Test")
-		t.Setenv("GIT_"+who+"_EMAIL", "test@example.com")
-	}
 	root := t.TempDir()
 	save(t, root, small)
 	save(t, root, changed)
@@ -67,6 +72,7 @@ var small = map[string]string{
 }
 
 func TestAReleaseCanBeUsedFromItsTags(t *testing.T) {
+	t.Parallel()
 	root, dir := repository(t, nil), filepath.Join(t.TempDir(), "release")
 	require.NoError(t, release(root, "v0.1.0", dir))
 	require.Equal(t, "cmd/tool/v0.1.0\ncontrib/one/v0.1.0\nv0.1.0", run(t, dir, "tag"))
@@ -90,6 +96,7 @@ func TestAReleaseCanBeUsedFromItsTags(t *testing.T) {
 }
 
 func TestAModuleThatNeedsWhatHasNoTagIsNotReleased(t *testing.T) {
+	t.Parallel()
 	root := repository(t, map[string]string{
 		"contrib/one/go.mod": strings.Replace(small["contrib/one/go.mod"], "v0.0.0", "v0.1.0", 1),
 		"cmd/tool/go.mod":    strings.Replace(small["cmd/tool/go.mod"], " v0.0.0\n", " v0.1.0\n", 1),
@@ -104,11 +111,13 @@ func TestAModuleThatNeedsWhatHasNoTagIsNotReleased(t *testing.T) {
 }
 
 func TestAReplaceThatUsersWouldNotHaveIsRefused(t *testing.T) {
+	t.Parallel()
 	root := repository(t, map[string]string{"go.mod": small["go.mod"] + "\nreplace example.com/a => ../a\n"})
 	require.ErrorContains(t, release(root, "v0.1.0", ""), "replaces example.com/a")
 }
 
 func TestAReleaseNeedsATagThatGoUnderstands(t *testing.T) {
+	t.Parallel()
 	root := repository(t, nil)
 	for tag, problem := range map[string]string{
 		"0.1.0": `-tag is "0.1.0"`, "v0.1": `-tag is "v0.1"`, "v2.0.0": "no major version suffix", "contrib/test/v0.1.0": "no published module",
@@ -119,6 +128,7 @@ func TestAReleaseNeedsATagThatGoUnderstands(t *testing.T) {
 }
 
 func TestAReleaseIsOfACommitInAPlaceOfItsOwnWithNotes(t *testing.T) {
+	t.Parallel()
 	root, fresh := repository(t, nil), filepath.Join(t.TempDir(), "release")
 	require.NoError(t, ready(root, "v0.1.0", fresh))
 	require.ErrorContains(t, ready(root, "", fresh), "has no heading")
