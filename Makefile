@@ -107,6 +107,7 @@ nightly: lint ## Check, test and race what takes too long for every change; take
 	$(call each,.,$(GO) list ./... | grep -E 'backoff$$|/(backoffhttp|limit|internal/.*)$$' | GOARCH=arm xargs $(GO) test -vet=off -timeout=1h -exec=qemu-arm)
 	@$(MAKE) integration
 	@$(MAKE) fuzz
+	@$(MAKE) release-dry
 
 # It reads the packages.
 RACE = CGO_ENABLED=1 xargs $(GO) test -vet=off -race -shuffle=on -count=$(COUNT) -run='$(RUN)' -timeout=1h
@@ -296,12 +297,20 @@ cross: ## Test what counts on 32 bits, on 386; build for Windows, macOS and wasm
 		GOOS=$${t%%/*} GOARCH=$$(echo $$t | cut -d/ -f2) $(GO) build ./$$(echo $$t | cut -sd/ -f3); \
 	done
 
-# Nothing is published: dist/proxy is what a module proxy would serve, and the tags are
-# printed.
-.PHONY: release version-given
+# Nothing is published: dist/release is a clone with the commits and the tags of the release. VERSION
+# is a tag: v0.1.0 releases all modules, and contrib/backoffgrpc/v0.1.1 that one.
+.PHONY: release release-dry version-given
 version-given:
 	@[ -n '$(VERSION)' ] || { echo 'which version? make release VERSION=v0.1.0'; exit 1; }
 
-release: version-given ## Check everything, pack VERSION (v0.1.0) into dist/proxy, and prove that it can be used from there
+release: version-given ## Check everything, tag VERSION (v0.1.0) in a clone, dist/release, and prove that the tags can be used
 	@.ci/run
-	@$(GO) run -C internal/lab ./release -root ../.. -version '$(VERSION)' -proxy $(CURDIR)/dist/proxy
+	@$(GO) run -C internal/lab ./release -root ../.. -tag '$(VERSION)' -dir $(CURDIR)/dist/release
+
+# The commits of a dry run have an author, too.
+release-dry: export GIT_AUTHOR_NAME := nobody
+release-dry: export GIT_AUTHOR_EMAIL := nobody@example.com
+release-dry: export GIT_COMMITTER_NAME := nobody
+release-dry: export GIT_COMMITTER_EMAIL := nobody@example.com
+release-dry: ## Release what CHANGELOG.md announces into a temporary clone, prove it, and print its notes
+	@$(GO) run -C internal/lab ./release -root ../..
