@@ -10,7 +10,9 @@ import (
 // Analyzers are the rules of this package.
 var Analyzers = []*analysis.Analyzer{
 	nilCtxErr,
+	negAttempts,
 	outerCtx,
+	retryGaveUp,
 	runTwice,
 	wrapErr,
 }
