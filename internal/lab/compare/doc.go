@@ -1,5 +1,5 @@
 // Package compare runs this library and others side by side, and compares them
-// with what docs/comparison.md and docs/migrating.md say.
+// with what docs/comparison.md and docs/migrating say.
 //
 // A row of the comparison is a question about behaviour. A small function per
 // library asks it and returns what it saw, and the table in the document holds
@@ -10,6 +10,6 @@
 //	go test -C internal/lab -run TestComparison/deadline ./compare
 //	go test -C internal/lab -run TestComparison ./compare -update
 //
-// Every block of Go in docs/migrating.md is compiled, and the behaviour it
+// Every block of Go in docs/migrating is compiled, and the behaviour it
 // claims is tested on both sides.
 package compare
