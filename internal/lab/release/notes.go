@@ -35,7 +35,10 @@ func announced(tree string) (string, error) {
 	return next(first[1]), nil
 }
 
-// notes are what the changelog says about a release.
+// relative finds the links to files of the repository.
+var relative = regexp.MustCompile(`\]\(([^):#][^):]*)\)`)
+
+// notes are what the changelog says about a release, with links that work outside the repository.
 func notes(tree, tag string) (string, error) {
 	name, text, err := changelog(tree)
 	if err != nil {
@@ -49,7 +52,7 @@ func notes(tree, tag string) (string, error) {
 		if end := heading.FindStringIndex(text); end != nil {
 			text = text[:end[0]]
 		}
-		return strings.TrimSpace(text), nil
+		return relative.ReplaceAllString(strings.TrimSpace(text), "](https://"+home+"/blob/"+tag+"/$1)"), nil
 	}
 	return "", fmt.Errorf("%s has no heading: ## %s (unreleased)", name, tag)
 }

@@ -49,7 +49,7 @@ func commit(t *testing.T, root string) {
 	run(t, root, "commit", "--quiet", "--message", "Change")
 }
 
-const unreleased = "# Changelog\n\n## contrib/one/v0.1.1 (unreleased)\n\nMends one.\n\n## v0.1.0 (unreleased)\n\nThe first.\n\n### Names\n\nAll.\n"
+const unreleased = "# Changelog\n\n## contrib/one/v0.1.1 (unreleased)\n\nMends one.\n\n## v0.1.0 (unreleased)\n\nThe first. See [the guide](docs/guide.md#now) and [Go](https://go.dev).\n\n### Names\n\nAll.\n"
 
 var small = map[string]string{
 	"CHANGELOG.md":           unreleased,
@@ -146,7 +146,7 @@ func TestTheNotesOfAReleaseEndAtTheNextOne(t *testing.T) {
 	require.Equal(t, "Mends one.", said)
 	said, err = notes(root, "v0.1.0")
 	require.NoError(t, err)
-	require.Equal(t, "The first.\n\n### Names\n\nAll.", said)
+	require.Equal(t, "The first. See [the guide](https://"+home+"/blob/v0.1.0/docs/guide.md#now) and [Go](https://go.dev).\n\n### Names\n\nAll.", said)
 }
 
 func TestADryRunIsOfWhatTheChangelogAnnounces(t *testing.T) {
