@@ -52,36 +52,14 @@ func Example_patternsNeeded() {
 	// 50 %: 10 attempts for 99.9 %, 14 for 99.99 %; 100 % more load
 }
 
-// A caller that waits up to Max under full jitter, when a service comes back,
-// goes on a third of Max later on average, and asks twice in Max until then.
-func TestTheCapIsAThirdOfItLate(t *testing.T) {
-	const clients, outage = 300, 10 * time.Minute
+// A caller that waits up to Max under full jitter goes on a third of Max after
+// the service is back, on average, and asks twice in Max until then.
+func TestACallerIsLateByAThirdOfMax(t *testing.T) {
 	for _, most := range []time.Duration{time.Second, 10 * time.Second, 30 * time.Second, time.Minute} {
 		synctest.Test(t, func(t *testing.T) {
-			policy := backoff.Policy{MaxAttempts: -1, Schedule: backoff.Exponential{Max: most}}
-			began := time.Now()
-			var late, lately atomic.Int64
-			var all sync.WaitGroup
-			for range clients {
-				all.Go(func() {
-					_ = policy.Do(t.Context(), func(context.Context) error {
-						after := time.Since(began)
-						if after < outage {
-							if after > outage/2 {
-								lately.Add(1)
-							}
-							return errDown
-						}
-						late.Add(int64(after - outage))
-						return nil
-					})
-				})
-			}
-			all.Wait()
-			mean := time.Duration(late.Load() / clients)
-			perSecond := float64(lately.Load()) / clients * 1000 / (outage / 2).Seconds()
-			t.Logf("Max %v: %v late, 1000 clients ask %.0f times a second", most, mean, perSecond)
-			if share := mean.Seconds() / most.Seconds(); math.Abs(share-1.0/3) > 0.06 {
+			late, perSecond := callers(t, most)
+			t.Logf("Max %v: %v late, 1000 callers ask %.0f times a second", most, late, perSecond)
+			if share := late.Seconds() / most.Seconds(); math.Abs(share-1.0/3) > 0.06 {
 				t.Errorf("%.2f of %v late", share, most)
 			}
 			if want := 2000 / most.Seconds(); math.Abs(perSecond-want) > 0.1*want {
@@ -89,6 +67,33 @@ func TestTheCapIsAThirdOfItLate(t *testing.T) {
 			}
 		})
 	}
+}
+
+// callers wait for a service that is down for ten minutes. It returns how late
+// they go on afterwards, on average, and how often 1000 of them ask in a second
+// of the second half of the outage.
+func callers(t *testing.T, most time.Duration) (late time.Duration, perSecond float64) {
+	const n, outage = 300, 10 * time.Minute
+	policy := backoff.Policy{MaxAttempts: -1, Schedule: backoff.Exponential{Max: most}}
+	began := time.Now()
+	var lateness, asked atomic.Int64
+	var all sync.WaitGroup
+	for range n {
+		all.Go(func() {
+			_ = policy.Do(t.Context(), func(context.Context) error {
+				switch after := time.Since(began); {
+				case after >= outage:
+					lateness.Add(int64(after - outage))
+					return nil
+				case after > outage/2:
+					asked.Add(1)
+				}
+				return errDown
+			})
+		})
+	}
+	all.Wait()
+	return time.Duration(lateness.Load() / n), float64(asked.Load()) / n * 1000 / (outage / 2).Seconds()
 }
 
 // sessions are ten thousand clients of a server whose connections all break at
@@ -123,7 +128,20 @@ func (s *sessions) dial(context.Context) (<-chan struct{}, error) {
 	s.count(&s.dialling, 1)
 	defer s.count(&s.dialling, -1)
 	time.Sleep(20 * time.Millisecond)
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	return s.broken, nil
+}
+
+// checkAllAreBack looks a minute after the connections broke.
+func (s *sessions) checkAllAreBack(t *testing.T) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	took := s.latest.Sub(s.since)
+	t.Logf("%d connected after %v; at most %d dialled at once", s.up, took, s.most)
+	if s.up != manySessions || s.most > 100 || took > 30*time.Second {
+		t.Errorf("%d connected after %v; %d dialled at once", s.up, took, s.most)
+	}
 }
 
 func (s *sessions) serve(ctx context.Context, broken <-chan struct{}) error {
@@ -152,11 +170,7 @@ func TestNoMoreSessionsReconnectAtOnceThanTheirLimit(t *testing.T) {
 			time.Sleep(time.Minute)
 			s.breakAll()
 			time.Sleep(time.Minute)
-			took := s.latest.Sub(s.since)
-			t.Logf("%d connected after %v; at most %d dialled at once", s.up, took, s.most)
-			if s.up != manySessions || s.most > 100 || took > 30*time.Second {
-				t.Errorf("%d connected after %v; %d dialled at once", s.up, took, s.most)
-			}
+			s.checkAllAreBack(t)
 		}
 	})
 }
