@@ -13,19 +13,20 @@ import (
 	"github.com/gobackoff/backoff/examples/internal/faulty"
 )
 
-// The patterns leave out the operating system's words for a broken connection.
+// The patterns leave out the operating system's words for a broken connection, and
+// the numbers of calls, which a busy machine changes. Those are exact in virtual time.
 var lines = []string{
 	` 0\.\d{3}s  attempt 1 of 4 failed: status 503 Service Unavailable \(retryable\); again in (\d\dms|\dms|100ms|\d+µs)`,
 	` \d\.\d{3}s  attempt 2 of 4 failed: status 429 Too Many Requests \(throttled\), server asks for 1s; again in 1(\.[01]\d*)?s`,
 	` \d\.\d{3}s  attempt 3 of 4 failed: .+ \(retryable\); again in ([1-4]?\d?\dms|\d+µs)`,
 	` \d\.\d{3}s  attempt 4 of 4 succeeded`,
 	` \d\.\d{3}s  the response is "all is well again"`,
-	`  1s  █+ [45]\d +█+ [45]\d +succeeded: [45]\d`,
+	`  1s  █+ \d+ +█+ \d+ +succeeded: \d+`,
 	`      the server goes down: it refuses connections`,
-	`  4s  █+ [12]\d\d +[█▏]* ?\d +stopped by breaker: [345]\d`,
+	`  4s  █+ \d+ +[█▏]* ?\d +stopped by breaker: \d+`,
 	`      the server is back`,
-	`  8s  █+ [45]\d +█+ [45]\d +succeeded: [45]\d`,
-	`While the server was down, [12]\d\d calls became [567]\d\d attempts of the loop, and [4-9]\d of`,
+	`  8s  █+ \d+ +█+ \d+ +succeeded: \d+`,
+	`While the server was down, \d+ calls became \d+ attempts of the loop, and \d+ of`,
 }
 
 func TestBothPartsAreShown(t *testing.T) {
