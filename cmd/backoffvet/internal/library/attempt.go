@@ -7,8 +7,8 @@ import (
 	"golang.org/x/tools/go/ast/inspector"
 )
 
-// An attempt is code that the library runs, maybe more than once: a function literal that a policy
-// gets, or the body of a loop over Run.Attempts.
+// An attempt is code that the library runs, maybe more than once: a function that a policy gets, if it
+// is in this package, or the body of a loop over Run.Attempts.
 type attempt struct {
 	by     string           // what runs it, such as "Policy.Do"
 	cursor inspector.Cursor // of the call, or of the loop
@@ -55,18 +55,18 @@ func (m *model) attempt(c inspector.Cursor) (attempt, bool) {
 	if !ok || len(call.Args) <= r.op {
 		return attempt{}, false
 	}
-	op := m.literal(call.Args[r.op])
-	if op == nil {
+	params, body := m.function(call.Args[r.op])
+	if body == nil {
 		return attempt{}, false
 	}
-	a := attempt{by: name, cursor: c, doer: receiver(call), params: op.Type.Params, body: op.Body}
+	a := attempt{by: name, cursor: c, doer: receiver(call), params: params, body: body}
 	if r.doer != itself {
 		a.doer = call.Args[r.doer]
 	}
 	if r.op > 0 {
 		a.given = call.Args[0]
 	}
-	a.ctx = m.firstParam(op.Type.Params)
+	a.ctx = m.firstParam(params)
 	return a, true
 }
 
@@ -98,10 +98,17 @@ func (m *model) valueOf(e ast.Expr) ast.Expr {
 // resultOf returns the call whose result a variable is where e names it, or nil.
 func (m *model) resultOf(e ast.Expr) *ast.CallExpr { return m.values.lastCall(m.object(e), e.Pos()) }
 
-// literal returns the function literal that e is, or the one that its variable has, or nil.
-func (m *model) literal(e ast.Expr) *ast.FuncLit {
-	lit, _ := m.valueOf(e).(*ast.FuncLit)
-	return lit
+// function returns the parameters and the body of a function that is in this package, whether e is its
+// literal, its name, a method value or a variable that has it.
+func (m *model) function(e ast.Expr) (*ast.FieldList, *ast.BlockStmt) {
+	e = m.valueOf(e)
+	if lit, ok := e.(*ast.FuncLit); ok {
+		return lit.Type.Params, lit.Body
+	}
+	if decl := m.funcs[m.declared(e)]; decl != nil {
+		return decl.Type.Params, decl.Body
+	}
+	return nil, nil
 }
 
 // firstParam returns the first parameter, or nil if it has no name.

@@ -10,6 +10,8 @@ import (
 // Analyzers are the rules of this package.
 var Analyzers = []*analysis.Analyzer{
 	nilCtxErr,
+	barePosts,
+	keptResp,
 	negAttempts,
 	outerCtx,
 	retryGaveUp,

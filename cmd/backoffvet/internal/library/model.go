@@ -17,6 +17,7 @@ type model struct {
 	values   values
 	attempts []attempt
 	resets   []*ast.CallExpr // of Runs
+	funcs    map[types.Object]*ast.FuncDecl
 }
 
 // models makes the model of a package, nil if the package does not use the library.
@@ -44,7 +45,7 @@ func usesLibrary(p *analysis.Pass) bool {
 
 func newModel(p *analysis.Pass) *model {
 	m := &model{info: p.TypesInfo, root: p.ResultOf[inspect.Analyzer].(*inspector.Inspector).Root()}
-	m.values = collectValues(m.root, m.info)
+	m.values, m.funcs = collectValues(m.root, m.info), declarations(p)
 	for c := range m.root.Preorder((*ast.CallExpr)(nil), (*ast.RangeStmt)(nil)) {
 		if a, ok := m.attempt(c); ok {
 			m.attempts = append(m.attempts, a)
@@ -54,4 +55,16 @@ func newModel(p *analysis.Pass) *model {
 		}
 	}
 	return m
+}
+
+func declarations(p *analysis.Pass) map[types.Object]*ast.FuncDecl {
+	funcs := map[types.Object]*ast.FuncDecl{}
+	for _, f := range p.Files {
+		for _, decl := range f.Decls {
+			if d, ok := decl.(*ast.FuncDecl); ok && d.Body != nil && p.TypesInfo.Defs[d.Name] != nil {
+				funcs[p.TypesInfo.Defs[d.Name]] = d
+			}
+		}
+	}
+	return funcs
 }

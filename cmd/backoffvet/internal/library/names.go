@@ -133,6 +133,18 @@ func (m *model) object(e ast.Expr) types.Object {
 	return nil
 }
 
+// declared returns the object, of some package, that a name or pkg.Name stands for, or nil.
+func (m *model) declared(e ast.Expr) types.Object {
+	sel, ok := ast.Unparen(e).(*ast.SelectorExpr)
+	if ok {
+		e = sel.Sel
+	}
+	if obj := m.object(e); obj != nil && obj.Pkg() != nil {
+		return obj
+	}
+	return nil
+}
+
 // variable returns the variable that an expression names, with or without &, or nil.
 func (m *model) variable(e ast.Expr) *types.Var {
 	v, _ := m.object(pointed(e)).(*types.Var)

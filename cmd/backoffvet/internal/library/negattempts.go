@@ -164,7 +164,7 @@ func (c *code) checkRest(at inspector.Cursor, field string, value ast.Expr) {
 	if !c.isRest(rest) {
 		return
 	}
-	around := function(at)
+	around := declaration(at)
 	if c.isCompared(around, value) || c.isCompared(around, rest) || c.polls(around) {
 		return
 	}
@@ -199,8 +199,8 @@ func (c *code) polls(in inspector.Cursor) bool {
 	})
 }
 
-// function returns the declaration of the function around a node, or the file.
-func function(at inspector.Cursor) inspector.Cursor {
+// declaration returns the declaration of the function around a node, or the file.
+func declaration(at inspector.Cursor) inspector.Cursor {
 	for f := range at.Enclosing((*ast.FuncDecl)(nil), (*ast.File)(nil)) {
 		return f
 	}

@@ -89,25 +89,11 @@ func (c *code) bodyOfFunc(e ast.Expr) *ast.BlockStmt {
 	if e == nil {
 		return nil
 	}
-	e = c.valueOf(e)
-	if call, ok := e.(*ast.CallExpr); ok && len(call.Args) == 1 {
+	if call, ok := c.valueOf(e).(*ast.CallExpr); ok && len(call.Args) == 1 {
 		return c.bodyOfFunc(call.Args[0]) // RetryIf, or a conversion to Classifier
 	}
-	if lit, ok := e.(*ast.FuncLit); ok {
-		return lit.Body
-	}
-	return c.bodyOfDecl(c.object(e))
-}
-
-func (c *code) bodyOfDecl(fn types.Object) *ast.BlockStmt {
-	for _, f := range c.Files {
-		for _, decl := range f.Decls {
-			if d, ok := decl.(*ast.FuncDecl); ok && fn != nil && c.info.Defs[d.Name] == fn {
-				return d.Body
-			}
-		}
-	}
-	return nil
+	_, body := c.function(e)
+	return body
 }
 
 // gaveUp are the names by which a classifier knows what other policies and breakers gave up on.

@@ -87,18 +87,6 @@ func (c *code) isSentinel(e ast.Expr) bool {
 	return true
 }
 
-// declared returns the object, of some package, that a name or pkg.Name stands for, or nil.
-func (m *model) declared(e ast.Expr) types.Object {
-	sel, ok := ast.Unparen(e).(*ast.SelectorExpr)
-	if ok {
-		e = sel.Sel
-	}
-	if obj := m.object(e); obj != nil && obj.Pkg() != nil {
-		return obj
-	}
-	return nil
-}
-
 func (c *code) checkSwitch(s *ast.SwitchStmt) {
 	if s.Tag == nil || !c.isWrapped(s.Tag) {
 		return
