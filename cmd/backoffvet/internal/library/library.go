@@ -14,6 +14,7 @@ var Analyzers = []*analysis.Analyzer{
 	keptResp,
 	negAttempts,
 	outerCtx,
+	perCall,
 	retryGaveUp,
 	runTwice,
 	wrapErr,

@@ -103,6 +103,6 @@ func TestEachRuleFindsItsBugAndNothingElse(t *testing.T) {
 			packages = append(packages, dir.Name())
 		}
 	}
-	require.Len(t, packages, len(Analyzers))
+	require.GreaterOrEqual(t, len(packages), len(Analyzers))
 	analysistest.RunWithSuggestedFixes(t, gopath, everything, packages...)
 }

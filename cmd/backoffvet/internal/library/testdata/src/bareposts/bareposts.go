@@ -11,6 +11,7 @@ import (
 )
 
 var (
+	breaker backoff.Breaker
 	policy  = backoff.Policy{Name: "charge", Classify: backoffhttp.Classify}
 	keyed   = backoff.Policy{Name: "charge", Idempotency: backoff.Keyed}
 	checked = backoff.Policy{Classify: backoff.RetryIf(isRefused)}
@@ -51,7 +52,7 @@ func newRequest(ctx context.Context, client *http.Client) error {
 }
 
 func stacked(ctx context.Context) error {
-	stack := backoff.Stack(&backoff.Breaker{}, &policy)
+	stack := backoff.Stack(&breaker, &policy)
 	return stack.Do(ctx, func(ctx context.Context) error {
 		_, err := http.NewRequest("PATCH", "https://example.com", nil) // want `this POST`
 		return err

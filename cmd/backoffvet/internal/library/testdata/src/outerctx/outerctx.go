@@ -11,8 +11,9 @@ import (
 )
 
 var (
-	policy = backoff.Policy{Name: "fetch"}
-	hedged hedge.Hedge
+	breaker backoff.Breaker
+	policy  = backoff.Policy{Name: "fetch"}
+	hedged  hedge.Hedge
 )
 
 type row struct{ n int }
@@ -54,7 +55,7 @@ func byVariable(ctx context.Context) error {
 	op := func(context.Context) error {
 		return fetch(ctx) // want `ignores its own context`
 	}
-	return backoff.Stack(&backoff.Breaker{}, policy).Do(ctx, op)
+	return backoff.Stack(&breaker, policy).Do(ctx, op)
 }
 
 func derived(ctx context.Context) error {

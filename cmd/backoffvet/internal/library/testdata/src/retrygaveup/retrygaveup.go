@@ -9,6 +9,7 @@ import (
 )
 
 var (
+	breaker backoff.Breaker
 	inner   = backoff.Policy{Name: "inner"}
 	single  = backoff.Policy{Name: "single", MaxAttempts: 1}
 	patient = backoff.Policy{Classify: backoff.RetryIf(always)}
@@ -63,7 +64,7 @@ func nestedLoop(ctx context.Context) error {
 }
 
 func stacked(ctx context.Context) error {
-	return backoff.Stack(patient, &backoff.Breaker{}, inner).Do(ctx, op) // want `what this policy gives up on`
+	return backoff.Stack(patient, &breaker, inner).Do(ctx, op) // want `what this policy gives up on`
 }
 
 func stackedDirectly(ctx context.Context) error {
