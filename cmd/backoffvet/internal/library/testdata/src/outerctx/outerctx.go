@@ -157,7 +157,7 @@ func otherContext(ctx, process context.Context) error {
 	return policy.Do(ctx, func(context.Context) error { return fetch(process) })
 }
 
-func breaker(ctx context.Context, b *backoff.Breaker) error {
+func ofBreaker(ctx context.Context, b *backoff.Breaker) error {
 	return b.Do(ctx, func(context.Context) error { return fetch(ctx) })
 }
 
