@@ -81,12 +81,15 @@ fetch: ## Download what all modules are built from and the other Gos, at once; f
 .PHONY: test
 test: ## Run the tests of the library and of its examples
 	$(call each,.,$(GO) test -vet=off ./...)
-	$(call each,examples,$(GO) test -vet=off -p=4 ./... && $(GO) test -vet=off -count=1 . ./guides)
+	$(call each,examples,$(GO) test -vet=off -p=4 $$($(GO) list ./... | grep -vE '/(examples|guides)$$') && $(GO) test -vet=off -count=1 . ./guides)
 	@echo "left out: the other modules (make test-all), what needs servers (make integration), what takes long (make nightly)"
+
+# Of TESTED, make test has run the tests.
+TESTED ?=
 
 .PHONY: test-all
 test-all: ## Run the tests that need no server, in every module
-	$(call each,$(MODULES),$(GO) test -vet=off ./...)
+	$(call each,$(filter-out $(TESTED),$(MODULES)),$(GO) test -vet=off ./...)
 	@echo "left out: what needs servers (make integration), and what takes long (make nightly)"
 
 # The tag nightly chooses long seeds, large models and two million calls (see internal/nightly). It
@@ -264,6 +267,14 @@ guards: ## Let all clients live in the worlds of internal/lab/guards, in half an
 
 guards-page: ## Write docs/guards.md from the figures that are kept
 	$(GO) test -C internal/lab -count=1 -run=TestThePage ./guards -update
+
+# It downloads 24 programs and what they import, and runs for half an hour. Others:
+# VET_CORPUS='-only dskit', VET_CORPUS=-measure, VET_CORPUS=-readme.
+VET_CORPUS ?=
+
+.PHONY: vet-corpus
+vet-corpus: ## Run backoffvet over the programs of cmd/backoffvet/corpus/real, and print its findings beside our verdicts
+	@cd cmd/backoffvet/corpus/real && $(GO) run . $(VET_CORPUS)
 
 .PHONY: examples
 examples: ## Build every example, and run the quickstart
