@@ -19,7 +19,7 @@ func ownLoop(ctx context.Context, save operation) error {
 	}
 }
 
-// hook is asked before a wait, and may say no.
+// hookedLoop asks a hook before each wait, which may say no.
 func hookedLoop(ctx context.Context, save operation, mayRetry func(err error, wait time.Duration) bool) error {
 	wait := time.Second
 	for {
