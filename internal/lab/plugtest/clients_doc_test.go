@@ -1,0 +1,57 @@
+//go:build nightly
+
+package plugtest
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+var (
+	checkedRow = regexp.MustCompile(`(?m)^\| ✓ (.*?) \|.*\| (.*) \|$`)
+	inCode     = regexp.MustCompile("`([^`]+)`")
+	fenced     = regexp.MustCompile("(?ms)^```go (\\S+)\n(.*?)^```$")
+)
+
+// notOptions are in the last column of docs/clients.md for another reason.
+var notOptions = map[string]bool{
+	"SetRetryCount": true, "RetryMaxAttempts": true, "retryPolicy": true, "driver.ErrBadConn": true, "WithTransaction": true,
+	"StartTransaction": true, "Config.Recovery": true, "backoff.Supervisor": true, "Retry-After": true, "apierrors.IsTooManyRequests": true,
+}
+
+// What the table says of a client that it calls tested is code of a test.
+func TestTheTableOfClientsSwitchesOffWhatTheTestsSwitchOff(t *testing.T) {
+	document, err := os.ReadFile("../../../docs/clients.md")
+	require.NoError(t, err)
+	var code strings.Builder
+	for _, pattern := range []string{"*_test.go", "../../../examples/clients/*/*.go"} {
+		files, err := filepath.Glob(pattern)
+		require.NoError(t, err)
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			require.NoError(t, err)
+			if filepath.Base(file) != "clients_doc_test.go" {
+				code.Write(text)
+			}
+		}
+	}
+	rows := checkedRow.FindAllStringSubmatch(string(document), -1)
+	require.Greater(t, len(rows), 15)
+	for _, row := range rows {
+		for _, option := range inCode.FindAllStringSubmatch(row[2], -1) {
+			if !notOptions[option[1]] {
+				require.Contains(t, code.String(), option[1], row[1])
+			}
+		}
+	}
+	for _, block := range fenced.FindAllStringSubmatch(string(document), -1) {
+		text, err := os.ReadFile("../../../" + block[1])
+		require.NoError(t, err)
+		require.Contains(t, string(text), block[2])
+	}
+}
