@@ -15,6 +15,7 @@ var Analyzers = []*analysis.Analyzer{
 	negAttempts,
 	outerCtx,
 	perCall,
+	retriesInside,
 	retryGaveUp,
 	runTwice,
 	wrapErr,

@@ -1,0 +1,3 @@
+package policy
+
+type RetryOptions struct{ MaxRetries int32 }

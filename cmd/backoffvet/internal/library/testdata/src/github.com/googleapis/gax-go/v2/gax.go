@@ -1,0 +1,5 @@
+package gax
+
+type Retryer interface{}
+
+func WithRetry(func() Retryer) any { return nil }

@@ -1,0 +1,6 @@
+package option
+
+type RequestOption interface{}
+
+func WithMaxRetries(int) RequestOption { return nil }
+func WithAPIKey(string) RequestOption  { return nil }
