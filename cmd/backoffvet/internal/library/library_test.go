@@ -1,6 +1,9 @@
 package library
 
 import (
+	"go/ast"
+	"go/token"
+	"go/types"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -105,4 +108,15 @@ func TestEachRuleFindsItsBugAndNothingElse(t *testing.T) {
 	}
 	require.GreaterOrEqual(t, len(packages), len(Analyzers))
 	analysistest.RunWithSuggestedFixes(t, gopath, everything, packages...)
+}
+
+func TestTheLibraryIsNotItsOwnUser(t *testing.T) {
+	policy := types.NewTypeName(token.NoPos, types.NewPackage(module, "backoff"), "Policy", nil)
+	pass := &analysis.Pass{
+		Pkg:       types.NewPackage(module+"/poll", "poll"),
+		TypesInfo: &types.Info{Uses: map[*ast.Ident]types.Object{ast.NewIdent("Policy"): policy}},
+	}
+	require.True(t, usesLibrary(pass))
+	pass.Module = &analysis.Module{Path: module}
+	require.False(t, usesLibrary(pass))
 }

@@ -34,7 +34,12 @@ var models = &analysis.Analyzer{
 	},
 }
 
+// usesLibrary reports whether a package is one of the users of the library, and so none of its own,
+// which build on what users should not rely on.
 func usesLibrary(p *analysis.Pass) bool {
+	if p.Module != nil && p.Module.Path == module {
+		return false
+	}
 	for _, obj := range p.TypesInfo.Uses {
 		if _, ok := inside(obj.Pkg(), module); ok && obj.Pkg() != p.Pkg {
 			return true

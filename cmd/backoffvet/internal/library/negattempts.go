@@ -92,8 +92,8 @@ func (c *code) converted(e ast.Expr) ast.Expr {
 	return e
 }
 
-// isCount reports whether an expression is never negative: it is unsigned, len(x), max(x, y), or a
-// variable with no value but a constant or one of these.
+// isCount reports whether an expression is never negative: it is unsigned, the result of a
+// function such as len or max, or a variable with no value but a constant or one of these.
 func (c *code) isCount(e ast.Expr) bool {
 	if value := c.info.Types[e].Value; value != nil {
 		return value.String()[0] != '-'
@@ -101,9 +101,8 @@ func (c *code) isCount(e ast.Expr) bool {
 	if basic, ok := c.info.TypeOf(e).Underlying().(*types.Basic); ok && basic.Info()&types.IsUnsigned != 0 {
 		return true
 	}
-	if call, ok := e.(*ast.CallExpr); ok {
-		_, ok := c.object(call.Fun).(*types.Builtin)
-		return ok
+	if _, ok := e.(*ast.CallExpr); ok {
+		return true
 	}
 	values := c.values.whole[c.object(e)]
 	return len(values) > 0 && !slices.ContainsFunc(values, func(v value) bool {

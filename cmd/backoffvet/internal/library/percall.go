@@ -3,6 +3,7 @@ package library
 import (
 	"go/ast"
 	"go/types"
+	"strings"
 
 	"golang.org/x/tools/go/ast/edge"
 	"golang.org/x/tools/go/ast/inspector"
@@ -22,7 +23,7 @@ func findPerCall(c *code) {
 	kinds := []ast.Node{(*ast.CompositeLit)(nil), (*ast.CallExpr)(nil), (*ast.ValueSpec)(nil)}
 	for at := range c.root.Preorder(kinds...) {
 		what := c.makes(at)
-		if what == "" || !c.isPerCall(at) {
+		if what == "" || c.isInTest(at.Node()) || !c.isPerCall(at) {
 			continue
 		}
 		c.Report(at.Node(), "this "+what+" is made for each call, and so it knows of no call before: it limits nothing. "+
@@ -45,6 +46,11 @@ func (c *code) makes(at inspector.Cursor) string {
 		return c.makesByCall(n)
 	}
 	return ""
+}
+
+// isInTest reports whether a node is in a test file. Each test has guards of its own, and should.
+func (c *code) isInTest(n ast.Node) bool {
+	return strings.HasSuffix(c.Fset.File(n.Pos()).Name(), "_test.go")
 }
 
 func isPointer(t types.Type) bool {
@@ -74,8 +80,7 @@ func (c *code) isPerCall(at inspector.Cursor) bool {
 	if scope == nil || !c.isRepeatedPerCall(*scope) {
 		return false
 	}
-	fate := c.fate(at, *scope, 8)
-	return fate == runs
+	return c.fate(at, *scope, 8) == runs
 }
 
 // scopeOf returns the innermost loop or function around a node; nil is the package.
@@ -96,7 +101,7 @@ func (c *code) isRepeatedPerCall(scope inspector.Cursor) bool {
 	case *ast.FuncLit:
 		return c.isOperation(n) || c.isHandler(n.Type)
 	case *ast.FuncDecl:
-		return !c.isTest(n.Type) && !c.runsOnce(n, 10)
+		return !c.runsOnce(n, 10)
 	}
 	return true
 }
@@ -111,10 +116,6 @@ func (c *code) isOperation(lit *ast.FuncLit) bool {
 }
 
 func (c *code) isHandler(f *ast.FuncType) bool { return c.hasParam(f, "net/http", "ResponseWriter") }
-
-func (c *code) isTest(f *ast.FuncType) bool {
-	return c.hasParam(f, "testing", "T") || c.hasParam(f, "testing", "B") || c.hasParam(f, "testing", "F")
-}
 
 func (c *code) hasParam(f *ast.FuncType, path, name string) bool {
 	for _, field := range f.Params.List {
