@@ -1,0 +1,166 @@
+package loop
+
+import (
+	"go/ast"
+	"go/types"
+	"slices"
+
+	"golang.org/x/tools/go/types/typeutil"
+)
+
+// Attempt is a call that may fail.
+type Attempt struct {
+	Node    ast.Node // the statement or condition that makes the call
+	Call    *ast.CallExpr
+	Err     *types.Var   // the variable that gets its error, or nil if the condition compares it
+	Results []*types.Var // all variables that get its results
+
+	Ends map[End]ast.Expr // how rounds end after it, each with the last condition on one such path
+}
+
+// Inspect calls f for the nodes below root that run when root does: not those of function literals.
+func Inspect(root ast.Node, f func(ast.Node) bool) {
+	ast.Inspect(root, func(n ast.Node) bool {
+		if _, ok := n.(*ast.FuncLit); ok && n != root {
+			return false
+		}
+		return n != nil && f(n)
+	})
+}
+
+func callsThatFail(info *types.Info, l *Loop) []*Attempt {
+	var calls []*Attempt
+	add := func(a *Attempt) {
+		if a != nil {
+			calls = append(calls, a)
+		}
+	}
+	Inspect(l.Body, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.ForStmt, *ast.RangeStmt:
+			// The calls of an inner loop are its attempts.
+			return false
+		case *ast.AssignStmt:
+			add(fromAssignment(info, n, n.Lhs, n.Rhs))
+		case *ast.ValueSpec:
+			add(fromAssignment(info, n, asExprs(n.Names), n.Values))
+		case *ast.BinaryExpr:
+			add(fromComparison(info, n))
+		}
+		return true
+	})
+	return calls
+}
+
+func asExprs(names []*ast.Ident) []ast.Expr {
+	exprs := make([]ast.Expr, len(names))
+	for i, name := range names {
+		exprs[i] = name
+	}
+	return exprs
+}
+
+func fromAssignment(info *types.Info, n ast.Node, left, right []ast.Expr) *Attempt {
+	if len(right) != 1 {
+		return nil
+	}
+	call, ok := ast.Unparen(right[0]).(*ast.CallExpr)
+	if !ok || !mayFail(info, call) {
+		return nil
+	}
+	a := &Attempt{Node: n, Call: call}
+	for _, e := range left {
+		if v := varOf(info, e); v != nil {
+			a.Results = append(a.Results, v)
+		}
+	}
+	if a.Err = varOf(info, left[len(left)-1]); a.Err == nil || !IsError(a.Err.Type()) {
+		return nil
+	}
+	return a
+}
+
+// fromComparison recognizes f() != nil.
+func fromComparison(info *types.Info, n *ast.BinaryExpr) *Attempt {
+	call, ok := ast.Unparen(n.X).(*ast.CallExpr)
+	if !ok || !isNil(info, n.Y) || !mayFail(info, call) {
+		return nil
+	}
+	return &Attempt{Node: n, Call: call}
+}
+
+// mayFail reports whether the last result of a call is an error, and not one that it makes itself.
+func mayFail(info *types.Info, call *ast.CallExpr) bool {
+	switch t := info.TypeOf(call).(type) {
+	case *types.Tuple:
+		if t.Len() == 0 || !IsError(t.At(t.Len()-1).Type()) {
+			return false
+		}
+	default:
+		if t == nil || !IsError(t) {
+			return false
+		}
+	}
+	return !handlesErrors(info, call) && !waitsByName(info, call)
+}
+
+// handlesErrors reports whether a call makes or looks at errors or contexts, and tries nothing.
+func handlesErrors(info *types.Info, call *ast.CallExpr) bool {
+	if tv, ok := info.Types[call.Fun]; ok && tv.IsType() {
+		return true
+	}
+	f := typeutil.Callee(info, call)
+	if f == nil || f.Pkg() == nil {
+		return false
+	}
+	if slices.Contains([]string{"errors", "fmt", "strconv", "github.com/pkg/errors", "context"}, f.Pkg().Path()) {
+		return true
+	}
+	return f.Name() == "Err" || f.Name() == "Unwrap" || f.Name() == "Cause" || f.Name() == "Close"
+}
+
+// Name returns the name of what a call calls, or "".
+func Name(call *ast.CallExpr) string {
+	switch f := ast.Unparen(call.Fun).(type) {
+	case *ast.Ident:
+		return f.Name
+	case *ast.SelectorExpr:
+		return f.Sel.Name
+	case *ast.IndexExpr:
+		return Name(&ast.CallExpr{Fun: f.X})
+	}
+	return ""
+}
+
+var errorType = types.Universe.Lookup("error").Type()
+
+// IsError reports whether a type is error.
+func IsError(t types.Type) bool { return types.Identical(t, errorType) }
+
+func varOf(info *types.Info, e ast.Expr) *types.Var {
+	name, ok := ast.Unparen(e).(*ast.Ident)
+	if !ok {
+		return nil
+	}
+	v, _ := info.ObjectOf(name).(*types.Var)
+	return v
+}
+
+func isNil(info *types.Info, e ast.Expr) bool { return info.Types[e].IsNil() }
+
+// mayReturn reports whether a call returns: panic, os.Exit and the like do not.
+func mayReturn(info *types.Info, call *ast.CallExpr) bool {
+	switch f := typeutil.Callee(info, call).(type) {
+	case *types.Builtin:
+		return f.Name() != "panic"
+	case *types.Func:
+		return !slices.Contains(neverReturn, f.FullName())
+	}
+	return true
+}
+
+var neverReturn = []string{
+	"os.Exit", "runtime.Goexit", "log.Fatal", "log.Fatalf", "log.Fatalln", "log.Panic", "log.Panicf", "log.Panicln",
+	"(*log.Logger).Fatal", "(*log.Logger).Fatalf", "(*log.Logger).Fatalln",
+	"(*testing.common).Fatal", "(*testing.common).Fatalf", "(*testing.common).FailNow", "(*testing.common).SkipNow",
+}

@@ -1,0 +1,122 @@
+// Package loop is the model of a retry loop that the rules share: what it calls, how it waits, and
+// how its rounds end.
+//
+// It errs on the side of silence: a loop that it does not understand is none.
+package loop
+
+import (
+	"go/ast"
+	"go/types"
+	"reflect"
+
+	"golang.org/x/tools/go/analysis"
+	"golang.org/x/tools/go/analysis/passes/inspect"
+	"golang.org/x/tools/go/ast/inspector"
+	"golang.org/x/tools/go/cfg"
+)
+
+// Kind says what a loop is for.
+type Kind int
+
+// The kinds of loops.
+const (
+	Other  Kind = iota
+	Retry       // a failure begins another round, a success ends the loop
+	Poll        // also some successes begin another round: the loop waits for a state
+	Worker      // a success never ends the loop
+)
+
+// Loop is a for or range statement.
+type Loop struct {
+	Kind     Kind
+	Stmt     ast.Stmt // *ast.ForStmt or *ast.RangeStmt
+	Body     *ast.BlockStmt
+	Func     *Func      // the function around it
+	Attempts []*Attempt // the calls whose failure begins another round
+	Waits    []*Wait
+	Counter  *types.Var // counts the rounds that are bounded, or nil
+
+	info  *types.Info
+	calls []*Attempt // all calls that may fail
+}
+
+// Func is a function with a loop.
+type Func struct {
+	Node  ast.Node // *ast.FuncDecl or *ast.FuncLit
+	Type  *ast.FuncType
+	Body  *ast.BlockStmt
+	graph *cfg.CFG
+}
+
+// Analyzer finds the loops of a package that make attempts, in the order of the source.
+var Analyzer = &analysis.Analyzer{
+	Name:             "retryloops",
+	Doc:              "find loops that retry",
+	Requires:         []*analysis.Analyzer{inspect.Analyzer},
+	RunDespiteErrors: true,
+	Run:              func(p *analysis.Pass) (any, error) { return find(p), nil },
+	ResultType:       reflect.TypeFor[[]*Loop](),
+}
+
+// Of returns the loops of a package, for a rule that requires Analyzer.
+func Of(p *analysis.Pass) []*Loop { return p.ResultOf[Analyzer].([]*Loop) }
+
+func find(p *analysis.Pass) []*Loop {
+	var loops []*Loop
+	funcs := map[ast.Node]*Func{}
+	root := p.ResultOf[inspect.Analyzer].(*inspector.Inspector).Root()
+	for c := range root.Preorder((*ast.ForStmt)(nil), (*ast.RangeStmt)(nil)) {
+		for f := range c.Enclosing((*ast.FuncDecl)(nil), (*ast.FuncLit)(nil)) {
+			if l := newLoop(p.TypesInfo, c.Node().(ast.Stmt), funcOf(funcs, f.Node())); l != nil {
+				loops = append(loops, l)
+			}
+			break
+		}
+	}
+	return loops
+}
+
+func funcOf(known map[ast.Node]*Func, node ast.Node) *Func {
+	f := known[node]
+	if f == nil {
+		f = &Func{Node: node}
+		switch n := node.(type) {
+		case *ast.FuncDecl:
+			f.Type, f.Body = n.Type, n.Body
+		case *ast.FuncLit:
+			f.Type, f.Body = n.Type, n.Body
+		}
+		known[node] = f
+	}
+	return f
+}
+
+func newLoop(info *types.Info, stmt ast.Stmt, f *Func) *Loop {
+	l := &Loop{Stmt: stmt, Func: f, info: info}
+	switch s := stmt.(type) {
+	case *ast.ForStmt:
+		l.Body = s.Body
+	case *ast.RangeStmt:
+		l.Body = s.Body
+	}
+	if l.calls = callsThatFail(info, l); len(l.calls) == 0 {
+		return nil
+	}
+	l.Counter = counterOf(info, stmt)
+	l.Waits = waitsIn(info, l.Body)
+	l.classify()
+	return l
+}
+
+// control returns the graph of a function. It is made for the first loop that asks for it.
+func (f *Func) control(info *types.Info) *cfg.CFG {
+	if f.graph == nil {
+		f.graph = cfg.New(f.Body, func(call *ast.CallExpr) bool { return mayReturn(info, call) })
+	}
+	return f.graph
+}
+
+// Contains reports whether a node is in the loop.
+func (l *Loop) Contains(n ast.Node) bool { return within(n, l.Stmt) }
+
+func within(n, outer ast.Node) bool { return outer.Pos() <= n.Pos() && n.End() <= outer.End() }
