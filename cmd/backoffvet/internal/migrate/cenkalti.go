@@ -1,0 +1,287 @@
+package migrate
+
+import (
+	"go/ast"
+	"go/token"
+	"slices"
+	"strings"
+)
+
+// A cenkalti is what a program has of one version of cenkalti/backoff.
+type cenkalti struct {
+	p       *program
+	path    string
+	options bool // v5 and later: the context is an argument, and the settings are options
+	calls   []*retryCall
+	marks   []mark
+}
+
+// A retryCall is a call of Retry or a function like it.
+type retryCall struct {
+	*site
+	call     *ast.CallExpr
+	op       operation
+	ctx      ast.Expr // nil if there is none
+	notify   ast.Expr // nil if there is none
+	value    bool     // the operation returns a value, too
+	settings settings
+	before   string   // statements that the policy needs
+	literal  string   // of the policy
+	at       ast.Stmt // the statement that the policy replaces; nil if it is before the call
+}
+
+func migrateCenkalti(p *program) {
+	for _, version := range []string{"v4", "v5", "v6", "v7"} {
+		c := &cenkalti{p: p, path: "github.com/cenkalti/backoff/" + version, options: version != "v4"}
+		for _, f := range p.files {
+			if f.imported(c.path) != nil {
+				c.find(f)
+			}
+		}
+		c.decide()
+		for _, call := range c.calls {
+			if call.reason == "" {
+				c.rewrite(call)
+			}
+		}
+		c.rewriteMarks()
+	}
+}
+
+// find finds the calls and the marks of a file.
+func (c *cenkalti) find(f *file) {
+	each(f.syntax, func(call *ast.CallExpr) {
+		switch name := c.name(f, call); name {
+		case "Retry", "RetryWithData", "RetryNotify", "RetryNotifyWithData", "RetryNotifyWithTimer", "RetryNotifyWithTimerAndData":
+			c.calls = append(c.calls, c.read(f, call, name))
+		case "NewTicker", "NewTickerWithTimer":
+			c.p.site(f, call).stays("a ticker becomes a range loop over Run.Attempts")
+		case "Permanent", "RetryAfter":
+			c.marks = append(c.marks, mark{f: f, node: call, name: name, args: call.Args})
+		default:
+			if strings.HasSuffix(name, ").NextBackOff") && c.inLoop(f, call) {
+				c.p.site(f, call).stays("a loop that waits by itself becomes one with Run.Retry")
+			}
+		}
+	})
+	each(f.syntax, func(lit *ast.UnaryExpr) { c.findLiteral(f, lit) })
+}
+
+// inLoop reports whether a call is in a loop of the function around it.
+func (c *cenkalti) inLoop(f *file, call *ast.CallExpr) bool {
+	for n := ast.Node(call); n != nil; n = f.parents[n] {
+		switch n.(type) {
+		case *ast.ForStmt, *ast.RangeStmt:
+			return true
+		case *ast.FuncLit, *ast.FuncDecl:
+			return false
+		}
+	}
+	return false
+}
+
+// name is the name of a function of the library that is called, or "".
+func (c *cenkalti) name(f *file, call *ast.CallExpr) string {
+	full := f.callee(call)
+	if name, ok := strings.CutPrefix(full, c.path+"."); ok {
+		return name
+	}
+	if strings.Contains(full, c.path+".") {
+		return full
+	}
+	return ""
+}
+
+// read reads a call with all of its settings.
+func (c *cenkalti) read(f *file, call *ast.CallExpr, name string) *retryCall {
+	r := &retryCall{site: c.p.site(f, call), call: call}
+	operation := 0
+	if c.options {
+		r.ctx, r.value, operation = call.Args[0], true, 1
+		r.stays2(c.readOptions(f, r, call))
+	} else {
+		r.value = strings.HasSuffix(name, "Data")
+		r.stays2(c.readBackOff(f, call.Args[1], &r.settings))
+		r.ctx = r.settings.ctx
+		r.readNotify4(call.Args[2:])
+	}
+	var reason string
+	r.op, reason = f.operation(call.Args[operation])
+	r.stays2(reason)
+	if r.op.lit == nil && reason == "" && f.unnamed(r.op.plain) {
+		r.stays("the operation returns a type that the file does not import")
+	}
+	return r
+}
+
+// stays2 takes a reason that may be "".
+func (s *site) stays2(reason string) {
+	if reason != "" {
+		s.stays("%s", reason)
+	}
+}
+
+// readNotify4 reads the hook and the timer of v4.
+func (r *retryCall) readNotify4(args []ast.Expr) {
+	if len(args) > 0 && r.f.source(args[0]) != "nil" {
+		r.notify = args[0]
+	}
+	if len(args) > 1 && r.f.source(args[1]) != "nil" {
+		r.stays("it has a timer of its own: use testing/synctest")
+	}
+}
+
+// readOptions reads the options of v5 to v7.
+func (c *cenkalti) readOptions(f *file, r *retryCall, call *ast.CallExpr) string {
+	if call.Ellipsis.IsValid() {
+		return "its options are made elsewhere"
+	}
+	for _, arg := range call.Args[2:] {
+		option, _ := ast.Unparen(arg).(*ast.CallExpr)
+		if option == nil {
+			return "its options are made elsewhere"
+		}
+		switch c.name(f, option) {
+		case "WithBackOff":
+			if reason := c.readBackOff(f, option.Args[0], &r.settings); reason != "" {
+				return reason
+			}
+		case "WithMaxTries":
+			r.settings.tries = option.Args[0]
+		case "WithMaxElapsedTime":
+			r.settings.elapsed = option.Args[0]
+		case "WithNotify":
+			r.notify = option.Args[0]
+		default:
+			return "its options are made elsewhere"
+		}
+	}
+	return ""
+}
+
+// looks are the names by which a program looks at the errors of the library, which a policy does not
+// return.
+var looks = []string{"RetryError", "AsRetryError", "ErrPermanent", "ErrExhausted", "ErrMaxElapsedTime"}
+
+// decide says which calls stay because of others.
+func (c *cenkalti) decide() {
+	for _, f := range c.p.files {
+		for _, sel := range f.selections(c.path) {
+			if name := sel.Sel.Name; slices.Contains(looks, name) {
+				for _, call := range c.calls {
+					call.stays("the program looks at %s, which has no equivalent", name)
+				}
+			}
+		}
+	}
+	for _, call := range c.calls {
+		if call.reason == "" {
+			c.plan(call)
+		}
+	}
+	for changed := true; changed; {
+		changed = false
+		for _, call := range c.calls {
+			changed = c.stuck(call) || changed
+		}
+	}
+}
+
+// stuck reports whether a call stays now because it shares its backoff with one that stays.
+func (c *cenkalti) stuck(call *retryCall) bool {
+	if call.reason != "" || len(call.settings.consumers) < 2 {
+		return false
+	}
+	for _, other := range c.calls {
+		if other.reason != "" && slices.Contains(call.settings.consumers, ast.Node(other.call)) {
+			call.stays("it shares its backoff with a call that stays")
+			return true
+		}
+	}
+	return false
+}
+
+// selections are the uses of a package in a file.
+func (f *file) selections(path string) []*ast.SelectorExpr {
+	var all []*ast.SelectorExpr
+	each(f.syntax, func(sel *ast.SelectorExpr) {
+		if id, ok := sel.X.(*ast.Ident); ok && f.mentions(id, path) {
+			all = append(all, sel)
+		}
+	})
+	return all
+}
+
+// rewrite rewrites a call.
+func (c *cenkalti) rewrite(r *retryCall) {
+	f, call := r.f, r.call
+	policy := c.placed(r)
+	first, last := call.Args[0], call.Args[0]
+	if c.options {
+		last = call.Args[1]
+		f.insert(first.End(), ", "+policy)
+	} else {
+		f.insert(first.Pos(), r.context()+", ")
+		if r.value {
+			f.insert(first.Pos(), policy+", ")
+		}
+	}
+	f.withContext(r.op, r.ctx)
+	f.replace(last.End(), call.Rparen, "")
+	if r.value {
+		name := calleeName(call)
+		f.replace(call.Fun.Pos(), name.End(), gen("§backoff.DoValue"))
+	} else {
+		f.replace(call.Fun.Pos(), call.Fun.End(), policy+".Do")
+	}
+	c.rewriteComparisons(r)
+}
+
+// context is the text of the context of the call.
+func (r *retryCall) context() string {
+	if r.ctx == nil {
+		return gen("§context.Background()")
+	}
+	return r.f.source(r.ctx)
+}
+
+// rewriteComparisons has code that compares the error of the call with == or by its type see the
+// operation's own.
+func (c *cenkalti) rewriteComparisons(r *retryCall) {
+	f := r.f
+	assign, ok := f.parents[r.call].(*ast.AssignStmt)
+	if !ok {
+		return
+	}
+	v := f.local(assign.Lhs[len(assign.Lhs)-1])
+	if v == nil {
+		return
+	}
+	for _, id := range f.usesOf(v) {
+		if id.Pos() < assign.End() || f.assigned(v, assign.End(), id.Pos()) {
+			continue
+		}
+		f.rewriteComparison(id)
+	}
+}
+
+func (f *file) rewriteComparison(id *ast.Ident) {
+	switch parent := f.parents[id].(type) {
+	case *ast.BinaryExpr:
+		other := parent.X
+		if other == id {
+			other = parent.Y
+		}
+		text := f.source(other)
+		switch {
+		case parent.Op != token.EQL && parent.Op != token.NEQ || text == "nil":
+		case text == "context.Canceled" || text == "context.DeadlineExceeded":
+			not := strings.Repeat("!", strings.Count(parent.Op.String(), "!"))
+			f.replace(parent.Pos(), parent.End(), gen("%s§errors.Is(%s, %s)", not, id.Name, text))
+		default:
+			f.replace(id.Pos(), id.End(), gen("§backoff.Cause(%s)", id.Name))
+		}
+	case *ast.TypeAssertExpr:
+		f.replace(id.Pos(), id.End(), gen("§backoff.Cause(%s)", id.Name))
+	}
+}

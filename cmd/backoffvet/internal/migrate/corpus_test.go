@@ -1,0 +1,108 @@
+package migrate
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// An outcome is what the corpus writes about a site in a scenario.
+type outcome struct {
+	Attempts float64
+	Waits    []float64
+	Errors   map[string]int
+}
+
+// The corpus is a module with call sites of the old libraries, as programs have them. Its test runs
+// each in virtual time, and it does the same before and after it is migrated.
+func TestTheCorpusDoesTheSameAfterItIsMigrated(t *testing.T) {
+	before := run(t, corpus(t))
+	dir := corpus(t)
+	moved, all := migrateAll(t, dir)
+	after := run(t, dir)
+	require.ElementsMatch(t, slices.Collect(maps.Keys(before)), slices.Collect(maps.Keys(after)))
+	for name, was := range before {
+		requireSame(t, name, was, after[name])
+	}
+	t.Logf("%d of %d call sites are migrated, %d %%", moved, all, 100*moved/all)
+	require.GreaterOrEqual(t, all, 40)
+	require.GreaterOrEqual(t, 100*moved, 70*all)
+}
+
+// corpus copies the corpus, and has it find the library.
+func corpus(t *testing.T) string {
+	dir := t.TempDir()
+	require.NoError(t, os.CopyFS(dir, os.DirFS("testdata/corpus")))
+	library, err := filepath.Abs("../../../..")
+	require.NoError(t, err)
+	command(t, dir, "go", "mod", "edit", "-replace="+root+"="+library)
+	return dir
+}
+
+// migrateAll migrates a module from all libraries.
+func migrateAll(t *testing.T, dir string) (moved, all int) {
+	for _, library := range slices.Sorted(maps.Keys(libraries)) {
+		p := migratedIn(t, dir, library)
+		require.NoError(t, p.output(io.Discard, true))
+		for _, note := range p.notes() {
+			t.Log(strings.TrimPrefix(note, dir+"/"))
+		}
+		moved, all = moved+p.moved(), all+len(p.sites)
+	}
+	return moved, all
+}
+
+func migratedIn(t *testing.T, dir, library string) *program {
+	p, err := migrated(dir, library, []string{"./..."})
+	require.NoError(t, err)
+	require.Empty(t, p.skipped)
+	return p
+}
+
+// run runs the sites of a module.
+func run(t *testing.T, dir string) (all map[string]outcome) {
+	name := filepath.Join(t.TempDir(), "outcomes.json")
+	t.Setenv("OUTCOMES", name)
+	command(t, dir, "go", "test", "-count=1", ".")
+	text, err := os.ReadFile(name)
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(text, &all))
+	return all
+}
+
+// requireSame allows for chance, for an error that says more than the old one, and for the tenth by which a wait that a server asks for is spread.
+func requireSame(t *testing.T, name string, was, is outcome) {
+	t.Helper()
+	require.InEpsilon(t, was.Attempts, is.Attempts, 0.06, "%s: %s", name, fmt.Sprint(was, is))
+	for kind, n := range was.Errors {
+		require.GreaterOrEqual(t, is.Errors[kind], n-15, "%s: %s: %s", name, kind, fmt.Sprint(was, is))
+	}
+	require.Equal(t, was.Errors["nil"], is.Errors["nil"], "%s", name)
+	n := min(len(was.Waits), len(is.Waits))
+	require.LessOrEqual(t, math.Abs(float64(len(was.Waits)-len(is.Waits))), 1.0, "%s: %s", name, fmt.Sprint(was, is))
+	for i := range n {
+		require.InDelta(t, was.Waits[i], is.Waits[i], 0.15*was.Waits[i]+1e-6, "%s: %s", name, fmt.Sprint(was, is))
+	}
+}
+
+func command(t *testing.T, dir, name string, args ...string) string {
+	t.Helper()
+	cmd := exec.Command(name, args...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=mod")
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	require.NoError(t, cmd.Run(), "%s", &out)
+	return out.String()
+}
