@@ -120,3 +120,14 @@ func TestTheLibraryIsNotItsOwnUser(t *testing.T) {
 	pass.Module = &analysis.Module{Path: module}
 	require.False(t, usesLibrary(pass))
 }
+
+func TestEachRuleHasAPage(t *testing.T) {
+	for _, a := range Analyzers {
+		text, err := os.ReadFile(filepath.Join("..", "..", "docs", a.Name+".md"))
+		require.NoError(t, err)
+		for _, part := range []string{"# " + a.Name + ": ", "\n## The bug\n", "\n## What it cost\n", "\n## Mend it by hand\n",
+			"\n## Mend it with this library\n", "\n## Silence it\n", "//backoffvet:ignore " + a.Name + " "} {
+			require.Contains(t, string(text), part, a.Name)
+		}
+	}
+}

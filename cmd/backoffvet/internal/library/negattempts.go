@@ -167,11 +167,16 @@ func (c *code) checkRest(at inspector.Cursor, field string, value ast.Expr) {
 	if c.isCompared(around, value) || c.isCompared(around, rest) || c.polls(around) {
 		return
 	}
-	fix := analysis.SuggestedFix{Message: "Let it be 1 ns at least", TextEdits: []analysis.TextEdit{
-		insert(value.Pos(), "max("), insert(value.End(), ", 1)"),
-	}}
 	c.Report(value, types.ExprString(value)+" may be 0 or negative, which means no limit here. Make the end of that time "+
-		"the deadline of the context, or write max(..., 1).", fix)
+		"the deadline of the context, or write max(..., 1).", c.atLeastOne(value)...)
+}
+
+func (c *code) atLeastOne(value ast.Expr) []analysis.SuggestedFix {
+	if !c.means(value.Pos(), "max", types.Universe.Lookup("max")) {
+		return nil
+	}
+	edits := []analysis.TextEdit{insert(value.Pos(), "max("), insert(value.End(), ", 1)")}
+	return []analysis.SuggestedFix{{Message: "Let it be 1 ns at least", TextEdits: edits}}
 }
 
 // isRest reports whether e is a - b, time.Until(t) or t.Sub(u).
