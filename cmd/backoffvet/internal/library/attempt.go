@@ -7,8 +7,8 @@ import (
 	"golang.org/x/tools/go/ast/inspector"
 )
 
-// An attempt is code that the library runs, maybe more than once: a function that a policy gets, if it
-// is in this package, or the body of a loop over Run.Attempts.
+// An attempt is code that the library runs, maybe more than once: a function that a policy gets, if
+// it is in this package, or the body of a loop over Run.Attempts.
 type attempt struct {
 	by     string           // what runs it, such as "Policy.Do"
 	cursor inspector.Cursor // of the call, or of the loop
@@ -98,8 +98,8 @@ func (m *model) valueOf(e ast.Expr) ast.Expr {
 // resultOf returns the call whose result a variable is where e names it, or nil.
 func (m *model) resultOf(e ast.Expr) *ast.CallExpr { return m.values.lastCall(m.object(e), e.Pos()) }
 
-// function returns the parameters and the body of a function that is in this package, whether e is its
-// literal, its name, a method value or a variable that has it.
+// function returns the parameters and the body of a function that is in this package, whether e is
+// its literal, its name, a method value or a variable that has it.
 func (m *model) function(e ast.Expr) (*ast.FieldList, *ast.BlockStmt) {
 	e = m.valueOf(e)
 	if lit, ok := e.(*ast.FuncLit); ok {

@@ -145,12 +145,6 @@ func (m *model) declared(e ast.Expr) types.Object {
 	return nil
 }
 
-// variable returns the variable that an expression names, with or without &, or nil.
-func (m *model) variable(e ast.Expr) *types.Var {
-	v, _ := m.object(pointed(e)).(*types.Var)
-	return v
-}
-
 // pointed returns x for &x.
 func pointed(e ast.Expr) ast.Expr {
 	e = ast.Unparen(e)

@@ -65,8 +65,8 @@ func (c *code) checkAttempts(at inspector.Cursor, field string, value ast.Expr) 
 	if field == "MaxRuns" {
 		otherwise = "no limit"
 	}
-	c.Report(value, types.ExprString(value)+" is 0 where "+types.ExprString(n)+" is -1, as programs write \"no limit\", and 0 means "+
-		otherwise+" here. Say what a negative number means: \"no limit\" is "+field+": -1.")
+	c.Report(value, types.ExprString(value)+" is 0 where "+types.ExprString(n)+" is -1, as programs write \"no limit\", "+
+		"and 0 means "+otherwise+" here. Say what a negative number means: \"no limit\" is "+field+": -1.")
 }
 
 // moreByOne returns n for n + 1 and 1 + n, without conversions.

@@ -39,8 +39,8 @@ func (c *code) makes(at inspector.Cursor) string {
 			return name
 		}
 	case *ast.ValueSpec:
-		if name := typeName(c.info.TypeOf(n.Names[0])); guards[name] && len(n.Values) == 0 && !isPointer(c.info.TypeOf(n.Type)) {
-			return name
+		if len(n.Values) == 0 && !isPointer(c.info.TypeOf(n.Type)) && guards[typeName(c.info.TypeOf(n.Type))] {
+			return typeName(c.info.TypeOf(n.Type))
 		}
 	case *ast.CallExpr:
 		return c.makesByCall(n)
@@ -136,7 +136,7 @@ func (c *code) runsOnce(decl *ast.FuncDecl, depth int) bool {
 		return false
 	}
 	uses := c.usesOf(c.info.Defs[decl.Name], c.root)
-	if len(uses) != 1 || uses[0].ParentEdgeKind() != edge.CallExpr_Fun && uses[0].Parent().ParentEdgeKind() != edge.CallExpr_Fun {
+	if len(uses) != 1 || !isCalled(uses[0]) {
 		return false
 	}
 	scope := scopeOf(uses[0])
@@ -145,6 +145,11 @@ func (c *code) runsOnce(decl *ast.FuncDecl, depth int) bool {
 	}
 	caller, ok := scope.Node().(*ast.FuncDecl)
 	return ok && c.runsOnce(caller, depth-1)
+}
+
+// isCalled reports whether a name is that of a function that is called, as f() or x.f().
+func isCalled(name inspector.Cursor) bool {
+	return name.ParentEdgeKind() == edge.CallExpr_Fun || name.Parent().ParentEdgeKind() == edge.CallExpr_Fun
 }
 
 // usesOf returns where a name is used.
@@ -221,7 +226,8 @@ func (c *code) fateOfReceiver(sel, scope inspector.Cursor, depth int) fate {
 	}
 	call := sel.Parent().Node().(*ast.CallExpr)
 	switch c.called(call) {
-	case "Policy.Do", "Policy.Start", "Doer.Do", "Breaker.Do", "Breaker.Allow", "Patience.Do", "backoffhttp.Transport.RoundTrip":
+	case "Policy.Do", "Policy.Start", "Doer.Do", "Breaker.Do", "Breaker.Allow", "Patience.Do",
+		"backoffhttp.Transport.RoundTrip":
 		return runs
 	case "Budgets.For", "Breakers.For":
 		return c.fate(sel.Parent(), scope, depth-1)

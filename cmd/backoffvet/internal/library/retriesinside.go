@@ -45,7 +45,8 @@ func (k *client) message() string {
 		return k.name + " retries this by itself, and the policy around it takes what it gave up on for final: " +
 			"its own limits do not hold. " + k.advice + "."
 	}
-	return k.name + " retries this by itself, so its attempts multiply with those of the policy around it. " + k.advice + "."
+	return k.name + " retries this by itself, so its attempts multiply with those of the policy around it. " +
+		k.advice + "."
 }
 
 // clientCalled returns the client of which a call is one that goes to a server, or nil.

@@ -68,8 +68,8 @@ func (c *code) isSupervised(lit inspector.Cursor) bool {
 	return false
 }
 
-// isForSupervisor reports whether e is the policy of a Supervisor, or a variable from which one gets
-// its policy.
+// isForSupervisor reports whether e is the policy of a Supervisor, or a variable from which one
+// gets its policy.
 func (c *code) isForSupervisor(e ast.Expr) bool {
 	if sel, ok := ast.Unparen(e).(*ast.SelectorExpr); ok {
 		return typeName(c.info.TypeOf(sel.X)) == "Supervisor"

@@ -19,7 +19,9 @@ var wrapping = map[string]bool{
 }
 
 func findWrapErr(c *code) {
-	kinds := []ast.Node{(*ast.BinaryExpr)(nil), (*ast.SwitchStmt)(nil), (*ast.TypeAssertExpr)(nil), (*ast.TypeSwitchStmt)(nil)}
+	kinds := []ast.Node{
+		(*ast.BinaryExpr)(nil), (*ast.SwitchStmt)(nil), (*ast.TypeAssertExpr)(nil), (*ast.TypeSwitchStmt)(nil),
+	}
 	for at := range c.root.Preorder(kinds...) {
 		switch n := at.Node().(type) {
 		case *ast.BinaryExpr:
