@@ -2,6 +2,7 @@ package backoffhttp
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -21,7 +22,7 @@ func (c *call) receive(resp *http.Response, err error) error {
 		c.last.is429 = false
 	}
 	if err != nil {
-		return c.withProxy(c.withoutOwn(err))
+		return c.withProxy(c.withoutOwn(c.ofThisRequest(err)))
 	}
 	if resp == nil || resp.Body == nil {
 		return errNoAnswer
@@ -42,6 +43,17 @@ func (c *call) receive(resp *http.Response, err error) error {
 		return c.readAhead()
 	}
 	return nil
+}
+
+// ofThisRequest returns err, unless that is the end of another request's context.
+// If net/http learns of such an end just when the response has come, it closes the
+// connection, on which the next request may be under way: that one gets the error
+// of the other's context.
+func (c *call) ofThisRequest(err error) error {
+	if errtree.Is(err, context.Canceled) && c.req.Context().Err() == nil {
+		return backoff.OfClass(err, backoff.ClassRetryable)
+	}
+	return err
 }
 
 // withoutOwn returns err, unless that is an error of the request's own body. It

@@ -18,6 +18,7 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backoffhttp"
+	"github.com/gobackoff/backoff/hedge"
 )
 
 // hang waits for the request's end.
@@ -309,4 +310,37 @@ func TestReadAheadReportsWhatItCannotRepeat(t *testing.T) {
 	_, err := tr.RoundTrip(newRequest(t, "GET", "http://a.test/", nil))
 	require.ErrorIs(t, err, broken)
 	require.Zero(t, w.open())
+}
+
+// If a request is cancelled just when its response has come, net/http closes the connection, and the
+// next request on it gets the cause of the other's context (persistConn.cancelRequest).
+func TestTheEndOfAnotherRequestsContextDoesNotEndThisOne(t *testing.T) {
+	for _, end := range []error{context.Canceled, lostHedge(t)} {
+		for method, attempts := range map[string]int{"GET": 2, "POST": 1} {
+			w := newWire(failure(end), answer(200))
+			resp, err := (&backoffhttp.Transport{Base: w}).RoundTrip(newRequest(t, method, "http://a.test/", nil))
+			require.Equal(t, attempts, w.requests(), "%s after %v", method, end)
+			require.Equal(t, attempts == 2, err == nil)
+			if err == nil {
+				resp.Body.Close()
+			}
+		}
+	}
+}
+
+// lostHedge returns the cause of the context of an attempt that lost.
+func lostHedge(t *testing.T) error {
+	started, causes := make(chan bool), make(chan error, 1)
+	_, err := hedge.Value(t.Context(), &hedge.Hedge{Delay: -1}, func(ctx context.Context) (int, error) {
+		if hedge.Number(ctx) == 0 {
+			<-started
+			return 0, nil
+		}
+		close(started)
+		<-ctx.Done()
+		causes <- context.Cause(ctx)
+		return 0, ctx.Err()
+	}, nil)
+	require.NoError(t, err)
+	return <-causes
 }

@@ -28,7 +28,19 @@ const (
 
 // errLost is the cause of an attempt's context, as context.Cause tells it,
 // when another attempt of the same hedged call has ended the call.
-var errLost = errors.New("backoff: hedge lost: another attempt has ended the call")
+var errLost error = lostError{}
+
+// lostError is the type of errLost.
+type lostError struct{}
+
+func (lostError) Error() string {
+	return "backoff: hedge lost: another attempt has ended the call"
+}
+
+// Temporary tells a call that was cut by it to try again. A connection may be
+// closed for an attempt that lost when another call has just taken it over, as
+// happens in net/http.
+func (lostError) Temporary() bool { return true }
 
 // A Hedge sends an operation a second time while the first attempt is slow,
 // and takes the result that arrives first. It is for tail latency: a few calls
