@@ -13,6 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/tools/go/analysis"
 	"golang.org/x/tools/go/analysis/analysistest"
+
+	"github.com/gobackoff/backoff/cmd/backoffvet/internal/rule"
 )
 
 // gopath is a workspace with the library as it is in this checkout, and with testdata. So a rule
@@ -107,6 +109,8 @@ func TestEachRuleFindsItsBugAndNothingElse(t *testing.T) {
 		}
 	}
 	require.GreaterOrEqual(t, len(packages), len(Analyzers))
+	rule.Tests = true
+	t.Cleanup(func() { rule.Tests = false })
 	analysistest.RunWithSuggestedFixes(t, gopath, everything, packages...)
 }
 

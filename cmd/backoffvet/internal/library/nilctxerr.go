@@ -121,7 +121,7 @@ func (c *code) errorOfBranch(block inspector.Cursor) string {
 		return c.errorOfAny(clause.List)
 	}
 	parent, ok := block.Parent().Node().(*ast.IfStmt)
-	if !ok || contains(parent.Cond, c.asksContext) {
+	if !ok {
 		return ""
 	}
 	if block.ParentEdgeKind() == edge.IfStmt_Else {
@@ -132,7 +132,7 @@ func (c *code) errorOfBranch(block inspector.Cursor) string {
 
 func (c *code) errorOfAny(conditions []ast.Expr) string {
 	for _, cond := range conditions {
-		if why := c.errorIfTrue(cond); why != "" && !contains(cond, c.asksContext) {
+		if why := c.errorIfTrue(cond); why != "" {
 			return why
 		}
 	}

@@ -83,8 +83,8 @@ func (c *code) isForSupervisor(e ast.Expr) bool {
 	return false
 }
 
-// bodyOfFunc returns the body of a classifier, or of the function that RetryIf gets, if it is in this
-// package.
+// bodyOfFunc returns the body of a classifier, or of the function that RetryIf gets, if it is in
+// this package.
 func (c *code) bodyOfFunc(e ast.Expr) *ast.BlockStmt {
 	if e == nil {
 		return nil

@@ -68,6 +68,13 @@ func both(ctx context.Context) error {
 	}
 }
 
+func oneOfTwo(ctx context.Context, r *backoff.Run) error {
+	if ctx.Err() != nil || !r.Begin(0) {
+		return ctx.Err() // want `may be nil`
+	}
+	return nil
+}
+
 func beginElse(ctx context.Context, r *backoff.Run) error {
 	for {
 		pause, _ := r.Retry(dial(ctx))

@@ -73,6 +73,16 @@ func key(ctx context.Context) error {
 	})
 }
 
+// Its fix would change what ctx.Err() means.
+func asksAndUses(ctx context.Context) error {
+	return policy.Do(ctx, func(context.Context) error {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		return fetch(ctx) // want `ignores its own context`
+	})
+}
+
 func hedging(ctx context.Context) (row, error) {
 	return hedge.Value(ctx, &hedged, func(context.Context) (row, error) {
 		return fetchRow(ctx, 1) // want `the function that hedge.Value gets`
