@@ -12,6 +12,17 @@ import (
 var Analyzers = []*analysis.Analyzer{
 	deafSleep,
 	lastSleep,
+	noWait,
+	endless,
+	twiceDrawn,
+	noJitter,
+	noCap,
+	leakedBody,
+	spentBody,
+	resentPost,
+	ownContext,
+	lostError,
+	timeAfter,
 }
 
 // ruleOfLoops returns a rule that looks at each loop.

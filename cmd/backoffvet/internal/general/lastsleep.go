@@ -1,21 +1,139 @@
 package general
 
 import (
+	"go/ast"
+	"go/types"
+	"slices"
+	"strings"
+
+	"golang.org/x/tools/go/types/typeutil"
+
 	"github.com/gobackoff/backoff/cmd/backoffvet/internal/loop"
+	"github.com/gobackoff/backoff/cmd/backoffvet/internal/remote"
 	"github.com/gobackoff/backoff/cmd/backoffvet/internal/rule"
 )
 
-var lastSleep = ruleOfLoops("lastsleep", "report loops that sleep after their last attempt", lastSleeps)
+var lastSleep = ruleOfLoops("lastsleep",
+	"report retries that sleep after their last attempt, or into their deadline", lastSleeps)
 
 func lastSleeps(p *rule.Pass, l *loop.Loop) {
-	if l.Kind != loop.Retry && l.Kind != loop.Poll || !l.Bounded() {
+	if l.Kind != loop.Retry && l.Kind != loop.Poll {
+		return
+	}
+	sleepsAsTold(p, l)
+	if !l.Bounded() || triesAfter(p, l) {
 		return
 	}
 	for _, a := range l.Attempts {
 		for end := range a.Ends {
-			if end.Way == loop.Exhausted && end.Waited && !end.Counted && end.Outcome != loop.Succeeded {
-				p.Report(a.Call, "lastsleep")
+			if end.Way == loop.Exhausted && end.Outcome != loop.Succeeded && !end.Counted && isLong(l, end.Wait) {
+				p.Report(end.Wait.Node, "the loop sleeps here after its last attempt, too, and then only gives up: "+
+					"leave it before the sleep, or sleep before each attempt but the first")
 			}
 		}
 	}
+}
+
+func isLong(l *loop.Loop, w *loop.Wait) bool {
+	if w == nil || w.Hidden && w.Duration == nil && !strings.Contains(loop.Name(w.Node.(*ast.CallExpr)), "leep") {
+		return false
+	}
+	d, ok := l.Takes(w)
+	return !ok || d >= shortest
+}
+
+// triesAfter reports whether the statement behind a loop makes one more attempt, or goes on as if
+// nothing had failed.
+func triesAfter(p *rule.Pass, l *loop.Loop) bool {
+	next := l.Next()
+	if next == nil {
+		return l.Func.Type.Results == nil
+	}
+	return slices.ContainsFunc(l.Attempts, func(a *loop.Attempt) bool {
+		return callsAgain(p.TypesInfo, next, a.Call)
+	})
+}
+
+func callsAgain(info *types.Info, n ast.Node, call *ast.CallExpr) bool {
+	f, found := calleeOf(info, call), false
+	loop.Inspect(n, func(n ast.Node) bool {
+		again, ok := n.(*ast.CallExpr)
+		found = found || ok && f != nil && calleeOf(info, again) == f
+		return !found
+	})
+	return found
+}
+
+// calleeOf returns the function or the variable that a call calls.
+func calleeOf(info *types.Info, call *ast.CallExpr) types.Object {
+	if f := typeutil.Callee(info, call); f != nil {
+		return f
+	}
+	if v := loop.VarOf(info, call.Fun); v != nil {
+		return v
+	}
+	return nil
+}
+
+// sleepsAsTold reports waits under a context that are as long as a server says, where nothing
+// compares them with the deadline.
+func sleepsAsTold(p *rule.Pass, l *loop.Loop) {
+	if mentions(l.Func.Body, "Deadline") || mentions(l.Func.Body, "Until") || mentions(l.Func.Body, "min") {
+		return
+	}
+	for _, w := range l.Waits {
+		if w.Duration != nil && !w.Deaf() && told(p, l, w.Duration) {
+			p.Report(w.Node, "this waits as long as a server says, also where the context ends before: compare it with "+
+				"the context's Deadline, and return the server's error at once")
+		}
+	}
+}
+
+// told reports whether a duration comes from a header, a field or a result named RetryAfter, or
+// from a call that was given the response.
+func told(p *rule.Pass, l *loop.Loop, e ast.Expr) bool {
+	return comesFrom(p, l, e, 3, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.SelectorExpr:
+			return n.Sel.Name == "RetryAfter" && loop.IsDuration(p.TypesInfo.TypeOf(n))
+		case *ast.BasicLit:
+			return n.Value == `"Retry-After"`
+		case *ast.CallExpr:
+			return decides(p.TypesInfo, n)
+		}
+		return false
+	})
+}
+
+// decides recognizes a call that is given the response and the error, and says how long to wait.
+func decides(info *types.Info, call *ast.CallExpr) bool {
+	t, ok := info.TypeOf(call).(*types.Tuple)
+	return ok && t.Len() == 2 && loop.IsDuration(t.At(1).Type()) &&
+		slices.ContainsFunc(call.Args, func(e ast.Expr) bool { return remote.IsResponse(info.TypeOf(e)) })
+}
+
+// comesFrom reports whether an expression has such a node, or is made of variables of the function
+// that are assigned one that has, some steps back.
+func comesFrom(p *rule.Pass, l *loop.Loop, e ast.Expr, steps int, is func(ast.Node) bool) bool {
+	found := false
+	loop.Inspect(e, func(n ast.Node) bool {
+		found = found || is(n)
+		if name, ok := n.(*ast.Ident); ok && steps > 0 && !found {
+			if v := loop.VarOf(p.TypesInfo, name); v != nil && !v.IsField() && !loop.IsError(v.Type()) && !remote.IsResponse(v.Type()) {
+				found = slices.ContainsFunc(l.Assigned(v), func(e ast.Expr) bool { return comesFrom(p, l, e, steps-1, is) })
+			}
+		}
+		return !found
+	})
+	return found
+}
+
+func mentions(n ast.Node, name string) bool {
+	found := false
+	ast.Inspect(n, func(n ast.Node) bool {
+		id, ok := n.(*ast.Ident)
+		found = found || ok && id.Name == name
+		return !found
+	})
+	return found
 }

@@ -35,11 +35,11 @@ func callsThatFail(info *types.Info, l *Loop) []*Attempt {
 			calls = append(calls, a)
 		}
 	}
-	Inspect(l.Body, func(n ast.Node) bool {
+	Inspect(l.Stmt, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.ForStmt, *ast.RangeStmt:
 			// The calls of an inner loop are its attempts.
-			return false
+			return n == l.Stmt
 		case *ast.AssignStmt:
 			add(fromAssignment(info, n, n.Lhs, n.Rhs))
 		case *ast.ValueSpec:
@@ -164,3 +164,9 @@ var neverReturn = []string{
 	"(*log.Logger).Fatal", "(*log.Logger).Fatalf", "(*log.Logger).Fatalln",
 	"(*testing.common).Fatal", "(*testing.common).Fatalf", "(*testing.common).FailNow", "(*testing.common).SkipNow",
 }
+
+// VarOf returns the variable that an expression is, or nil.
+func VarOf(info *types.Info, e ast.Expr) *types.Var { return varOf(info, e) }
+
+// IsDuration reports whether a type is time.Duration.
+func IsDuration(t types.Type) bool { return isDuration(t) }

@@ -2,16 +2,20 @@ package loop
 
 import (
 	"go/ast"
+	"go/token"
 	"go/types"
+	"regexp"
 	"slices"
+	"strings"
 )
 
 // End is how a round ended after an attempt.
 type End struct {
 	Way     Way
 	Outcome Outcome // of the attempt
-	Waited  bool    // after the attempt
-	Counted bool    // after a condition on the counter
+	Wait    *Wait   // the last wait since the attempt, or nil
+	Counted bool    // a condition on the counter came before this wait
+	Acted   bool    // something was done, or the kind of failure was looked at, before another round
 }
 
 // following is the state of a walk behind an attempt.
@@ -24,13 +28,16 @@ type following struct {
 }
 
 func (l *Loop) classify() {
-	if l.eachDiffers() {
+	if l.items = l.eachDiffers(); l.items {
 		return
 	}
 	for _, a := range l.calls {
+		if l.numbers(a) {
+			continue
+		}
 		a.Ends = map[End]ast.Expr{}
 		Walk(l, a.Node, following{}, l.follow(a))
-		if kind := a.kind(); kind != Other {
+		if kind := l.kindOf(a); kind != Other {
 			l.Attempts = append(l.Attempts, a)
 			l.Kind = max(l.Kind, kind)
 		}
@@ -40,7 +47,15 @@ func (l *Loop) classify() {
 func (l *Loop) follow(a *Attempt) Walker[following] {
 	return Walker[following]{
 		Step: func(s following, n ast.Node) (following, bool) {
-			s.Waited = s.Waited || l.waits(n)
+			if n == a.Node || within(a.Node, n) {
+				return s, s.end(a, Again)
+			}
+			if w := l.waitOf(n); w != nil {
+				cond, ok := n.(ast.Expr)
+				s.Counted = s.Counted || ok && l.counts(cond)
+				s.Wait = w
+			}
+			s.Acted = s.Acted || s.Outcome == Failed && l.acts(n)
 			if a.Err != nil && s.changes(l.info, n, a) {
 				s.lost = true
 			}
@@ -48,13 +63,18 @@ func (l *Loop) follow(a *Attempt) Walker[following] {
 		},
 		Branch: func(s following, cond ast.Expr, is bool) (following, bool) { return l.branch(a, s, cond, is) },
 		End: func(s following, way Way, _ ast.Node) {
-			if s.Outcome == Unknown && !s.decided {
-				return
-			}
-			s.Way = way
-			a.Ends[s.End] = s.via
+			s.end(a, way)
 		},
 	}
+}
+
+// end notes how a round ended. It returns false, as the way ends.
+func (s following) end(a *Attempt, way Way) bool {
+	if s.Outcome != Unknown || s.decided {
+		s.Way = way
+		a.Ends[s.End] = s.via
+	}
+	return false
 }
 
 // changes reports whether a node puts another value into the variable of an attempt's error.
@@ -63,15 +83,43 @@ func (s following) changes(info *types.Info, n ast.Node, a *Attempt) bool {
 	return ok && slices.ContainsFunc(assign.Lhs, func(e ast.Expr) bool { return varOf(info, e) == a.Err })
 }
 
-func (l *Loop) waits(n ast.Node) bool {
-	return slices.ContainsFunc(l.Waits, func(w *Wait) bool { return within(w.Node, n) })
+func (l *Loop) waitOf(n ast.Node) *Wait {
+	for _, w := range l.Waits {
+		if within(w.Node, n) {
+			return w
+		}
+	}
+	return nil
 }
+
+// acts reports whether a statement does something else than to write a log, to count, or to keep an
+// error.
+func (l *Loop) acts(n ast.Node) bool {
+	switch n := n.(type) {
+	case *ast.ExprStmt:
+		call, ok := n.X.(*ast.CallExpr)
+		return ok && !logs.MatchString(types.ExprString(call.Fun))
+	case *ast.AssignStmt:
+		return slices.ContainsFunc(n.Lhs, func(e ast.Expr) bool {
+			t := typeOf(l.info, e)
+			return !IsError(t) && !isInteger(t)
+		})
+	case *ast.SendStmt, *ast.GoStmt, *ast.DeferStmt:
+		return true
+	}
+	return false
+}
+
+var logs = regexp.MustCompile(`(?i)log|print|debug|info|warn|error|trace|metric|\.inc$|\.add$|observe|errors\.As`)
 
 // branch follows a condition. What is known of the attempt excludes ways; behind a success, that of
 // the calls that follow is assumed: a failure of theirs is about them.
 func (l *Loop) branch(a *Attempt, s following, cond ast.Expr, is bool) (following, bool) {
-	s.via = cond
-	s.Counted = s.Counted || l.Counter != nil && !l.isHeader(cond) && Uses(l.info, cond, l.Counter)
+	if !l.isHeader(cond) {
+		s.via = cond
+	}
+	s.Counted = s.Counted || s.Wait == nil && !l.isHeader(cond) && l.counts(cond)
+	s.Acted = s.Acted || is && l.looksAtKind(cond)
 	s.decided = s.decided || slices.ContainsFunc(a.Results, func(v *types.Var) bool { return Uses(l.info, cond, v) })
 	if s.lost {
 		return s, s.Outcome != Succeeded || l.saysOf(nil, cond, is) != Failed
@@ -87,6 +135,19 @@ func (l *Loop) branch(a *Attempt, s following, cond ast.Expr, is bool) (followin
 	default:
 		return s, s.Outcome == o
 	}
+}
+
+// looksAtKind recognizes a condition that singles out some failures: errors.Is(err, x), isBusy(err),
+// err == x.
+func (l *Loop) looksAtKind(cond ast.Expr) bool {
+	switch c := ast.Unparen(cond).(type) {
+	case *ast.CallExpr:
+		return len(c.Args) > 0 && IsError(typeOf(l.info, c.Args[0]))
+	case *ast.BinaryExpr:
+		return c.Op == token.EQL && IsError(typeOf(l.info, c.X)) && !isNil(l.info, c.Y) ||
+			(c.Op == token.LAND || c.Op == token.LOR) && (l.looksAtKind(c.X) || l.looksAtKind(c.Y))
+	}
+	return false
 }
 
 func (l *Loop) isHeader(cond ast.Expr) bool {
@@ -106,11 +167,14 @@ func (l *Loop) saysOf(a *Attempt, cond ast.Expr, is bool) Outcome {
 	})
 }
 
-func (a *Attempt) kind() Kind {
-	again := a.ends(Again, Failed, Unknown)
-	left := a.ends(Left, Succeeded, Unknown) || a.ends(Exhausted, Succeeded)
-	onward := a.ends(Again, Succeeded)
+func (l *Loop) kindOf(a *Attempt) Kind {
+	again := a.MayEnd(Again, Failed, Unknown)
+	left := a.MayEnd(Left, Succeeded, Unknown) || a.MayEnd(Exhausted, Succeeded)
+	onward := a.MayEnd(Again, Succeeded)
 	switch {
+	case onward && left && a.answersHTTP() && l.looksAtStatus():
+		// Some answers are failures.
+		return Retry
 	case again && left && !onward:
 		return Retry
 	case again && left:
@@ -121,11 +185,31 @@ func (a *Attempt) kind() Kind {
 	return Other
 }
 
-func (a *Attempt) ends(way Way, outcomes ...Outcome) bool {
+// MayEnd reports whether a round may end in a way, with one of the outcomes of the attempt.
+func (a *Attempt) MayEnd(way Way, outcomes ...Outcome) bool {
 	for end := range a.Ends {
 		if end.Way == way && slices.Contains(outcomes, end.Outcome) {
 			return true
 		}
 	}
 	return false
+}
+
+func (a *Attempt) answersHTTP() bool {
+	return slices.ContainsFunc(a.Results, func(v *types.Var) bool {
+		return strings.HasSuffix(v.Type().String(), "http.Response")
+	})
+}
+
+// Says returns what follows for an attempt from a condition that is, or is not, so.
+func (l *Loop) Says(a *Attempt, cond ast.Expr, is bool) Outcome { return l.saysOf(a, cond, is) }
+
+func (l *Loop) looksAtStatus() bool {
+	found := false
+	Inspect(l.Stmt, func(n ast.Node) bool {
+		s, ok := n.(*ast.SelectorExpr)
+		found = found || ok && s.Sel.Name == "StatusCode"
+		return !found
+	})
+	return found
 }

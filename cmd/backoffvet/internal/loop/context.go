@@ -11,54 +11,81 @@ import (
 	"github.com/gobackoff/backoff/cmd/backoffvet/internal/remote"
 )
 
-// Context returns the variable of type context.Context that the loop should obey, or nil: the
-// innermost that is declared before the loop, unless nothing ever cancels it.
-func (l *Loop) Context(pkg *types.Package) *types.Var {
+// Context is what a loop should obey.
+type Context struct {
+	Var  *types.Var // a context, or a request that has one
+	Expr string     // how it is written
+}
+
+// Context returns the context that the loop should obey, or nil: the innermost that is declared
+// before the loop, unless nothing ever cancels it or the loop's work is to outlive it.
+func (l *Loop) Context(pkg *types.Package) *Context {
 	for scope := pkg.Scope().Innermost(l.Stmt.Pos()); scope != nil && scope != pkg.Scope(); scope = scope.Parent() {
 		for _, name := range scope.Names() {
 			v, ok := scope.Lookup(name).(*types.Var)
-			if ok && v.Pos() < l.Stmt.Pos() && remote.IsContext(v.Type()) && name != "_" && !l.neverEnds(v) {
-				return v
+			if !ok || v.Pos() >= l.Stmt.Pos() || name == "_" {
+				continue
+			}
+			if c := l.contextOf(v); c != nil {
+				return c
 			}
 		}
 	}
 	return nil
 }
 
-// neverEnds reports whether a variable is made by context.Background, TODO or WithoutCancel.
-func (l *Loop) neverEnds(v *types.Var) bool {
-	found := false
-	ast.Inspect(l.Func.Node, func(n ast.Node) bool {
-		assign, ok := n.(*ast.AssignStmt)
-		if !ok || len(assign.Lhs) != len(assign.Rhs) {
-			return !found
-		}
-		for i, e := range assign.Lhs {
-			call, ok := ast.Unparen(assign.Rhs[i]).(*ast.CallExpr)
-			found = found || ok && varOf(l.info, e) == v && MakesEndless(l.info, call)
-		}
-		return !found
-	})
-	return found
+func (l *Loop) contextOf(v *types.Var) *Context {
+	switch {
+	case !l.isParameter(v) && !Uses(l.info, l.Body, v):
+		// The context of another function, or one that the function ends itself.
+		return nil
+	case remote.IsRequest(v.Type()):
+		return &Context{v, v.Name() + ".Context()"}
+	case remote.IsContext(v.Type()) && !l.outlives(v):
+		return &Context{v, v.Name()}
+	}
+	return nil
 }
 
-// MakesEndless reports whether a call makes a context that nothing cancels.
-func MakesEndless(info *types.Info, call *ast.CallExpr) bool {
+// isParameter reports whether a variable is a parameter of the function around the loop.
+func (l *Loop) isParameter(v *types.Var) bool {
+	params := l.Func.Type.Params
+	return params.Pos() <= v.Pos() && v.Pos() < params.End()
+}
+
+// outlives reports whether a context never ends, or the loop works on after its end: it makes a
+// context that does not end, or a statement before it waits for the end.
+func (l *Loop) outlives(v *types.Var) bool {
+	return l.neverEnds(v) || l.makesEndless(l.Body) || l.afterEnd(v)
+}
+
+func (l *Loop) neverEnds(v *types.Var) bool {
+	return slices.ContainsFunc(l.Assigned(v), func(e ast.Expr) bool {
+		call, ok := ast.Unparen(e).(*ast.CallExpr)
+		return ok && (isEndless(l.info, call) || len(call.Args) > 0 && l.makes(call.Args[0], "context.WithoutCancel"))
+	})
+}
+
+// makes reports whether an expression is a call of one of the functions named.
+func (l *Loop) makes(e ast.Expr, names ...string) bool {
+	call, ok := ast.Unparen(e).(*ast.CallExpr)
+	if !ok {
+		return false
+	}
+	f, ok := typeutil.Callee(l.info, call).(*types.Func)
+	return ok && slices.Contains(names, f.FullName())
+}
+
+func isEndless(info *types.Info, call *ast.CallExpr) bool {
 	f, ok := typeutil.Callee(info, call).(*types.Func)
 	return ok && slices.Contains([]string{"context.Background", "context.TODO", "context.WithoutCancel"}, f.FullName())
 }
 
-// Outlives reports whether the loop is about work that is to outlive its context: it makes a
-// context that does, or a statement before it waits for the context's end, or a defer runs it.
-func (l *Loop) Outlives(ctx *types.Var) bool {
-	return l.makesEndless() || l.afterEnd(ctx)
-}
-
-func (l *Loop) makesEndless() bool {
+func (l *Loop) makesEndless(n ast.Node) bool {
 	found := false
-	ast.Inspect(l.Body, func(n ast.Node) bool {
+	ast.Inspect(n, func(n ast.Node) bool {
 		call, ok := n.(*ast.CallExpr)
-		found = found || ok && MakesEndless(l.info, call)
+		found = found || ok && isEndless(l.info, call)
 		return !found
 	})
 	return found

@@ -8,6 +8,7 @@ import (
 	"go/ast"
 	"go/types"
 	"reflect"
+	"slices"
 
 	"golang.org/x/tools/go/analysis"
 	"golang.org/x/tools/go/analysis/passes/inspect"
@@ -38,6 +39,7 @@ type Loop struct {
 
 	info  *types.Info
 	calls []*Attempt // all calls that may fail
+	items bool       // each round is about another thing
 }
 
 // Func is a function with a loop.
@@ -45,6 +47,7 @@ type Func struct {
 	Node  ast.Node // *ast.FuncDecl or *ast.FuncLit
 	Type  *ast.FuncType
 	Body  *ast.BlockStmt
+	Outer ast.Node // the function declaration around it, or itself
 	graph *cfg.CFG
 }
 
@@ -64,22 +67,25 @@ func Of(p *analysis.Pass) []*Loop { return p.ResultOf[Analyzer].([]*Loop) }
 func find(p *analysis.Pass) []*Loop {
 	var loops []*Loop
 	funcs := map[ast.Node]*Func{}
+	sleepers := sleepersOf(p)
 	root := p.ResultOf[inspect.Analyzer].(*inspector.Inspector).Root()
 	for c := range root.Preorder((*ast.ForStmt)(nil), (*ast.RangeStmt)(nil)) {
-		for f := range c.Enclosing((*ast.FuncDecl)(nil), (*ast.FuncLit)(nil)) {
-			if l := newLoop(p.TypesInfo, c.Node().(ast.Stmt), funcOf(funcs, f.Node())); l != nil {
-				loops = append(loops, l)
-			}
-			break
+		around := slices.Collect(c.Enclosing((*ast.FuncDecl)(nil), (*ast.FuncLit)(nil)))
+		if len(around) == 0 {
+			continue
+		}
+		f := funcOf(funcs, around[0].Node(), around[len(around)-1].Node())
+		if l := newLoop(p.TypesInfo, c.Node().(ast.Stmt), f, sleepers); l != nil {
+			loops = append(loops, l)
 		}
 	}
 	return loops
 }
 
-func funcOf(known map[ast.Node]*Func, node ast.Node) *Func {
+func funcOf(known map[ast.Node]*Func, node, outer ast.Node) *Func {
 	f := known[node]
 	if f == nil {
-		f = &Func{Node: node}
+		f = &Func{Node: node, Outer: outer}
 		switch n := node.(type) {
 		case *ast.FuncDecl:
 			f.Type, f.Body = n.Type, n.Body
@@ -91,7 +97,7 @@ func funcOf(known map[ast.Node]*Func, node ast.Node) *Func {
 	return f
 }
 
-func newLoop(info *types.Info, stmt ast.Stmt, f *Func) *Loop {
+func newLoop(info *types.Info, stmt ast.Stmt, f *Func, sleepers map[types.Object]bool) *Loop {
 	l := &Loop{Stmt: stmt, Func: f, info: info}
 	switch s := stmt.(type) {
 	case *ast.ForStmt:
@@ -99,11 +105,12 @@ func newLoop(info *types.Info, stmt ast.Stmt, f *Func) *Loop {
 	case *ast.RangeStmt:
 		l.Body = s.Body
 	}
-	if l.calls = callsThatFail(info, l); len(l.calls) == 0 {
+	l.calls = callsThatFail(info, l)
+	if l.Waits = waitsIn(info, stmt, sleepers); len(l.calls)+len(l.Waits) == 0 {
 		return nil
 	}
+	l.timers()
 	l.Counter = counterOf(info, stmt)
-	l.Waits = waitsIn(info, l.Body)
 	l.classify()
 	return l
 }
@@ -120,3 +127,42 @@ func (f *Func) control(info *types.Info) *cfg.CFG {
 func (l *Loop) Contains(n ast.Node) bool { return within(n, l.Stmt) }
 
 func within(n, outer ast.Node) bool { return outer.Pos() <= n.Pos() && n.End() <= outer.End() }
+
+// Items reports whether the rounds are about different things, such as those over a list of servers.
+func (l *Loop) Items() bool { return l.items }
+
+// Passes reports whether the loop hands a variable to a call that may fail.
+func (l *Loop) Passes(v *types.Var) bool {
+	return slices.ContainsFunc(l.calls, func(a *Attempt) bool { return Uses(l.info, a.Call, v) })
+}
+
+// Calls returns the calls of the loop that may fail.
+func (l *Loop) Calls() []*Attempt { return l.calls }
+
+// Next returns the statement that follows the loop in its block, or nil.
+func (l *Loop) Next() ast.Stmt {
+	var next ast.Stmt
+	Inspect(l.Func.Body, func(n ast.Node) bool {
+		var list []ast.Stmt
+		switch n := n.(type) {
+		case *ast.BlockStmt:
+			list = n.List
+		case *ast.CaseClause:
+			list = n.Body
+		case *ast.CommClause:
+			list = n.Body
+		}
+		for i, s := range list {
+			if (s == l.Stmt || isLabeled(s, l.Stmt)) && i+1 < len(list) {
+				next = list[i+1]
+			}
+		}
+		return next == nil
+	})
+	return next
+}
+
+func isLabeled(s, inner ast.Stmt) bool {
+	l, ok := s.(*ast.LabeledStmt)
+	return ok && l.Stmt == inner
+}

@@ -6,8 +6,10 @@ import (
 	"go/token"
 	"go/types"
 	"regexp"
+	"strings"
 	"time"
 
+	"golang.org/x/tools/go/analysis"
 	"golang.org/x/tools/go/types/typeutil"
 )
 
@@ -24,12 +26,18 @@ func (w *Wait) Deaf() bool {
 	return !w.Hidden && (w.Select == nil || len(w.Select.Body.List) == 1)
 }
 
-// Constant returns the duration of a wait, if it is a constant.
-func (w *Wait) Constant(info *types.Info) (time.Duration, bool) {
+// Takes returns the duration of a wait of the loop, if it is a constant or a variable that is set
+// once, to one.
+func (l *Loop) Takes(w *Wait) (time.Duration, bool) {
 	if w.Duration == nil {
 		return 0, false
 	}
-	return Constant(info, w.Duration)
+	if v := varOf(l.info, w.Duration); v != nil {
+		if set := l.Assigned(v); len(set) == 1 {
+			return Constant(l.info, set[0])
+		}
+	}
+	return Constant(l.info, w.Duration)
 }
 
 // Constant returns the value of an integer, if it is a constant.
@@ -42,19 +50,21 @@ func Constant(info *types.Info, e ast.Expr) (time.Duration, bool) {
 	return time.Duration(n), exact
 }
 
-func waitsIn(info *types.Info, body *ast.BlockStmt) []*Wait {
+func waitsIn(info *types.Info, stmt ast.Stmt, sleepers map[types.Object]bool) []*Wait {
 	var waits []*Wait
-	var around *ast.SelectStmt
-	Inspect(body, func(n ast.Node) bool {
+	var selects []*ast.SelectStmt
+	Inspect(stmt, func(n ast.Node) bool {
 		switch n := n.(type) {
+		case *ast.IfStmt:
+			return !stops(n.Cond)
 		case *ast.SelectStmt:
-			around = n
+			selects = append(selects, n)
 		case *ast.UnaryExpr:
-			if n.Op == token.ARROW && isTime(info, n) {
-				waits = append(waits, received(info, n, around))
+			if n.Op == token.ARROW && isTimer(info, n.X) {
+				waits = append(waits, received(info, n, selects))
 			}
 		case *ast.CallExpr:
-			if w := called(info, n); w != nil {
+			if w := called(info, n, sleepers); w != nil {
 				waits = append(waits, w)
 			}
 		}
@@ -63,10 +73,22 @@ func waitsIn(info *types.Info, body *ast.BlockStmt) []*Wait {
 	return waits
 }
 
-func received(info *types.Info, n *ast.UnaryExpr, around *ast.SelectStmt) *Wait {
+// stops recognizes !timer.Stop(), under which a receive drains the timer and does not wait.
+func stops(cond ast.Expr) bool {
+	not, ok := ast.Unparen(cond).(*ast.UnaryExpr)
+	if !ok {
+		return false
+	}
+	call, ok := ast.Unparen(not.X).(*ast.CallExpr)
+	return ok && Name(call) == "Stop"
+}
+
+func received(info *types.Info, n *ast.UnaryExpr, selects []*ast.SelectStmt) *Wait {
 	w := &Wait{Node: n, Duration: timerDuration(info, n.X)}
-	if around != nil && isCase(n, around) {
-		w.Select = around
+	for _, s := range selects {
+		if isCase(n, s) {
+			w.Select = s
+		}
 	}
 	return w
 }
@@ -80,9 +102,54 @@ func isCase(n ast.Node, s *ast.SelectStmt) bool {
 	return false
 }
 
-func isTime(info *types.Info, e ast.Expr) bool {
-	t := info.TypeOf(e)
-	return t != nil && t.String() == "time.Time"
+// isTimer recognizes the channels of time.After and of a timer. That of a ticker sets the pace.
+func isTimer(info *types.Info, e ast.Expr) bool {
+	c, ok := types.Unalias(typeOf(info, e)).Underlying().(*types.Chan)
+	if !ok || c.Elem().String() != "time.Time" {
+		return false
+	}
+	switch e := ast.Unparen(e).(type) {
+	case *ast.CallExpr:
+		return Name(e) == "After" || Name(e) == "C" || Name(e) == "Chan"
+	case *ast.SelectorExpr:
+		return !strings.HasSuffix(typeOf(info, e.X).String(), "Ticker")
+	}
+	return false
+}
+
+func typeOf(info *types.Info, e ast.Expr) types.Type {
+	if t := info.TypeOf(e); t != nil {
+		return t
+	}
+	return types.Typ[types.Invalid]
+}
+
+// sleepersOf returns the functions of a package that sleep as long as they are told to, and hear
+// nothing meanwhile.
+func sleepersOf(p *analysis.Pass) map[types.Object]bool {
+	found := map[types.Object]bool{}
+	for _, file := range p.Files {
+		for _, decl := range file.Decls {
+			f, ok := decl.(*ast.FuncDecl)
+			if ok && f.Body != nil && len(f.Body.List) > 0 && sleeps(p.TypesInfo, f.Body.List[len(f.Body.List)-1]) {
+				found[p.TypesInfo.Defs[f.Name]] = true
+			}
+		}
+	}
+	return found
+}
+
+func sleeps(info *types.Info, stmt ast.Stmt) bool {
+	e, ok := stmt.(*ast.ExprStmt)
+	if !ok {
+		return false
+	}
+	call, ok := e.X.(*ast.CallExpr)
+	return ok && isSleep(info, call)
+}
+
+func isSleep(info *types.Info, call *ast.CallExpr) bool {
+	return Name(call) == "Sleep" && len(call.Args) == 1 && isDuration(info.TypeOf(call.Args[0]))
 }
 
 // timerDuration returns d of time.After(d).
@@ -97,14 +164,15 @@ func timerDuration(info *types.Info, e ast.Expr) ast.Expr {
 func isDuration(t types.Type) bool { return t != nil && t.String() == "time.Duration" }
 
 // called recognizes time.Sleep, a Sleep of a clock, and calls whose name says that they wait.
-func called(info *types.Info, call *ast.CallExpr) *Wait {
-	if Name(call) == "Sleep" && len(call.Args) == 1 && isDuration(info.TypeOf(call.Args[0])) {
+func called(info *types.Info, call *ast.CallExpr, sleepers map[types.Object]bool) *Wait {
+	if isSleep(info, call) {
 		return &Wait{Node: call, Duration: call.Args[0]}
 	}
-	if !waitsByName(info, call) {
+	sleeper := sleepers[typeutil.Callee(info, call)]
+	if !sleeper && !waitsByName(info, call) {
 		return nil
 	}
-	w := &Wait{Node: call, Hidden: true}
+	w := &Wait{Node: call, Hidden: !sleeper}
 	for _, arg := range call.Args {
 		if isDuration(info.TypeOf(arg)) {
 			w.Duration = arg
@@ -139,4 +207,28 @@ func waitsByName(info *types.Info, call *ast.CallExpr) bool {
 var otherWaits = map[string]bool{
 	"sync": true, "os": true, "os/exec": true, "golang.org/x/sync/errgroup": true, "syscall": true,
 	"k8s.io/apimachinery/pkg/util/wait": true,
+}
+
+// timers finds out how long the timers run from which waits receive.
+func (l *Loop) timers() {
+	for _, w := range l.Waits {
+		receive, ok := w.Node.(*ast.UnaryExpr)
+		if !ok {
+			continue
+		}
+		if s, ok := ast.Unparen(receive.X).(*ast.SelectorExpr); ok {
+			w.Duration = l.timerRuns(varOf(l.info, s.X))
+		}
+	}
+}
+
+func (l *Loop) timerRuns(timer *types.Var) ast.Expr {
+	if timer == nil {
+		return nil
+	}
+	set := l.Assigned(timer)
+	if len(set) != 1 {
+		return nil
+	}
+	return timerDuration(l.info, set[0])
 }

@@ -33,7 +33,7 @@ type Walker[S comparable] struct {
 // Walk follows all ways from behind a node to the end of the round. It does nothing if the node is
 // not one of the graph's.
 func Walk[S comparable](l *Loop, from ast.Node, start S, w Walker[S]) {
-	walk := walking[S]{l: l, w: w, seen: map[place[S]]bool{}}
+	walk := walking[S]{l: l, w: w, seen: map[place[S]]bool{}, inHeader: !within(from, body(l.Stmt))}
 	for _, b := range l.Func.control(l.info).Blocks {
 		for i, n := range b.Nodes {
 			if within(from, n) && l.Contains(n) {
@@ -54,6 +54,15 @@ type walking[S comparable] struct {
 	l    *Loop
 	w    Walker[S]
 	seen map[place[S]]bool
+
+	inHeader bool // the walk began in the header, and so ends where it comes there again
+}
+
+func body(stmt ast.Stmt) ast.Node {
+	if f, ok := stmt.(*ast.ForStmt); ok {
+		return f.Body
+	}
+	return stmt
 }
 
 func (w *walking[S]) block(b *cfg.Block, from int, s S) {
@@ -90,7 +99,7 @@ func (w *walking[S]) successors(b *cfg.Block, s S) {
 
 func (w *walking[S]) enter(b, next *cfg.Block, s S) {
 	switch {
-	case next.Stmt == w.l.Stmt && isBody(next):
+	case next.Stmt == w.l.Stmt && isBody(next) && !w.inHeader:
 		w.w.End(s, Again, nil)
 	case next.Stmt == w.l.Stmt && isDone(next) && isHead(w.l, b):
 		w.w.End(s, Exhausted, nil)

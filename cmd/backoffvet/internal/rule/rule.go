@@ -4,6 +4,7 @@ package rule
 
 import (
 	"go/ast"
+	"go/token"
 	"slices"
 
 	"golang.org/x/tools/go/analysis"
@@ -23,7 +24,7 @@ func New(name, doc string, run func(*Pass), requires ...*analysis.Analyzer) *ana
 		URL:      pages + name + ".md",
 		Requires: append(slices.Clip(requires), directives),
 		Run: func(p *analysis.Pass) (any, error) {
-			run(&Pass{Pass: p, sources: sources(p)})
+			run(&Pass{Pass: p, sources: sources(p), reported: map[token.Pos]bool{}})
 			return nil, nil
 		},
 	}
@@ -33,18 +34,20 @@ func New(name, doc string, run func(*Pass), requires ...*analysis.Analyzer) *ana
 type Pass struct {
 	*analysis.Pass
 
-	sources []*ast.File
+	sources  []*ast.File
+	reported map[token.Pos]bool
 }
 
 // Sources returns the files that the rule should look at.
 func (p *Pass) Sources() []*ast.File { return p.sources }
 
 // Report reports a finding, unless it is in a file that is not of Sources, or a directive at its
-// line or the line above ignores it.
+// line or the line above ignores it. Of several at one position it reports the first.
 func (p *Pass) Report(at analysis.Range, message string, fixes ...analysis.SuggestedFix) {
-	if !p.looksAt(at) || p.ResultOf[directives].(ignored).ignores(p.Pass, at) {
+	if p.reported[at.Pos()] || !p.looksAt(at) || p.ResultOf[directives].(ignored).ignores(p.Pass, at) {
 		return
 	}
+	p.reported[at.Pos()] = true
 	p.Pass.Report(analysis.Diagnostic{
 		Pos:            at.Pos(),
 		End:            at.End(),

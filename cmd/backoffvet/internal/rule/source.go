@@ -3,6 +3,7 @@ package rule
 import (
 	"go/ast"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/tools/go/analysis"
@@ -18,10 +19,16 @@ func sources(p *analysis.Pass) []*ast.File {
 	return files
 }
 
+// isTest reports whether a file is a test, or helps tests.
+func isTest(f *ast.File, name string) bool {
+	return strings.HasSuffix(name, "_test.go") ||
+		slices.ContainsFunc(f.Imports, func(i *ast.ImportSpec) bool { return i.Path.Value == `"testing"` })
+}
+
 // isSource reports whether people wrote a file and keep it here. What cgo makes of a file counts
 // as generated: its positions are not those of the file.
 func isSource(f *ast.File, name string) bool {
 	return !ast.IsGenerated(f) &&
 		!strings.Contains(filepath.ToSlash(name), "/vendor/") &&
-		(Tests || !strings.HasSuffix(name, "_test.go"))
+		(Tests || !isTest(f, name))
 }

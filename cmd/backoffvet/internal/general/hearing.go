@@ -1,0 +1,128 @@
+package general
+
+import (
+	"fmt"
+	"go/ast"
+	"go/types"
+	"strings"
+
+	"golang.org/x/tools/go/analysis"
+	"golang.org/x/tools/go/types/typeutil"
+
+	"github.com/gobackoff/backoff/cmd/backoffvet/internal/loop"
+	"github.com/gobackoff/backoff/cmd/backoffvet/internal/rule"
+)
+
+// hearing returns the fix that makes time.Sleep a select, where the function returns an error, and
+// zero values can be written for its other results.
+func hearing(p *rule.Pass, l *loop.Loop, w *loop.Wait, ctx *loop.Context) []analysis.SuggestedFix {
+	call, ok := w.Node.(*ast.CallExpr)
+	if !ok || sleepOf(w) == nil || !isStatement(l, call) {
+		return nil
+	}
+	f, ok := typeutil.Callee(p.TypesInfo, call).(*types.Func)
+	results, returns := failure(p, l.Func.Type, ctx.Expr+".Err()")
+	if !ok || f.FullName() != "time.Sleep" || !returns {
+		return nil
+	}
+	indent := strings.Repeat("\t", max(p.Fset.Position(call.Pos()).Column-1, 0))
+	lines := []string{
+		"select {",
+		fmt.Sprintf("case <-%s.Done():", ctx.Expr),
+		"\treturn " + results,
+		fmt.Sprintf("case <-%s.After(%s):", types.ExprString(call.Fun.(*ast.SelectorExpr).X), source(p, w.Duration)),
+		"}",
+	}
+	return []analysis.SuggestedFix{{
+		Message: fmt.Sprintf("Wait for %s.Done(), too", ctx.Expr),
+		TextEdits: []analysis.TextEdit{{
+			Pos: call.Pos(), End: call.End(), NewText: []byte(strings.Join(lines, "\n"+indent)),
+		}},
+	}}
+}
+
+// isStatement reports whether a call is a statement of a block, and not that of a header.
+func isStatement(l *loop.Loop, call *ast.CallExpr) bool {
+	found := false
+	loop.Inspect(l.Body, func(n ast.Node) bool {
+		var list []ast.Stmt
+		switch n := n.(type) {
+		case *ast.BlockStmt:
+			list = n.List
+		case *ast.CaseClause:
+			list = n.Body
+		case *ast.CommClause:
+			list = n.Body
+		}
+		for _, s := range list {
+			e, ok := s.(*ast.ExprStmt)
+			found = found || ok && e.X == call
+		}
+		return !found
+	})
+	return found
+}
+
+// failure returns what a function returns that fails with an error.
+func failure(p *rule.Pass, f *ast.FuncType, err string) (string, bool) {
+	if f.Results == nil {
+		return "", false
+	}
+	var values []string
+	for _, field := range f.Results.List {
+		zero := zeroOf(p.TypesInfo.TypeOf(field.Type))
+		for range max(len(field.Names), 1) {
+			values = append(values, zero)
+		}
+	}
+	last := f.Results.List[len(f.Results.List)-1]
+	if t := p.TypesInfo.TypeOf(last.Type); t == nil || !loop.IsError(t) || len(last.Names) > 1 {
+		return "", false
+	}
+	values[len(values)-1] = err
+	for _, v := range values {
+		if v == "" {
+			return "", false
+		}
+	}
+	return strings.Join(values, ", "), true
+}
+
+// zeroOf returns the zero value of a type as it is written, or "" if that needs the type's name.
+func zeroOf(t types.Type) string {
+	if t == nil {
+		return ""
+	}
+	if _, ok := types.Unalias(t).(*types.TypeParam); ok {
+		return ""
+	}
+	switch u := t.Underlying().(type) {
+	case *types.Basic:
+		return zeroOfBasic(u)
+	case *types.Pointer, *types.Slice, *types.Map, *types.Interface, *types.Chan, *types.Signature:
+		return "nil"
+	}
+	return ""
+}
+
+func zeroOfBasic(b *types.Basic) string {
+	switch {
+	case b.Info()&types.IsString != 0:
+		return `""`
+	case b.Info()&types.IsBoolean != 0:
+		return "false"
+	case b.Info()&types.IsNumeric != 0:
+		return "0"
+	}
+	return ""
+}
+
+// source returns an expression as it is written.
+func source(p *rule.Pass, e ast.Expr) string {
+	file := p.Fset.File(e.Pos())
+	text, err := p.ReadFile(file.Name())
+	if from, to := file.Offset(e.Pos()), file.Offset(e.End()); err == nil && to <= len(text) {
+		return string(text[from:to])
+	}
+	return types.ExprString(e)
+}

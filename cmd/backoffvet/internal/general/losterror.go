@@ -1,0 +1,170 @@
+package general
+
+import (
+	"fmt"
+	"go/ast"
+	"go/types"
+	"slices"
+
+	"github.com/gobackoff/backoff/cmd/backoffvet/internal/loop"
+	"github.com/gobackoff/backoff/cmd/backoffvet/internal/rule"
+)
+
+var lostError = ruleOfLoops("losterror",
+	"report loops that give up without the error of their last attempt", losesErrors)
+
+func losesErrors(p *rule.Pass, l *loop.Loop) {
+	if l.Kind != loop.Retry || len(l.Attempts) == 0 {
+		return
+	}
+	gaveUp, ok := l.Next().(*ast.ReturnStmt)
+	if !ok || len(gaveUp.Results) == 0 {
+		return
+	}
+	last := gaveUp.Results[len(gaveUp.Results)-1]
+	if t := p.TypesInfo.TypeOf(last); t == nil || !returnsError(p, l.Func.Type) {
+		return
+	}
+	for _, a := range l.Attempts {
+		if a.Err != nil && overwrites(p, l, a, last) {
+			return
+		}
+	}
+	a := l.Attempts[len(l.Attempts)-1]
+	if len(l.Attempts) == 1 && l.Bounded() && givesUp(a) && dropped(p, l, a) && saysNothing(p, l, last) {
+		p.Report(gaveUp, fmt.Sprintf("the loop gives up here, and why %s failed is lost: keep the last error, and wrap it",
+			loop.Name(a.Call)))
+	}
+}
+
+// givesUp reports whether the header of the loop ends it after a failure, and nothing before.
+func givesUp(a *loop.Attempt) bool {
+	exhausted := false
+	for end := range a.Ends {
+		if end.Outcome != loop.Failed {
+			continue
+		}
+		if end.Way == loop.Left && end.Counted && end.Wait == nil {
+			return false
+		}
+		exhausted = exhausted || end.Way == loop.Exhausted
+	}
+	return exhausted
+}
+
+func returnsError(p *rule.Pass, f *ast.FuncType) bool {
+	if f.Results == nil || len(f.Results.List) == 0 {
+		return false
+	}
+	t := p.TypesInfo.TypeOf(f.Results.List[len(f.Results.List)-1].Type)
+	return t != nil && loop.IsError(t)
+}
+
+// dropped reports whether nothing but comparisons looks at the error of an attempt.
+func dropped(p *rule.Pass, l *loop.Loop, a *loop.Attempt) bool {
+	if a.Err == nil {
+		return true
+	}
+	if a.Err.Pos() < l.Stmt.Pos() {
+		return false
+	}
+	looked := false
+	ast.Inspect(l.Body, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.BinaryExpr:
+			return loop.VarOf(p.TypesInfo, n.X) != a.Err || !p.TypesInfo.Types[n.Y].IsNil()
+		case *ast.ReturnStmt:
+			return false
+		case *ast.Ident:
+			looked = looked || p.TypesInfo.Uses[n] == a.Err && !isTarget(a, n)
+		}
+		return true
+	})
+	return !looked
+}
+
+func isTarget(a *loop.Attempt, n ast.Node) bool {
+	return a.Node.Pos() <= n.Pos() && n.End() <= a.Call.Pos()
+}
+
+// saysNothing reports whether an error has no variable in it that may tell of the last attempt.
+func saysNothing(p *rule.Pass, l *loop.Loop, e ast.Expr) bool {
+	telling := false
+	ast.Inspect(e, func(n ast.Node) bool {
+		name, ok := n.(*ast.Ident)
+		if !ok {
+			return !telling
+		}
+		v := loop.VarOf(p.TypesInfo, name)
+		telling = telling || v != nil && v.Pos() > l.Func.Node.Pos() && v.Pos() < l.Func.Node.End() && isTelling(l, v)
+		return !telling
+	})
+	return !telling
+}
+
+// isTelling reports whether a variable is an error, or holds errors, and the loop sets it.
+func isTelling(l *loop.Loop, v *types.Var) bool {
+	if b, ok := v.Type().Underlying().(*types.Basic); ok && b.Info()&types.IsString == 0 {
+		return false
+	}
+	return !loop.IsError(v.Type()) || slices.ContainsFunc(l.Assigned(v), func(e ast.Expr) bool { return l.Contains(e) })
+}
+
+// A kept says what is in the variable of an attempt's error.
+type kept struct{ failed, over, nothing bool }
+
+// overwrites reports where another call that succeeds puts nil over the error of a failure, and the
+// loop then gives up with it.
+func overwrites(p *rule.Pass, l *loop.Loop, a *loop.Attempt, last ast.Expr) bool {
+	if a.Err.Pos() > l.Stmt.Pos() || !loop.Uses(p.TypesInfo, last, a.Err) {
+		return false
+	}
+	var over *ast.CallExpr
+	lost := false
+	loop.Walk(l, a.Node, kept{}, loop.Walker[kept]{
+		Step: func(k kept, n ast.Node) (kept, bool) {
+			if other := overwriting(p, a, n); other != nil {
+				over, k.over, k.nothing = other, true, loop.Name(other) == "Close"
+			}
+			return k, true
+		},
+		Branch: func(k kept, cond ast.Expr, is bool) (kept, bool) {
+			switch o := l.Says(a, cond, is); {
+			case o == loop.Unknown:
+				return k, true
+			case k.over:
+				k.nothing = o == loop.Succeeded
+				return k, true
+			default:
+				k.failed = o == loop.Failed
+				return k, k.failed
+			}
+		},
+		End: func(k kept, way loop.Way, _ ast.Node) {
+			lost = lost || way == loop.Exhausted && k.failed && k.nothing
+		},
+	})
+	if lost && over != nil {
+		p.Report(over, fmt.Sprintf("this puts nil over the error of %s, and if that was the last attempt the loop "+
+			"gives up without a cause: use another variable", loop.Name(a.Call)))
+	}
+	return lost
+}
+
+// overwriting returns the call whose error a statement puts into the variable of an attempt.
+func overwriting(p *rule.Pass, a *loop.Attempt, n ast.Node) *ast.CallExpr {
+	assign, ok := n.(*ast.AssignStmt)
+	if !ok || n == a.Node || len(assign.Rhs) != 1 || loop.VarOf(p.TypesInfo, assign.Lhs[len(assign.Lhs)-1]) != a.Err {
+		return nil
+	}
+	call, ok := assign.Rhs[0].(*ast.CallExpr)
+	if !ok || wraps(p, call, a) {
+		return nil
+	}
+	return call
+}
+
+// wraps reports whether a call makes an error of the one that it is given.
+func wraps(p *rule.Pass, call *ast.CallExpr, a *loop.Attempt) bool {
+	return loop.Uses(p.TypesInfo, call, a.Err)
+}

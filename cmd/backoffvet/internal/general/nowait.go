@@ -1,0 +1,98 @@
+package general
+
+import (
+	"fmt"
+	"go/ast"
+	"go/types"
+	"slices"
+
+	"github.com/gobackoff/backoff/cmd/backoffvet/internal/loop"
+	"github.com/gobackoff/backoff/cmd/backoffvet/internal/rule"
+)
+
+var noWait = ruleOfLoops("nowait",
+	"report paths of a retry loop that go on without the wait of its other paths", noWaits)
+
+func noWaits(p *rule.Pass, l *loop.Loop) {
+	if waiter := ongoing(p, l); waiter != "" && len(l.Waits) == 0 && !mentions(l.Body, "NextDelay") {
+		p.Report(l.Stmt, fmt.Sprintf("nothing in this loop calls %s.Wait: where what it calls fails at once, it spins", waiter))
+		return
+	}
+	if l.Kind == loop.Other || l.Items() {
+		return
+	}
+	for _, a := range l.Attempts {
+		if !waitsSomewhere(p, l, a) {
+			continue
+		}
+		for end, cond := range a.Ends {
+			if end.Way == loop.Again && end.Outcome == loop.Failed && end.Wait == nil && !end.Acted && !end.Counted && cond != nil {
+				p.Report(cond, fmt.Sprintf("after this failure of %s the loop goes on at once, while its other paths "+
+					"wait: wait here, too", loop.Name(a.Call)))
+			}
+		}
+	}
+}
+
+// waitsSomewhere reports whether the loop waits behind failures, and not before the attempt, where
+// each round does.
+func waitsSomewhere(p *rule.Pass, l *loop.Loop, a *loop.Attempt) bool {
+	before := slices.ContainsFunc(l.Waits, func(w *loop.Wait) bool {
+		return w.Node.Pos() < a.Call.Pos() && w.Node.Pos() > l.Body.Pos() && !behindFailure(p, l, w)
+	})
+	return !before && slices.ContainsFunc(l.Attempts, func(other *loop.Attempt) bool {
+		for end := range other.Ends {
+			if end.Way == loop.Again && end.Wait != nil {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// behindFailure reports whether a wait is under an if that asks for an error.
+func behindFailure(p *rule.Pass, l *loop.Loop, w *loop.Wait) bool {
+	found := false
+	loop.Inspect(l.Body, func(n ast.Node) bool {
+		s, ok := n.(*ast.IfStmt)
+		if ok && s.Body.Pos() < w.Node.Pos() && w.Node.End() < s.Body.End() && asksForError(p, s.Cond) {
+			found = true
+		}
+		return !found
+	})
+	return found
+}
+
+func asksForError(p *rule.Pass, cond ast.Expr) bool {
+	found := false
+	ast.Inspect(cond, func(n ast.Node) bool {
+		e, ok := n.(*ast.Ident)
+		if ok {
+			t := p.TypesInfo.TypeOf(e)
+			found = found || t != nil && loop.IsError(t)
+		}
+		return !found
+	})
+	return found
+}
+
+// ongoing returns b of for b.Ongoing(), if b has a method Wait.
+func ongoing(p *rule.Pass, l *loop.Loop) string {
+	f, ok := l.Stmt.(*ast.ForStmt)
+	if !ok {
+		return ""
+	}
+	call, ok := f.Cond.(*ast.CallExpr)
+	if !ok || loop.Name(call) != "Ongoing" {
+		return ""
+	}
+	s, ok := call.Fun.(*ast.SelectorExpr)
+	if !ok {
+		return ""
+	}
+	method, _, _ := types.LookupFieldOrMethod(p.TypesInfo.TypeOf(s.X), true, p.Pkg, "Wait")
+	if method == nil {
+		return ""
+	}
+	return types.ExprString(s.X)
+}

@@ -1,0 +1,103 @@
+package general
+
+import (
+	"go/ast"
+	"go/token"
+	"go/types"
+	"go/version"
+
+	"golang.org/x/tools/go/analysis/passes/inspect"
+	"golang.org/x/tools/go/ast/inspector"
+
+	"github.com/gobackoff/backoff/cmd/backoffvet/internal/loop"
+	"github.com/gobackoff/backoff/cmd/backoffvet/internal/rule"
+)
+
+var timeAfter = rule.New("timeafter",
+	"report time.After in a loop whose other cases go on, where timers stay until they fire: before Go 1.23",
+	timersStay, inspect.Analyzer)
+
+func timersStay(p *rule.Pass) {
+	if v := p.Pkg.GoVersion(); v == "" || version.Compare(v, "go1.23") >= 0 {
+		return
+	}
+	root := p.ResultOf[inspect.Analyzer].(*inspector.Inspector).Root()
+	for c := range root.Preorder((*ast.SelectStmt)(nil)) {
+		for around := range c.Enclosing((*ast.ForStmt)(nil), (*ast.RangeStmt)(nil), (*ast.FuncLit)(nil)) {
+			if _, ok := around.Node().(*ast.FuncLit); !ok {
+				timerStays(p, c.Node().(*ast.SelectStmt), around.Node())
+			}
+			break
+		}
+	}
+}
+
+func timerStays(p *rule.Pass, s *ast.SelectStmt, around ast.Node) {
+	var timer ast.Node
+	goesOn := false
+	for _, clause := range s.Body.List {
+		comm := clause.(*ast.CommClause)
+		if after := afterOf(p, comm.Comm, around); after != nil {
+			timer = after
+			continue
+		}
+		goesOn = goesOn || comm.Comm != nil && !leaves(comm.Body)
+	}
+	if timer != nil && goesOn {
+		p.Report(timer, "each round leaves a timer behind until it fires, in a module of a Go before 1.23: make one "+
+			"timer before the loop, and Reset it")
+	}
+}
+
+// afterOf returns the call of time.After from which a case receives, if the loop makes it.
+func afterOf(p *rule.Pass, comm ast.Stmt, around ast.Node) ast.Node {
+	e, ok := comm.(*ast.ExprStmt)
+	if !ok {
+		return nil
+	}
+	receive, ok := e.X.(*ast.UnaryExpr)
+	if !ok {
+		return nil
+	}
+	if call, ok := receive.X.(*ast.CallExpr); ok && isAfter(p.TypesInfo, call) {
+		return call
+	}
+	return assignedAfter(p.TypesInfo, loop.VarOf(p.TypesInfo, receive.X), around)
+}
+
+func assignedAfter(info *types.Info, v *types.Var, around ast.Node) ast.Node {
+	var found ast.Node
+	loop.Inspect(around, func(n ast.Node) bool {
+		assign, ok := n.(*ast.AssignStmt)
+		if ok && v != nil && assign.Tok == token.DEFINE && len(assign.Rhs) == 1 && loop.VarOf(info, assign.Lhs[0]) == v {
+			if call, ok := assign.Rhs[0].(*ast.CallExpr); ok && isAfter(info, call) {
+				found = call
+			}
+		}
+		return found == nil
+	})
+	return found
+}
+
+func isAfter(info *types.Info, call *ast.CallExpr) bool {
+	s, ok := call.Fun.(*ast.SelectorExpr)
+	if !ok || s.Sel.Name != "After" {
+		return false
+	}
+	f := info.Uses[s.Sel]
+	return f != nil && f.Pkg() != nil && f.Pkg().Path() == "time"
+}
+
+// leaves reports whether the last of some statements leaves the loop, or the function.
+func leaves(body []ast.Stmt) bool {
+	if len(body) == 0 {
+		return false
+	}
+	switch s := body[len(body)-1].(type) {
+	case *ast.ReturnStmt:
+		return true
+	case *ast.BranchStmt:
+		return s.Label != nil && s.Tok == token.BREAK || s.Tok == token.GOTO
+	}
+	return false
+}
