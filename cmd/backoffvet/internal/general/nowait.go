@@ -26,7 +26,7 @@ func noWaits(p *rule.Pass, l *loop.Loop) {
 			continue
 		}
 		for end, cond := range a.Ends {
-			if end.Way == loop.Again && end.Outcome == loop.Failed && end.Wait == nil && !end.Acted && !end.Counted && cond != nil {
+			if end.Way == loop.Again && end.Outcome == loop.Failed && end.Wait == nil && !end.Acted && !end.Counted && cond != nil && asksFor(p, cond, a) {
 				p.Report(cond, fmt.Sprintf("after this failure of %s the loop goes on at once, while its other paths "+
 					"wait: wait here, too", loop.Name(a.Call)))
 			}
@@ -61,6 +61,11 @@ func behindFailure(p *rule.Pass, l *loop.Loop, w *loop.Wait) bool {
 		return !found
 	})
 	return found
+}
+
+// asksFor reports whether a condition asks for the results of an attempt.
+func asksFor(p *rule.Pass, cond ast.Expr, a *loop.Attempt) bool {
+	return asksForError(p, cond) || slices.ContainsFunc(a.Results, func(v *types.Var) bool { return loop.Uses(p.TypesInfo, cond, v) })
 }
 
 func asksForError(p *rule.Pass, cond ast.Expr) bool {

@@ -3,6 +3,7 @@ package general
 import (
 	"fmt"
 	"go/ast"
+	"slices"
 
 	"github.com/gobackoff/backoff/cmd/backoffvet/internal/loop"
 	"github.com/gobackoff/backoff/cmd/backoffvet/internal/remote"
@@ -20,11 +21,17 @@ func retriesOwnContext(p *rule.Pass, l *loop.Loop) {
 		return
 	}
 	for _, a := range l.Attempts {
-		if given(p, a.Call, ctx) && (retriesAnything(a) || retriesContextErrors(p, l)) {
+		if !endsElsewhere(p, l, a, ctx) && given(p, a.Call, ctx) && (retriesAnything(a) || retriesContextErrors(p, l)) {
 			p.Report(a.Call, fmt.Sprintf("when %[1]s has ended this is tried again all the same, and fails each time: "+
 				"leave the loop if %[1]s.Err() is not nil", ctx.Expr))
 		}
 	}
+}
+
+// endsElsewhere reports whether the loop gives the context to another call, too, whose failure may
+// end it.
+func endsElsewhere(p *rule.Pass, l *loop.Loop, a *loop.Attempt, ctx *loop.Context) bool {
+	return slices.ContainsFunc(l.Calls(), func(other *loop.Attempt) bool { return other != a && given(p, other.Call, ctx) })
 }
 
 // given reports whether a call is given the context itself.

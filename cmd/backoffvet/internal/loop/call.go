@@ -3,6 +3,7 @@ package loop
 import (
 	"go/ast"
 	"go/types"
+	"regexp"
 	"slices"
 
 	"golang.org/x/tools/go/types/typeutil"
@@ -154,16 +155,13 @@ func mayReturn(info *types.Info, call *ast.CallExpr) bool {
 	case *types.Builtin:
 		return f.Name() != "panic"
 	case *types.Func:
-		return !slices.Contains(neverReturn, f.FullName())
+		return !leaving.MatchString(f.Name())
 	}
 	return true
 }
 
-var neverReturn = []string{
-	"os.Exit", "runtime.Goexit", "log.Fatal", "log.Fatalf", "log.Fatalln", "log.Panic", "log.Panicf", "log.Panicln",
-	"(*log.Logger).Fatal", "(*log.Logger).Fatalf", "(*log.Logger).Fatalln",
-	"(*testing.common).Fatal", "(*testing.common).Fatalf", "(*testing.common).FailNow", "(*testing.common).SkipNow",
-}
+// leaving are the names of functions that end the program or the goroutine, in whatever package.
+var leaving = regexp.MustCompile(`^(Exit|Fatal|Panic)(f|w|ln|Depth|Context)?$|^Goexit$|^FailNow$|^SkipNow$`)
 
 // VarOf returns the variable that an expression is, or nil.
 func VarOf(info *types.Info, e ast.Expr) *types.Var { return varOf(info, e) }

@@ -101,8 +101,7 @@ func (l *Loop) acts(n ast.Node) bool {
 		return ok && !logs.MatchString(types.ExprString(call.Fun))
 	case *ast.AssignStmt:
 		return slices.ContainsFunc(n.Lhs, func(e ast.Expr) bool {
-			t := typeOf(l.info, e)
-			return !IsError(t) && !isInteger(t)
+			return !IsError(typeOf(l.info, e)) && (n.Tok == token.ASSIGN || n.Tok == token.DEFINE)
 		})
 	case *ast.SendStmt, *ast.GoStmt, *ast.DeferStmt:
 		return true

@@ -39,7 +39,7 @@ func (l *Loop) contextOf(v *types.Var) *Context {
 	case !l.isParameter(v) && !Uses(l.info, l.Body, v):
 		// The context of another function, or one that the function ends itself.
 		return nil
-	case remote.IsRequest(v.Type()):
+	case remote.IsRequest(v.Type()) && v.Kind() == types.ParamVar:
 		return &Context{v, v.Name() + ".Context()"}
 	case remote.IsContext(v.Type()) && !l.outlives(v):
 		return &Context{v, v.Name()}

@@ -51,7 +51,7 @@ type Func struct {
 	graph *cfg.CFG
 }
 
-// Analyzer finds the loops of a package that make attempts, in the order of the source.
+// Analyzer finds the loops of a package, in the order of the source.
 var Analyzer = &analysis.Analyzer{
 	Name:             "retryloops",
 	Doc:              "find loops that retry",
@@ -75,9 +75,7 @@ func find(p *analysis.Pass) []*Loop {
 			continue
 		}
 		f := funcOf(funcs, around[0].Node(), around[len(around)-1].Node())
-		if l := newLoop(p.TypesInfo, c.Node().(ast.Stmt), f, sleepers); l != nil {
-			loops = append(loops, l)
-		}
+		loops = append(loops, newLoop(p.TypesInfo, c.Node().(ast.Stmt), f, sleepers))
 	}
 	return loops
 }
@@ -106,9 +104,7 @@ func newLoop(info *types.Info, stmt ast.Stmt, f *Func, sleepers map[types.Object
 		l.Body = s.Body
 	}
 	l.calls = callsThatFail(info, l)
-	if l.Waits = waitsIn(info, stmt, sleepers); len(l.calls)+len(l.Waits) == 0 {
-		return nil
-	}
+	l.Waits = waitsIn(info, stmt, sleepers)
 	l.timers()
 	l.Counter = counterOf(info, stmt)
 	l.classify()
