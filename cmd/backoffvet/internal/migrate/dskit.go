@@ -41,12 +41,10 @@ func migrateDskit(p *program) {
 // read looks at all uses of the variable.
 func (l *dskitLoop) read() {
 	f := l.f
-	assign, ok := f.parents[l.make].(*ast.AssignStmt)
-	if !ok || assign.Tok != token.DEFINE || len(assign.Lhs) != 1 || listOf(f.parents[assign]) == nil {
-		l.stays("it is not made for a loop of the same function")
+	if l.v = f.madeIn(l.make); l.v == nil {
+		l.stays("it is not made in a variable of the function")
 		return
 	}
-	l.v = f.local(assign.Lhs[0])
 	l.stays2(l.readConfig(l.make.Args[1]))
 	for _, id := range f.usesOf(l.v) {
 		l.stays2(l.readUse(id))
@@ -101,7 +99,7 @@ func (l *dskitLoop) readUse(id *ast.Ident) string {
 	switch sel.Sel.Name {
 	case "Ongoing":
 		loop, ok := f.parents[call].(*ast.ForStmt)
-		if !ok || loop.Init != nil || loop.Post != nil || l.loop != nil {
+		if !ok || loop.Init != nil || loop.Post != nil && !l.isWait(loop.Post) || l.loop != nil {
 			return "Ongoing is not the only condition of one loop"
 		}
 		l.loop = loop
@@ -114,6 +112,12 @@ func (l *dskitLoop) readUse(id *ast.Ident) string {
 		return "it calls " + sel.Sel.Name + ", for which a loop of your own has Run.Retry"
 	}
 	return ""
+}
+
+// isWait reports whether a statement is Wait.
+func (l *dskitLoop) isWait(s ast.Stmt) bool {
+	stmt, ok := s.(*ast.ExprStmt)
+	return ok && l.f.source(stmt) == l.v.Name()+".Wait()"
 }
 
 // contextName is the name of the variable that New gets, if the body of the loop uses it.
@@ -202,7 +206,7 @@ func (l *dskitLoop) rewrite() {
 	f := l.f
 	if v := f.local(l.make.Args[1]); v != nil && l.config != nil {
 		stmt, _ := f.definition(v)
-		f.removeStmt(stmt)
+		f.removeStmt(stmt) // nothing else uses the configuration
 	}
 	f.replace(l.make.Pos(), l.make.End(), gen("%s.Start(%s)", p, f.source(l.make.Args[0])))
 	ctx := ""
@@ -227,7 +231,9 @@ func (l *dskitLoop) rewriteUse(id *ast.Ident) {
 	stmt, _ := f.parents[call].(ast.Stmt)
 	switch sel.Sel.Name {
 	case "Wait":
-		l.rewriteWait(stmt)
+		if stmt != l.loop.Post {
+			l.rewriteWait(stmt)
+		}
 	case "Reset":
 		if encloses(l.loop, sel) {
 			f.replace(sel.Sel.Pos(), sel.Sel.End(), "Progress")

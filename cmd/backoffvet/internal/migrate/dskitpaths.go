@@ -26,6 +26,9 @@ type walk struct {
 func (l *dskitLoop) paths() string {
 	w := &walk{l: l}
 	w.ends |= w.list(l.loop.Body.List, plain)
+	if l.loop.Post != nil {
+		return w.beforePost()
+	}
 	l.rounds = w.ends&again != 0
 	switch {
 	case w.reason != "":
@@ -36,6 +39,17 @@ func (l *dskitLoop) paths() string {
 	case l.rounds && l.counts():
 		return "it counts the retries since Reset"
 	case l.waitsOutside():
+		return "it waits outside of its loop"
+	}
+	return w.reason
+}
+
+// beforePost is for a loop that waits in its head, whatever the path: nothing in its body may.
+func (w *walk) beforePost() string {
+	if w.reason == "" && w.ends&waited != 0 {
+		return "it waits twice"
+	}
+	if w.reason == "" && w.l.waitsOutside() {
 		return "it waits outside of its loop"
 	}
 	return w.reason

@@ -56,7 +56,7 @@ func (f *file) result() ([]byte, error) {
 func (f *file) fixImports(fset *token.FileSet, syntax *ast.File, names map[string]string, used map[string]bool) {
 	for _, spec := range f.syntax.Imports {
 		path := importPath(spec)
-		if pkg := f.importedAs(spec); pkg != nil && f.uses(pkg) && !usesName(syntax, pkg.Name(), f.ourName(names, pkg)) {
+		if pkg := f.importedAs(spec); pkg != nil && f.uses(pkg) && !usesName(syntax, pkg.Name(), f.ourName(names, used, pkg)) {
 			astutil.DeleteNamedImport(fset, syntax, nameOf(spec), path)
 		}
 	}
@@ -73,9 +73,9 @@ func (f *file) fixImports(fset *token.FileSet, syntax *ast.File, names map[strin
 }
 
 // ourName reports whether one of the new names is that of an old import, whose uses are then ours.
-func (f *file) ourName(names map[string]string, pkg *types.PkgName) bool {
+func (f *file) ourName(names map[string]string, used map[string]bool, pkg *types.PkgName) bool {
 	for name, as := range names {
-		if as == pkg.Name() && imports[name] != pkg.Imported().Path() {
+		if used[name] && as == pkg.Name() && imports[name] != pkg.Imported().Path() {
 			return true
 		}
 	}

@@ -123,7 +123,10 @@ func (c *retryableClient) readField(name string, assign *ast.AssignStmt, e ast.E
 		c.kept = true
 	}
 	if c.fields[name] != nil {
-		return name + " is set twice"
+		if isRetry {
+			return name + " is set twice"
+		}
+		c.kept = true
 	}
 	c.fields[name] = e
 	if !slices.Contains(*list, ast.Stmt(assign)) {

@@ -249,3 +249,18 @@ func (f *file) contiguous(e ast.Expr, at ast.Stmt, some []ast.Stmt) bool {
 	}
 	return e.Pos() < at.Pos()
 }
+
+// madeIn is the variable of a function that a statement defines as the result of a call, or nil.
+func (f *file) madeIn(call *ast.CallExpr) *types.Var {
+	switch parent := f.parents[call].(type) {
+	case *ast.AssignStmt:
+		if i := slices.Index(parent.Rhs, ast.Expr(call)); len(parent.Lhs) == len(parent.Rhs) && parent.Tok == token.DEFINE && listOf(f.parents[parent]) != nil {
+			return f.local(parent.Lhs[i])
+		}
+	case *ast.ValueSpec:
+		if i := slices.Index(parent.Values, ast.Expr(call)); len(parent.Names) == len(parent.Values) && parent.Type == nil {
+			return f.local(parent.Names[i])
+		}
+	}
+	return nil
+}

@@ -15,7 +15,7 @@ import (
 var Sites = map[string]world.Site{
 	"commit": commit, "withError": withError, "branches": branches, "ready": ready, "configured": configured,
 	"counted": counted, "watch": watch, "named": named, "constant": constant,
-	"forgetful": forgetful, "afterwards": afterwards,
+	"inHead": inHead, "forgetful": forgetful, "afterwards": afterwards,
 }
 
 // commit forgets why it failed.
@@ -209,4 +209,22 @@ func afterwards(ctx context.Context, s *world.Service) error {
 		lastErr = err
 	}
 	return lastErr
+}
+
+// inHead waits in the head of its loop.
+func inHead(ctx context.Context, s *world.Service) error {
+	var (
+		cfg = backoff.Config{MinBackoff: time.Second, MaxBackoff: 4 * time.Second, MaxRetries: 4}
+		b   = backoff.New(ctx, cfg)
+		err error
+	)
+	for ; b.Ongoing(); b.Wait() {
+		if err = s.Call(ctx); errors.Is(err, world.ErrGone) {
+			continue
+		}
+		if err == nil {
+			break
+		}
+	}
+	return err
 }
