@@ -148,7 +148,7 @@ func isMultiplied(p *rule.Pass, l *loop.Loop, v *types.Var) bool {
 // capped reports whether the function bounds something on the way to a delay: by min, or in a
 // comparison other than that of the counter with a number of attempts.
 func capped(p *rule.Pass, l *loop.Loop, e ast.Expr) bool {
-	return calls(l.Func.Outer, "min") || comesFrom(p, l, e, 3, func(n ast.Node) bool {
+	return calls(l.Func.Outer, "min") || comparesDurations(p, l) || comesFrom(p, l, e, 3, func(n ast.Node) bool {
 		name, ok := n.(*ast.Ident)
 		if !ok {
 			return false
@@ -156,6 +156,21 @@ func capped(p *rule.Pass, l *loop.Loop, e ast.Expr) bool {
 		v := loop.VarOf(p.TypesInfo, name)
 		return v != nil && !isWhole(v) && isCompared(p, l, v)
 	})
+}
+
+// comparesDurations reports whether the loop compares some duration: how long it has waited, or will.
+func comparesDurations(p *rule.Pass, l *loop.Loop) bool {
+	found := false
+	loop.Inspect(l.Stmt, func(n ast.Node) bool {
+		b, ok := n.(*ast.BinaryExpr)
+		found = found || ok && isOrdered(b) && loop.IsDuration(p.TypesInfo.TypeOf(b.X))
+		return !found
+	})
+	return found
+}
+
+func isOrdered(b *ast.BinaryExpr) bool {
+	return slices.Contains([]token.Token{token.LSS, token.GTR, token.LEQ, token.GEQ}, b.Op)
 }
 
 func isWhole(v *types.Var) bool {
@@ -177,8 +192,7 @@ func isCompared(p *rule.Pass, l *loop.Loop, v *types.Var) bool {
 	found := false
 	ast.Inspect(l.Func.Outer, func(n ast.Node) bool {
 		b, ok := n.(*ast.BinaryExpr)
-		ordered := ok && slices.Contains([]token.Token{token.LSS, token.GTR, token.LEQ, token.GEQ}, b.Op)
-		found = found || ordered && loop.Uses(p.TypesInfo, b, v)
+		found = found || ok && isOrdered(b) && loop.Uses(p.TypesInfo, b, v)
 		return !found
 	})
 	return found
@@ -187,14 +201,14 @@ func isCompared(p *rule.Pass, l *loop.Loop, v *types.Var) bool {
 // isFew reports whether a constant of at most ten bounds the attempts, anywhere in the loop.
 func isFew(p *rule.Pass, l *loop.Loop) bool {
 	if r, ok := l.Stmt.(*ast.RangeStmt); ok {
-		n, constant := loop.Constant(p.TypesInfo, r.X)
+		n, constant := l.Constant(r.X)
 		return constant && n <= 10
 	}
 	found := false
 	loop.Inspect(l.Stmt, func(n ast.Node) bool {
 		b, ok := n.(*ast.BinaryExpr)
 		if ok && comparesNumbers(p, b) {
-			limit, constant := loop.Constant(p.TypesInfo, b.Y)
+			limit, constant := l.Constant(b.Y)
 			found = found || constant && limit > 1 && limit <= 10
 		}
 		return !found
@@ -203,6 +217,6 @@ func isFew(p *rule.Pass, l *loop.Loop) bool {
 }
 
 func comparesNumbers(p *rule.Pass, b *ast.BinaryExpr) bool {
-	v := loop.VarOf(p.TypesInfo, b.X)
-	return v != nil && isWhole(v) && b.Op != token.NEQ
+	t := p.TypesInfo.TypeOf(b.X)
+	return t != nil && types.Identical(t.Underlying(), types.Typ[types.Int]) && b.Op != token.NEQ
 }

@@ -32,16 +32,21 @@ func (l *Loop) Takes(w *Wait) (time.Duration, bool) {
 	if w.Duration == nil {
 		return 0, false
 	}
-	if v := varOf(l.info, w.Duration); v != nil {
-		if set := l.Assigned(v); len(set) == 1 {
-			return Constant(l.info, set[0])
-		}
-	}
-	return Constant(l.info, w.Duration)
+	return l.Constant(w.Duration)
 }
 
-// Constant returns the value of an integer, if it is a constant.
-func Constant(info *types.Info, e ast.Expr) (time.Duration, bool) {
+// Constant returns the value of an integer, if it is a constant or a variable of the function that
+// is set once, to one.
+func (l *Loop) Constant(e ast.Expr) (time.Duration, bool) {
+	if v := varOf(l.info, e); v != nil {
+		if set := l.Assigned(v); len(set) == 1 {
+			return constantOf(l.info, set[0])
+		}
+	}
+	return constantOf(l.info, e)
+}
+
+func constantOf(info *types.Info, e ast.Expr) (time.Duration, bool) {
 	v := info.Types[e].Value
 	if v == nil {
 		return 0, false
