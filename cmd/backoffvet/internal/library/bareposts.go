@@ -73,7 +73,7 @@ func (c *code) posts(a attempt, call *ast.CallExpr) bool {
 	case "Client.Post", "Client.PostForm":
 		return !c.mayBeOurs(receiver(call))
 	case "NewRequest", "NewRequestWithContext":
-		return c.isPost(call) && !c.hasClients()
+		return c.isPost(call) && !c.hasHTTP
 	case "Client.Do":
 		return c.sendsFromOutside(a, call.Args[0]) && !c.mayBeOurs(receiver(call))
 	}
@@ -107,13 +107,13 @@ func (c *code) isPost(call *ast.CallExpr) bool {
 // the client is not http.DefaultClient.
 func (c *code) mayBeOurs(client ast.Expr) bool {
 	obj := c.declared(client)
-	return c.hasClients() && (obj == nil || obj.Name() != "DefaultClient")
+	return c.hasHTTP && (obj == nil || obj.Name() != "DefaultClient")
 }
 
-// hasClients reports whether the package makes clients of package backoffhttp.
-func (c *code) hasClients() bool {
-	for at := range c.root.Preorder((*ast.SelectorExpr)(nil)) {
-		if obj := c.declared(at.Node().(*ast.SelectorExpr)); obj != nil {
+// makesClients reports whether the package makes clients of package backoffhttp.
+func (m *model) makesClients() bool {
+	for at := range m.root.Preorder((*ast.SelectorExpr)(nil)) {
+		if obj := m.declared(at.Node().(*ast.SelectorExpr)); obj != nil {
 			switch qualified(obj) {
 			case "backoffhttp.Client", "backoffhttp.WrapClient", "backoffhttp.Transport":
 				return true

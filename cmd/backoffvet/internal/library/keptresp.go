@@ -15,6 +15,7 @@ var keptResp = newRule("keptresp",
 	"report a response, or rows, that are read when the context of their attempt has ended", findKeptResp)
 
 func findKeptResp(c *code) {
+	bound := c.boundVariables()
 	for _, a := range c.attempts {
 		if !c.endsContext(a) || !c.mentions(a.body, a.ctx) {
 			continue
@@ -24,7 +25,7 @@ func findKeptResp(c *code) {
 			continue
 		}
 		c.checkReturned(a)
-		c.checkCaptured(a)
+		c.checkCaptured(a, bound)
 	}
 }
 
@@ -67,6 +68,17 @@ func (c *code) isBound(t types.Type) bool {
 	return false
 }
 
+// boundVariables returns the variables with such a value, in the order in which they are declared.
+func (c *code) boundVariables() (bound []types.Object) {
+	for obj := range c.values.whole {
+		if c.isBound(obj.Type()) {
+			bound = append(bound, obj)
+		}
+	}
+	slices.SortFunc(bound, func(a, b types.Object) int { return int(a.Pos() - b.Pos()) })
+	return bound
+}
+
 // closes reports whether an operation closes something whatever comes: it has read what it returns.
 func (c *code) closes(body *ast.BlockStmt) bool {
 	for _, stmt := range body.List {
@@ -102,14 +114,14 @@ func (c *code) checkReturned(a attempt) {
 func within(n ast.Node, at token.Pos) bool { return n.Pos() <= at && at < n.End() }
 
 // checkCaptured is about an attempt that sets a variable around it, which is read afterwards.
-func (c *code) checkCaptured(a attempt) {
+func (c *code) checkCaptured(a attempt, bound []types.Object) {
 	if c.closes(a.body) {
 		return
 	}
 	around := declaration(a.cursor)
-	for obj, set := range c.values.whole {
-		isSet := slices.ContainsFunc(set, func(v value) bool { return v.from != nil && within(a.body, v.at) })
-		if !isSet || within(a.body, obj.Pos()) || !c.isBound(obj.Type()) {
+	for _, obj := range bound {
+		isSet := slices.ContainsFunc(c.values.whole[obj], func(v value) bool { return v.from != nil && within(a.body, v.at) })
+		if !isSet || within(a.body, obj.Pos()) {
 			continue
 		}
 		if read := c.readAfter(around, a, obj); read != nil {

@@ -58,7 +58,7 @@ func (c *code) checkLimit(at inspector.Cursor, of, field string, value ast.Expr)
 // checkAttempts is about n + 1, which is 0 where n is -1.
 func (c *code) checkAttempts(at inspector.Cursor, field string, value ast.Expr) {
 	n := c.moreByOne(value)
-	if n == nil || c.isCount(n) || c.isCompared(c.root, n) {
+	if n == nil || c.isCount(n) || slices.ContainsFunc(c.variables(n), c.isComparedSomewhere) {
 		return
 	}
 	otherwise := "the default of 4"
@@ -121,7 +121,22 @@ func (c *code) isCompared(in inspector.Cursor, e ast.Expr) bool {
 	return false
 }
 
-func (c *code) compares(n ast.Node) bool {
+// comparedVariables returns the variables and fields that the package compares.
+func (m *model) comparedVariables() map[types.Object]bool {
+	all := map[types.Object]bool{}
+	for at := range m.root.Preorder((*ast.BinaryExpr)(nil), (*ast.CallExpr)(nil)) {
+		if m.compares(at.Node()) {
+			for _, v := range m.variables(at.Node()) {
+				all[v] = true
+			}
+		}
+	}
+	return all
+}
+
+func (c *code) isComparedSomewhere(v types.Object) bool { return c.compared[v] }
+
+func (m *model) compares(n ast.Node) bool {
 	switch n := n.(type) {
 	case *ast.BinaryExpr:
 		switch n.Op {
@@ -129,7 +144,7 @@ func (c *code) compares(n ast.Node) bool {
 			return true
 		}
 	case *ast.CallExpr:
-		_, name := c.calledElsewhere(n)
+		_, name := m.calledElsewhere(n)
 		return name == "Time.Before" || name == "Time.After" || name == "Time.Compare"
 	}
 	return false
@@ -141,14 +156,14 @@ func (c *code) shareVariable(a, b ast.Node) bool {
 }
 
 // variables returns the variables and fields that n names, of x.y the field y only.
-func (c *code) variables(n ast.Node) (all []types.Object) {
+func (m *model) variables(n ast.Node) (all []types.Object) {
 	ast.Inspect(n, func(n ast.Node) bool {
 		if sel, ok := n.(*ast.SelectorExpr); ok {
-			all = append(all, c.variables(sel.Sel)...)
+			all = append(all, m.variables(sel.Sel)...)
 			return false
 		}
 		if id, ok := n.(*ast.Ident); ok {
-			if v, ok := c.info.ObjectOf(id).(*types.Var); ok {
+			if v, ok := m.info.ObjectOf(id).(*types.Var); ok {
 				all = append(all, v)
 			}
 		}

@@ -14,25 +14,29 @@ var retriesInside = newRule("retriesinside",
 	"report a policy around a client that retries by itself, so that attempts multiply", findRetriesInside)
 
 func findRetriesInside(c *code) {
+	retries := map[*client]bool{}
+	for i := range clients {
+		retries[&clients[i]] = len(c.attempts) > 0 && c.retries(&clients[i])
+	}
 	for _, a := range c.attempts {
 		if a.by == "Breaker.Do" || a.by == "Breaker.Wrap" || strings.HasPrefix(a.by, "poll.") || a.by == "Supervisor.Run" {
 			continue
 		}
 		if policies, known := c.policies(a.doer); !known || slices.ContainsFunc(policies, c.makesMore) {
-			c.checkCalls(a)
+			c.checkCalls(a, retries)
 		}
 	}
 }
 
 // checkCalls reports the first call in an attempt of each client that retries.
-func (c *code) checkCalls(a attempt) {
+func (c *code) checkCalls(a attempt, retries map[*client]bool) {
 	seen := map[*client]bool{}
 	ast.Inspect(a.body, func(n ast.Node) bool {
 		call, ok := n.(*ast.CallExpr)
 		if !ok {
 			return true
 		}
-		if k := c.clientCalled(call); k != nil && !seen[k] && c.retries(k) {
+		if k := c.clientCalled(call); k != nil && !seen[k] && retries[k] {
 			seen[k] = true
 			c.Report(call, k.message())
 		}
