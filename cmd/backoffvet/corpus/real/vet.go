@@ -90,7 +90,7 @@ func (m module) parse(fset *token.FileSet, name string, content []byte) (*ast.Fi
 var waits = regexp.MustCompile(`time\.(Sleep|After|NewTimer)\b`)
 
 // tests matches the folders of programs that test others.
-var tests = regexp.MustCompile(`(^|/)(e2e|test|tests|testutil)/`)
+var tests = regexp.MustCompile(`(^|/)(e2e|endtoend|fstest|test|tests|testutil)/`)
 
 func (m module) findings(graph *checker.Graph) (all []finding) {
 	for _, action := range graph.Roots {
