@@ -15,9 +15,6 @@ var retriesInside = newRule("retriesinside",
 
 func findRetriesInside(c *code) {
 	retries := map[*client]bool{}
-	for i := range clients {
-		retries[&clients[i]] = len(c.attempts) > 0 && c.retries(&clients[i])
-	}
 	for _, a := range c.attempts {
 		if a.by == "Breaker.Do" || a.by == "Breaker.Wrap" || strings.HasPrefix(a.by, "poll.") || a.by == "Supervisor.Run" {
 			continue
@@ -36,12 +33,20 @@ func (c *code) checkCalls(a attempt, retries map[*client]bool) {
 		if !ok {
 			return true
 		}
-		if k := c.clientCalled(call); k != nil && !seen[k] && retries[k] {
+		if k := c.clientCalled(call); k != nil && !seen[k] && c.retriesOnce(k, retries) {
 			seen[k] = true
 			c.Report(call, k.message())
 		}
 		return true
 	})
+}
+
+// retriesOnce is retries, which looks through the package, with a memory.
+func (c *code) retriesOnce(k *client, known map[*client]bool) bool {
+	if _, ok := known[k]; !ok {
+		known[k] = c.retries(k)
+	}
+	return known[k]
 }
 
 func (k *client) message() string {
