@@ -5,6 +5,8 @@ import (
 	"go/types"
 	"slices"
 
+	"golang.org/x/tools/go/types/typeutil"
+
 	"github.com/gobackoff/backoff/cmd/backoffvet/internal/loop"
 	"github.com/gobackoff/backoff/cmd/backoffvet/internal/remote"
 	"github.com/gobackoff/backoff/cmd/backoffvet/internal/rule"
@@ -16,7 +18,7 @@ var leakedBody = ruleOfLoops("leakedbody",
 func leakedBodies(p *rule.Pass, l *loop.Loop) {
 	for _, a := range l.Calls() {
 		resp := responseOf(a)
-		if resp == nil || l.Items() || l.Kind == loop.Other || !remote.HTTP(p.TypesInfo, a.Call) || closedAbove(p, l, a, resp) {
+		if resp == nil || l.Items() || l.Kind == loop.Other || !opens(p, a.Call) || closedAbove(p, l, a, resp) {
 			continue
 		}
 		if leaks(p, l, a, resp) {
@@ -24,6 +26,16 @@ func leakedBodies(p *rule.Pass, l *loop.Loop) {
 				"connection: drain and close it before the wait")
 		}
 	}
+}
+
+// opens reports whether a call returns a response with an open body: one of net/http, or of what
+// stands in its place. Those of a program's own may have read the body already.
+func opens(p *rule.Pass, call *ast.CallExpr) bool {
+	f, ok := typeutil.Callee(p.TypesInfo, call).(*types.Func)
+	if !ok || f.Pkg() == nil || !remote.HTTP(p.TypesInfo, call) {
+		return false
+	}
+	return f.Pkg().Path() == "net/http" || f.Name() == "RoundTrip" || f.Name() == "Do" && len(call.Args) == 1
 }
 
 func responseOf(a *loop.Attempt) *types.Var {

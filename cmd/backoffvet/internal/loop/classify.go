@@ -118,7 +118,7 @@ func (l *Loop) branch(a *Attempt, s following, cond ast.Expr, is bool) (followin
 		s.via = cond
 	}
 	s.Counted = s.Counted || s.Wait == nil && !l.isHeader(cond) && l.counts(cond)
-	s.Acted = s.Acted || is && l.looksAtKind(cond)
+	s.Acted = s.Acted || l.singlesOut(cond, is)
 	s.decided = s.decided || slices.ContainsFunc(a.Results, func(v *types.Var) bool { return Uses(l.info, cond, v) })
 	if s.lost {
 		return s, s.Outcome != Succeeded || l.saysOf(nil, cond, is) != Failed
@@ -136,15 +136,19 @@ func (l *Loop) branch(a *Attempt, s following, cond ast.Expr, is bool) (followin
 	}
 }
 
-// looksAtKind recognizes a condition that singles out some failures: errors.Is(err, x), isBusy(err),
-// err == x.
-func (l *Loop) looksAtKind(cond ast.Expr) bool {
+// singlesOut reports whether a condition singles out some failures, if it is, or is not, so:
+// errors.Is(err, x), isBusy(err), err == x.
+func (l *Loop) singlesOut(cond ast.Expr, is bool) bool {
 	switch c := ast.Unparen(cond).(type) {
+	case *ast.UnaryExpr:
+		return c.Op == token.NOT && l.singlesOut(c.X, !is)
 	case *ast.CallExpr:
-		return len(c.Args) > 0 && IsError(typeOf(l.info, c.Args[0]))
+		return is && len(c.Args) > 0 && IsError(typeOf(l.info, c.Args[0]))
 	case *ast.BinaryExpr:
-		return c.Op == token.EQL && IsError(typeOf(l.info, c.X)) && !isNil(l.info, c.Y) ||
-			(c.Op == token.LAND || c.Op == token.LOR) && (l.looksAtKind(c.X) || l.looksAtKind(c.Y))
+		if c.Op == token.LAND || c.Op == token.LOR {
+			return l.singlesOut(c.X, is) || l.singlesOut(c.Y, is)
+		}
+		return is == (c.Op == token.EQL) && IsError(typeOf(l.info, c.X)) && !isNil(l.info, c.Y)
 	}
 	return false
 }

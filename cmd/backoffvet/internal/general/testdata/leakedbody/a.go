@@ -1,0 +1,71 @@
+package leakedbody
+
+import (
+	"io"
+	"net/http"
+	"time"
+)
+
+func keeps(url string) (*http.Response, error) {
+	for i := 0; ; i++ {
+		resp, err := http.Get(url) // want "not closed"
+		if err != nil {
+			return nil, err
+		}
+		if resp.StatusCode < 500 || i == 3 {
+			return resp, nil
+		}
+		time.Sleep(time.Second)
+	}
+}
+
+func defers(url string) []byte {
+	for {
+		resp, err := http.Get(url) // want "not closed"
+		if err != nil {
+			continue
+		}
+		defer resp.Body.Close()
+		if resp.StatusCode == http.StatusOK {
+			body, _ := io.ReadAll(resp.Body)
+			return body
+		}
+		time.Sleep(time.Second)
+	}
+}
+
+func closes(url string) (*http.Response, error) {
+	for i := 0; ; i++ {
+		resp, err := http.Get(url)
+		if err != nil {
+			return nil, err
+		}
+		if resp.StatusCode < 500 || i == 3 {
+			return resp, nil
+		}
+		resp.Body.Close()
+		time.Sleep(time.Second)
+	}
+}
+
+func hands(url string, drain func(*http.Response)) *http.Response {
+	for {
+		resp, err := http.Get(url)
+		if err == nil && resp.StatusCode < 500 {
+			return resp
+		}
+		if resp != nil {
+			drain(resp)
+		}
+	}
+}
+
+func onErrors(url string) *http.Response {
+	for {
+		resp, err := http.Get(url)
+		if err == nil {
+			return resp
+		}
+		time.Sleep(time.Second)
+	}
+}

@@ -1,0 +1,63 @@
+package spentbody
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+)
+
+func once(url, content string) (*http.Response, error) {
+	req, err := http.NewRequest(http.MethodPut, url, strings.NewReader(content))
+	if err != nil {
+		return nil, err
+	}
+	for {
+		resp, err := http.DefaultClient.Do(req) // want "reads the body"
+		if err == nil {
+			return resp, nil
+		}
+		time.Sleep(time.Second)
+	}
+}
+
+func reader(url string, body io.Reader) *http.Response {
+	for {
+		resp, err := http.Post(url, "text/plain", body) // want "reads the body"
+		if err == nil {
+			return resp
+		}
+		time.Sleep(time.Second)
+	}
+}
+
+func anew(url string, content []byte) *http.Response {
+	for {
+		resp, err := http.Post(url, "text/plain", bytes.NewReader(content))
+		if err == nil {
+			return resp
+		}
+		time.Sleep(time.Second)
+	}
+}
+
+func rewinds(url string, body *bytes.Reader) *http.Response {
+	for {
+		_, _ = body.Seek(0, io.SeekStart)
+		resp, err := http.Post(url, "text/plain", body)
+		if err == nil {
+			return resp
+		}
+	}
+}
+
+func empty(url string) *http.Response {
+	req, _ := http.NewRequest(http.MethodDelete, url, http.NoBody)
+	for {
+		resp, err := http.DefaultClient.Do(req)
+		if err == nil {
+			return resp
+		}
+	}
+}
