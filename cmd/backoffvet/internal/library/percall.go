@@ -39,7 +39,7 @@ func (c *code) makes(at inspector.Cursor) string {
 			return name
 		}
 	case *ast.ValueSpec:
-		if len(n.Values) == 0 && !isPointer(c.info.TypeOf(n.Type)) && guards[typeName(c.info.TypeOf(n.Type))] {
+		if n.Type != nil && len(n.Values) == 0 && !isPointer(c.info.TypeOf(n.Type)) && guards[typeName(c.info.TypeOf(n.Type))] {
 			return typeName(c.info.TypeOf(n.Type))
 		}
 	case *ast.CallExpr:

@@ -141,3 +141,9 @@ func nested() (x struct{ p struct{ alias } }) {
 	x.p.MaxAttempts, x.p.MaxElapsed = 1+len("b"), time.Second
 	return
 }
+
+// A constant with neither type nor value repeats the one before.
+const (
+	first = iota
+	second
+)
