@@ -7,6 +7,7 @@ package loop
 import (
 	"go/ast"
 	"go/types"
+	"iter"
 	"reflect"
 	"slices"
 
@@ -14,6 +15,8 @@ import (
 	"golang.org/x/tools/go/analysis/passes/inspect"
 	"golang.org/x/tools/go/ast/inspector"
 	"golang.org/x/tools/go/cfg"
+
+	"github.com/gobackoff/backoff/cmd/backoffvet/internal/rule"
 )
 
 // Kind says what a loop is for.
@@ -68,8 +71,7 @@ func find(p *analysis.Pass) []*Loop {
 	var loops []*Loop
 	funcs := map[ast.Node]*Func{}
 	sleepers := sleepersOf(p)
-	root := p.ResultOf[inspect.Analyzer].(*inspector.Inspector).Root()
-	for c := range root.Preorder((*ast.ForStmt)(nil), (*ast.RangeStmt)(nil)) {
+	for c := range loopsOf(p) {
 		around := slices.Collect(c.Enclosing((*ast.FuncDecl)(nil), (*ast.FuncLit)(nil)))
 		if len(around) == 0 {
 			continue
@@ -78,6 +80,23 @@ func find(p *analysis.Pass) []*Loop {
 		loops = append(loops, newLoop(p.TypesInfo, c.Node().(ast.Stmt), f, sleepers))
 	}
 	return loops
+}
+
+// loopsOf returns the loops in the files of a package that rules look at.
+func loopsOf(p *analysis.Pass) iter.Seq[inspector.Cursor] {
+	return func(yield func(inspector.Cursor) bool) {
+		root := p.ResultOf[inspect.Analyzer].(*inspector.Inspector).Root()
+		for file := range root.Children() {
+			if !rule.IsSource(p, file.Node().(*ast.File)) {
+				continue
+			}
+			for c := range file.Preorder((*ast.ForStmt)(nil), (*ast.RangeStmt)(nil)) {
+				if !yield(c) {
+					return
+				}
+			}
+		}
+	}
 }
 
 func funcOf(known map[ast.Node]*Func, node, outer ast.Node) *Func {

@@ -12,7 +12,7 @@ import (
 func sources(p *analysis.Pass) []*ast.File {
 	var files []*ast.File
 	for _, f := range p.Files {
-		if isSource(f, p.Fset.File(f.FileStart).Name()) {
+		if IsSource(p, f) {
 			files = append(files, f)
 		}
 	}
@@ -25,9 +25,10 @@ func isTest(f *ast.File, name string) bool {
 		slices.ContainsFunc(f.Imports, func(i *ast.ImportSpec) bool { return i.Path.Value == `"testing"` })
 }
 
-// isSource reports whether people wrote a file and keep it here. What cgo makes of a file counts
-// as generated: its positions are not those of the file.
-func isSource(f *ast.File, name string) bool {
+// IsSource reports whether people wrote a file and keep it here, and rules look at it. What cgo
+// makes of a file counts as generated: its positions are not those of the file.
+func IsSource(p *analysis.Pass, f *ast.File) bool {
+	name := p.Fset.File(f.FileStart).Name()
 	return !ast.IsGenerated(f) &&
 		!strings.Contains(filepath.ToSlash(name), "/vendor/") &&
 		(Tests || !isTest(f, name))
