@@ -231,24 +231,26 @@ func (c *cenkalti) exponential(r *retryCall, p *policy) error {
 	if err != nil {
 		return err
 	}
-	if first, most := c.numberOf(r, "InitialInterval", 5e8), c.numberOf(r, "MaxInterval", 6e10); first > most {
+	switch first, most, known := c.bounds(r); {
+	case !known:
+		limit = fmt.Sprintf("max(%s, %s)", initial, limit) // less than Initial is invalid
+	case first > most:
 		return fmt.Errorf("its MaxInterval is below its InitialInterval")
 	}
 	p.set("Schedule", "§backoff.Exponential{Initial: %s, Multiplier: %s, Max: %s}", initial, multiplier, limit)
 	return c.jitter(r, p)
 }
 
-// numberOf is a constant field, or what it is otherwise.
-func (c *cenkalti) numberOf(r *retryCall, name string, otherwise float64) float64 {
-	e := r.settings.fields[name]
-	if e == nil {
-		return otherwise
+// bounds are the first and the longest delay, if they are constants.
+func (c *cenkalti) bounds(r *retryCall) (first, most float64, known bool) {
+	first, most, known = 5e8, 6e10, true
+	for name, to := range map[string]*float64{"InitialInterval": &first, "MaxInterval": &most} {
+		if e := r.settings.fields[name]; e != nil {
+			n, ok := r.f.number(e)
+			*to, known = n, known && ok
+		}
 	}
-	n, ok := r.f.number(e)
-	if !ok {
-		return otherwise * map[bool]float64{true: 1e-9, false: 1e9}[name == "InitialInterval"]
-	}
-	return n
+	return first, most, known
 }
 
 // field is the text of a field of an ExponentialBackOff, which must be at least least.

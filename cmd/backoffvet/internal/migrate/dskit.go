@@ -141,7 +141,7 @@ func (l *dskitLoop) policy() (*policy, error) {
 		text := l.f.source(l.whole)
 		l.note("if %[1]s.MinBackoff is 0, or above MaxBackoff, the waits differ here", text)
 		p.set("MaxAttempts", "§cmp.Or(%s.MaxRetries, -1)", text)
-		p.set("Schedule", "§backoff.Exponential{Initial: 2 * %[1]s.MinBackoff, Max: %[1]s.MaxBackoff}", text)
+		p.set("Schedule", "§backoff.Exponential{Initial: min(2*%[1]s.MinBackoff, %[1]s.MaxBackoff), Max: %[1]s.MaxBackoff}", text)
 		p.set("Jitter", "§backoff.EqualJitter")
 		return p, nil
 	}
@@ -187,6 +187,9 @@ func (l *dskitLoop) schedule(p *policy) error {
 	initial := l.f.product(2, lowest)
 	if isConst {
 		initial = duration(2 * time.Duration(a))
+	}
+	if !isConst || !isConst2 {
+		initial = fmt.Sprintf("min(%s, %s)", initial, l.f.source(highest)) // more than Max is invalid
 	}
 	p.set("Schedule", "§backoff.Exponential{Initial: %s, Max: %s}", initial, l.f.source(highest))
 	p.set("Jitter", "§backoff.EqualJitter")

@@ -304,7 +304,6 @@ func (c *retryableClient) attempts() string {
 func (c *retryableClient) schedule(p *policy) error {
 	lowest, a := c.wait("RetryWaitMin", "1 * time.Second", 1e9)
 	highest, b := c.wait("RetryWaitMax", "30 * time.Second", 30e9)
-	p.fields = slices.Clone(p.fields)
 	switch kind := c.libraryName("Backoff", "DefaultBackoff"); {
 	case kind == "LinearJitterBackoff" && a == b && a > 0:
 		p.set("Schedule", "§backoff.Linear{Initial: %s, Step: %s}", lowest, lowest)
@@ -314,6 +313,8 @@ func (c *retryableClient) schedule(p *policy) error {
 		p.set("Schedule", "§backoff.Constant(0)")
 	case a > 0 && b > 0 && a >= b:
 		p.set("Schedule", "§backoff.Constant(%s)", highest)
+	case a < 0 || b < 0:
+		p.set("Schedule", "§backoff.Exponential{Initial: min(%[1]s, %[2]s), Max: %[2]s}", lowest, highest)
 	default:
 		p.set("Schedule", "§backoff.Exponential{Initial: %s, Max: %s}", lowest, highest)
 	}

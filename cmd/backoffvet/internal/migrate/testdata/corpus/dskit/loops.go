@@ -13,7 +13,7 @@ import (
 
 // Sites are the call sites by their names.
 var Sites = map[string]world.Site{
-	"commit": commit, "withError": withError, "branches": branches, "ready": ready, "configured": configured,
+	"commit": commit, "withError": withError, "branches": branches, "ready": ready, "configured": configured, "short": short,
 	"counted": counted, "watch": watch, "named": named, "constant": constant,
 	"inHead": inHead, "forgetful": forgetful, "afterwards": afterwards,
 }
@@ -103,6 +103,13 @@ func (c *client) run(ctx context.Context) error {
 func configured(ctx context.Context, s *world.Service) error {
 	c := &client{s: s}
 	c.cfg.Backoff = backoff.Config{MinBackoff: 200 * time.Millisecond, MaxBackoff: 3200 * time.Millisecond, MaxRetries: 7}
+	return c.run(ctx)
+}
+
+// short has a configuration with one wait, as tests do.
+func short(ctx context.Context, s *world.Service) error {
+	c := &client{s: s}
+	c.cfg.Backoff = backoff.Config{MinBackoff: time.Nanosecond, MaxBackoff: time.Nanosecond, MaxRetries: 7}
 	return c.run(ctx)
 }
 
