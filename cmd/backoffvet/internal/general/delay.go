@@ -198,22 +198,23 @@ func isCompared(p *rule.Pass, l *loop.Loop, v *types.Var) bool {
 	return found
 }
 
-// isFew reports whether a constant of at most ten bounds the attempts, anywhere in the loop.
+// isFew reports whether something other than a large constant bounds the attempts: what a caller
+// or a setting says is few, as a rule.
 func isFew(p *rule.Pass, l *loop.Loop) bool {
 	if r, ok := l.Stmt.(*ast.RangeStmt); ok {
 		n, constant := l.Constant(r.X)
-		return constant && n <= 10
+		return !constant || n <= 10
 	}
-	found := false
+	few := false
 	loop.Inspect(l.Stmt, func(n ast.Node) bool {
 		b, ok := n.(*ast.BinaryExpr)
 		if ok && comparesNumbers(p, b) {
 			limit, constant := l.Constant(b.Y)
-			found = found || constant && limit > 1 && limit <= 10
+			few = few || !constant || limit > 1 && limit <= 10
 		}
-		return !found
+		return !few
 	})
-	return found
+	return few
 }
 
 func comparesNumbers(p *rule.Pass, b *ast.BinaryExpr) bool {

@@ -82,11 +82,19 @@ func sleepsAsTold(p *rule.Pass, l *loop.Loop) {
 		return
 	}
 	for _, w := range l.Waits {
-		if w.Duration != nil && !w.Deaf() && told(p, l, w.Duration) {
+		if w.Duration != nil && hearsContext(p, l, w) && told(p, l, w.Duration) {
 			p.Report(w.Node, "this waits as long as a server says, also where the context ends before: compare it with "+
 				"the context's Deadline, and return the server's error at once")
 		}
 	}
+}
+
+// hearsContext reports whether a wait ends with a context, as far as can be seen.
+func hearsContext(p *rule.Pass, l *loop.Loop, w *loop.Wait) bool {
+	if call, ok := w.Node.(*ast.CallExpr); ok {
+		return slices.ContainsFunc(call.Args, func(e ast.Expr) bool { return remote.IsContext(p.TypesInfo.TypeOf(e)) })
+	}
+	return !w.Deaf() && l.Context(p.Pkg) != nil
 }
 
 // told reports whether a duration comes from a header, a field or a result named RetryAfter, or

@@ -18,7 +18,7 @@ func noWaits(p *rule.Pass, l *loop.Loop) {
 		p.Report(l.Stmt, fmt.Sprintf("nothing in this loop calls %s.Wait: where what it calls fails at once, it spins", waiter))
 		return
 	}
-	if l.Kind == loop.Other || l.Items() {
+	if l.Kind == loop.Other || l.Items() || endsByError(p, l) {
 		return
 	}
 	for _, a := range l.Attempts {
@@ -32,6 +32,12 @@ func noWaits(p *rule.Pass, l *loop.Loop) {
 			}
 		}
 	}
+}
+
+// endsByError reports whether the header of a loop asks for an error: going on may then end it.
+func endsByError(p *rule.Pass, l *loop.Loop) bool {
+	f, ok := l.Stmt.(*ast.ForStmt)
+	return ok && f.Cond != nil && asksForError(p, f.Cond)
 }
 
 // waitsSomewhere reports whether the loop waits behind failures, and not before the attempt, where
