@@ -24,6 +24,7 @@ type following struct {
 
 	decided bool     // a condition looked at the results
 	lost    bool     // another value is in the variable of the error
+	mixed   bool     // a condition asked for a success and for what it brought, in one
 	via     ast.Expr // the last condition
 }
 
@@ -73,6 +74,10 @@ func (s following) end(a *Attempt, way Way) bool {
 	if s.Outcome != Unknown || s.decided {
 		s.Way = way
 		a.Ends[s.End] = s.via
+		if s.mixed && s.Outcome == Unknown {
+			s.Outcome = Succeeded
+			a.Ends[s.End] = s.via
+		}
 	}
 	return false
 }
@@ -127,6 +132,7 @@ func (l *Loop) branch(a *Attempt, s following, cond ast.Expr, is bool) (followin
 	case o == Unknown && s.Outcome == Succeeded:
 		return s, l.saysOf(nil, cond, is) != Failed
 	case o == Unknown:
+		s.mixed = s.mixed || l.mixes(a, cond)
 		return s, true
 	case s.Outcome == Unknown:
 		s.Outcome = o
@@ -134,6 +140,15 @@ func (l *Loop) branch(a *Attempt, s following, cond ast.Expr, is bool) (followin
 	default:
 		return s, s.Outcome == o
 	}
+}
+
+// mixes recognizes err == nil && done, where done is another result.
+func (l *Loop) mixes(a *Attempt, cond ast.Expr) bool {
+	both, ok := ast.Unparen(cond).(*ast.BinaryExpr)
+	if !ok || both.Op != token.LAND || l.saysOf(a, both.X, true) != Succeeded {
+		return false
+	}
+	return slices.ContainsFunc(a.Results, func(v *types.Var) bool { return v != a.Err && Uses(l.info, both.Y, v) })
 }
 
 // singlesOut reports whether a condition singles out some failures, if it is, or is not, so:
