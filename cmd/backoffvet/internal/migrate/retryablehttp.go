@@ -8,6 +8,7 @@ import (
 	"go/types"
 	"slices"
 	"strings"
+	"time"
 )
 
 const retryablePath = "github.com/hashicorp/go-retryablehttp"
@@ -285,7 +286,7 @@ func (c *retryableClient) policy() (*policy, error) {
 	case "?":
 		return p, c.classify(p)
 	}
-	return nil, errors.New("CheckRetry has no equivalent")
+	return nil, errors.New("its CheckRetry has no equivalent")
 }
 
 // attempts is MaxAttempts.
@@ -302,13 +303,13 @@ func (c *retryableClient) attempts() string {
 
 // schedule sets Schedule and Jitter.
 func (c *retryableClient) schedule(p *policy) error {
-	lowest, a := c.wait("RetryWaitMin", "1 * time.Second", 1e9)
-	highest, b := c.wait("RetryWaitMax", "30 * time.Second", 30e9)
+	lowest, a := c.wait("RetryWaitMin", time.Second)
+	highest, b := c.wait("RetryWaitMax", 30*time.Second)
 	switch kind := c.libraryName("Backoff", "DefaultBackoff"); {
 	case kind == "LinearJitterBackoff" && a == b && a > 0:
 		p.set("Schedule", "§backoff.Linear{Initial: %s, Step: %s}", lowest, lowest)
 	case kind != "DefaultBackoff":
-		return errors.New("Backoff has no equivalent")
+		return errors.New("its Backoff has no equivalent")
 	case a == 0 || b == 0:
 		p.set("Schedule", "§backoff.Constant(0)")
 	case a > 0 && b > 0 && a >= b:
@@ -324,10 +325,10 @@ func (c *retryableClient) schedule(p *policy) error {
 
 // wait is the text and the value of a field, or its default. The value is negative if it is not
 // constant.
-func (c *retryableClient) wait(name, otherwise string, value float64) (string, float64) {
+func (c *retryableClient) wait(name string, otherwise time.Duration) (string, float64) {
 	e := c.fields[name]
 	if e == nil {
-		return gen("%s", strings.ReplaceAll(strings.TrimPrefix(otherwise, "1 * "), "time.", packageMark+"time.")), value
+		return duration(otherwise), float64(otherwise)
 	}
 	n, ok := c.f.number(e)
 	if !ok {
@@ -339,7 +340,7 @@ func (c *retryableClient) wait(name, otherwise string, value float64) (string, f
 
 // classify sets Classify to what a CheckRetry says that retries some statuses besides the usual ones.
 func (c *retryableClient) classify(p *policy) error {
-	own := errors.New("CheckRetry is a function of the program")
+	own := errors.New("its CheckRetry is a function of the program")
 	lit, ok := c.fields["CheckRetry"].(*ast.FuncLit)
 	if !ok || len(lit.Body.List) < 2 {
 		return own
