@@ -65,26 +65,28 @@ func dropped(p *rule.Pass, l *loop.Loop, a *loop.Attempt) bool {
 	if a.Err == nil {
 		return true
 	}
-	if a.Err.Pos() < l.Stmt.Pos() {
+	if a.Err.Kind() != types.LocalVar || a.Err.Pos() < l.Func.Node.Pos() {
 		return false
 	}
 	looked := false
-	ast.Inspect(l.Body, func(n ast.Node) bool {
+	set := map[*ast.Ident]bool{}
+	ast.Inspect(l.Func.Body, func(n ast.Node) bool {
 		switch n := n.(type) {
+		case *ast.AssignStmt:
+			for _, e := range n.Lhs {
+				name, _ := e.(*ast.Ident)
+				set[name] = true
+			}
 		case *ast.BinaryExpr:
 			return loop.VarOf(p.TypesInfo, n.X) != a.Err || !p.TypesInfo.Types[n.Y].IsNil()
 		case *ast.ReturnStmt:
 			return false
 		case *ast.Ident:
-			looked = looked || p.TypesInfo.Uses[n] == a.Err && !isTarget(a, n)
+			looked = looked || p.TypesInfo.Uses[n] == a.Err && !set[n]
 		}
 		return true
 	})
 	return !looked
-}
-
-func isTarget(a *loop.Attempt, n ast.Node) bool {
-	return a.Node.Pos() <= n.Pos() && n.End() <= a.Call.Pos()
 }
 
 // saysNothing reports whether an error has no variable in it that may tell of the last attempt.
@@ -96,18 +98,20 @@ func saysNothing(p *rule.Pass, l *loop.Loop, e ast.Expr) bool {
 			return !telling
 		}
 		v := loop.VarOf(p.TypesInfo, name)
-		telling = telling || v != nil && v.Pos() > l.Func.Node.Pos() && v.Pos() < l.Func.Node.End() && isTelling(l, v)
+		telling = telling || v != nil && v.Pos() > l.Func.Node.Pos() && v.Pos() < l.Func.Node.End() && isTelling(p, l, v)
 		return !telling
 	})
 	return !telling
 }
 
-// isTelling reports whether a variable is an error, or holds errors, and the loop sets it.
-func isTelling(l *loop.Loop, v *types.Var) bool {
-	if b, ok := v.Type().Underlying().(*types.Basic); ok && b.Info()&types.IsString == 0 {
-		return false
-	}
-	return !loop.IsError(v.Type()) || slices.ContainsFunc(l.Assigned(v), func(e ast.Expr) bool { return l.Contains(e) })
+// isTelling reports whether a variable may hold what the loop learned: the loop sets it, but does
+// not only count with it, or may change what it points to.
+func isTelling(p *rule.Pass, l *loop.Loop, v *types.Var) bool {
+	set := slices.ContainsFunc(l.Assigned(v), func(e ast.Expr) bool {
+		return l.Contains(e) && loop.VarOf(p.TypesInfo, e) != v && p.TypesInfo.Types[e].Value == nil
+	})
+	_, basic := v.Type().Underlying().(*types.Basic)
+	return set && v != l.Counter || !basic && !loop.IsError(v.Type()) && loop.Uses(p.TypesInfo, l.Stmt, v)
 }
 
 // A kept says what is in the variable of an attempt's error.

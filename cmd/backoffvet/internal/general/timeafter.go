@@ -5,6 +5,7 @@ import (
 	"go/token"
 	"go/types"
 	"go/version"
+	"regexp"
 
 	"golang.org/x/tools/go/analysis/passes/inspect"
 	"golang.org/x/tools/go/ast/inspector"
@@ -41,7 +42,7 @@ func timerStays(p *rule.Pass, s *ast.SelectStmt, around ast.Node) {
 			timer = after
 			continue
 		}
-		goesOn = goesOn || comm.Comm != nil && !leaves(comm.Body)
+		goesOn = goesOn || comm.Comm != nil && !leaves(comm.Body) && !closes(comm.Comm)
 	}
 	if timer != nil && goesOn {
 		p.Report(timer, "each round leaves a timer behind until it fires, in a module of a Go before 1.23: make one "+
@@ -87,6 +88,14 @@ func isAfter(info *types.Info, call *ast.CallExpr) bool {
 	f := info.Uses[s.Sel]
 	return f != nil && f.Pkg() != nil && f.Pkg().Path() == "time"
 }
+
+// closes reports whether a case receives from a channel whose name says that it comes but once, at the end.
+func closes(comm ast.Stmt) bool {
+	e, ok := comm.(*ast.ExprStmt)
+	return ok && ends.MatchString(types.ExprString(e.X))
+}
+
+var ends = regexp.MustCompile(`(?i)clos|stop|done|quit|exit|shutdown|cancel`)
 
 // leaves reports whether the last of some statements leaves the loop, or the function.
 func leaves(body []ast.Stmt) bool {
