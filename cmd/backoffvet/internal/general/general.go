@@ -23,6 +23,7 @@ var Analyzers = []*analysis.Analyzer{
 	ownContext,
 	lostError,
 	timeAfter,
+	handMade,
 }
 
 // ruleOfLoops returns a rule that looks at each loop.

@@ -68,6 +68,10 @@ func found(act *checker.Action) []string {
 	return all
 }
 
+func TestAHandMadeLoopIsWrittenWithTheLibraryWhereThatIsTheSame(t *testing.T) {
+	analysistest.RunWithSuggestedFixes(t, analysistest.TestData(), handMade, "./handmade")
+}
+
 func TestDeafSleepIsMendedWhereTheFunctionReturnsAnError(t *testing.T) {
 	analysistest.RunWithSuggestedFixes(t, analysistest.TestData(), deafSleep, "./fix")
 }

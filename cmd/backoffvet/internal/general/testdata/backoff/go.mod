@@ -1,0 +1,3 @@
+module github.com/gobackoff/backoff
+
+go 1.22
