@@ -35,6 +35,13 @@ func TestTheCorpusDoesTheSameAfterItIsMigrated(t *testing.T) {
 	for name, was := range before {
 		requireSame(t, name, was, after[name])
 	}
+	t.Run("a second time changes nothing", func(t *testing.T) {
+		var diff bytes.Buffer
+		for library := range libraries {
+			require.NoError(t, migratedIn(t, dir, library).output(&diff, false))
+		}
+		require.Empty(t, diff.String())
+	})
 	t.Logf("%d of %d call sites are migrated, %d %%", moved, all, 100*moved/all)
 	require.GreaterOrEqual(t, all, 40)
 	require.GreaterOrEqual(t, 100*moved, 70*all)

@@ -2,6 +2,7 @@ package migrate
 
 import (
 	"bytes"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,39 +11,41 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestWhatIsMigratedIsLeftAloneTheSecondTime(t *testing.T) {
-	dir := corpus(t)
-	migrateAll(t, dir)
-	for library := range libraries {
-		var diff bytes.Buffer
-		require.NoError(t, migratedIn(t, dir, library).output(&diff, false))
-		require.Empty(t, diff.String(), library)
-	}
-}
-
 func TestADiffWritesNothing(t *testing.T) {
 	dir := corpus(t)
 	name := filepath.Join(dir, "dskit", "loops.go")
-	before, err := os.ReadFile(name)
-	require.NoError(t, err)
+	before := read(t, name)
 	var diff bytes.Buffer
 	require.NoError(t, migratedIn(t, dir, "dskit").output(&diff, false))
 	require.Contains(t, diff.String(), "\n-		b.Wait()\n+		b.Fail(")
-	after, err := os.ReadFile(name)
-	require.NoError(t, err)
-	require.Equal(t, string(before), string(after))
+	require.Equal(t, before, read(t, name))
 }
 
-func TestWhatStaysHasACommentAndIsOtherwiseAsItWas(t *testing.T) {
+// What the corpus becomes of cenkalti/backoff.
+func TestCenkaltiInTheCorpus(t *testing.T) {
 	dir := corpus(t)
-	name := filepath.Join(dir, "cenkalti4", "stays.go")
-	before, err := os.ReadFile(name)
+	stays, exponential := filepath.Join(dir, "cenkalti4", "stays.go"), filepath.Join(dir, "cenkalti4", "exponential.go")
+	before, blocks := read(t, stays), strings.Split(read(t, "../../docs/migrate.md"), "```go\n")
+	requireBlock(t, exponential, blocks[1])
+	require.NoError(t, migratedIn(t, dir, "cenkalti").output(io.Discard, true))
+	after := read(t, stays)
+	t.Run("what stays has a comment and is otherwise as it was", func(t *testing.T) {
+		require.Equal(t, function(before, "ownLoop"), withoutComments(function(after, "ownLoop")))
+		require.Contains(t, function(after, "ownLoop"), notMigrated)
+	})
+	t.Run("a mark that calls of both libraries get is one for both", func(t *testing.T) {
+		require.Contains(t, after, "return gobackoff.Permanent(backoff.Permanent(err))")
+	})
+	t.Run("the page shows what the tool does", func(t *testing.T) {
+		requireBlock(t, exponential, blocks[2])
+	})
+}
+
+func read(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(name)
 	require.NoError(t, err)
-	require.NoError(t, migratedIn(t, dir, "cenkalti").output(&bytes.Buffer{}, true))
-	after, err := os.ReadFile(name)
-	require.NoError(t, err)
-	require.Equal(t, function(string(before), "ownLoop"), withoutComments(function(string(after), "ownLoop")))
-	require.Contains(t, function(string(after), "ownLoop"), notMigrated)
+	return string(text)
 }
 
 // function is the text of a function.
@@ -60,15 +63,6 @@ func withoutComments(text string) string {
 		}
 	}
 	return strings.Join(lines, "")
-}
-
-// An error that calls of both kinds may get has the marks of both libraries.
-func TestAMarkThatCallsOfBothLibrariesGetIsOneForBoth(t *testing.T) {
-	dir := corpus(t)
-	require.NoError(t, migratedIn(t, dir, "cenkalti").output(&bytes.Buffer{}, true))
-	after, err := os.ReadFile(filepath.Join(dir, "cenkalti4", "stays.go"))
-	require.NoError(t, err)
-	require.Contains(t, string(after), "return gobackoff.Permanent(backoff.Permanent(err))")
 }
 
 func TestAnUnknownLibraryIsAnError(t *testing.T) {
@@ -105,4 +99,10 @@ func TestADiffHasTheLinesAroundAChange(t *testing.T) {
 	require.Equal(t, "--- a/f.go\n+++ b/f.go\n"+
 		"@@ -2,7 +2,7 @@\n 2\n 3\n 4\n-5\n+5a\n 6\n 7\n 8\n"+
 		"@@ -11,6 +11,5 @@\n 11\n 12\n 13\n-14\n 15\n 16\n", diff("f.go", before, after))
+}
+
+func requireBlock(t *testing.T, name, block string) {
+	block, _, _ = strings.Cut(block, "```")
+	code := strings.ReplaceAll(read(t, name), "s.Call(ctx)", "save(ctx)")
+	require.Contains(t, strings.ReplaceAll(code, "\n\t", "\n"), strings.TrimRight(block, "\n"))
 }
