@@ -3,6 +3,7 @@ package general
 import (
 	"fmt"
 	"go/ast"
+	"slices"
 	"time"
 
 	"github.com/gobackoff/backoff/cmd/backoffvet/internal/loop"
@@ -20,15 +21,34 @@ func deafSleeps(p *rule.Pass, l *loop.Loop) {
 		return
 	}
 	ctx := l.Context(p.Pkg)
-	if ctx == nil || l.Kind == loop.Other && (l.Bounded() || !l.Passes(ctx.Var)) {
+	if ctx == nil || l.Kind == loop.Other && (l.Bounded() || !l.Passes(ctx.Var) || !succeeds(l)) {
 		return
 	}
 	for _, w := range l.Waits {
-		if d, ok := l.Takes(w); w.Deaf() && (!ok || d >= shortest) {
+		if w.Deaf() && isLong(l, w) && !inCase(l, w) {
 			p.Report(w.Node, fmt.Sprintf("this sleep goes on when %[1]s has ended, for nobody: wait in a select, "+
 				"for %[1]s.Done(), too", ctx.Expr), hearing(p, l, w, ctx)...)
 		}
 	}
+}
+
+// succeeds reports whether the success of some call ends the loop.
+func succeeds(l *loop.Loop) bool {
+	return slices.ContainsFunc(l.Calls(), func(a *loop.Attempt) bool { return a.MayEnd(loop.Left, loop.Succeeded) })
+}
+
+// inCase reports whether a wait is what a case of a select does: it then paces what the select
+// receives.
+func inCase(l *loop.Loop, w *loop.Wait) bool {
+	found := false
+	loop.Inspect(l.Body, func(n ast.Node) bool {
+		c, ok := n.(*ast.CommClause)
+		if ok && c.Comm != nil && c.Colon < w.Node.Pos() && w.Node.End() <= c.End() {
+			found = true
+		}
+		return !found
+	})
+	return found
 }
 
 // sleepOf returns the duration of a statement time.Sleep(d).

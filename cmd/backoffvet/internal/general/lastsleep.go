@@ -20,7 +20,9 @@ func lastSleeps(p *rule.Pass, l *loop.Loop) {
 	if l.Kind != loop.Retry && l.Kind != loop.Poll {
 		return
 	}
-	sleepsAsTold(p, l)
+	if l.Kind == loop.Retry {
+		sleepsAsTold(p, l)
+	}
 	if !l.Bounded() || triesAfter(p, l) {
 		return
 	}
@@ -38,7 +40,7 @@ func isLong(l *loop.Loop, w *loop.Wait) bool {
 	if w == nil || w.Hidden && w.Duration == nil && !strings.Contains(loop.Name(w.Node.(*ast.CallExpr)), "leep") {
 		return false
 	}
-	d, ok := l.Takes(w)
+	d, ok := l.Longest(w)
 	return !ok || d >= shortest
 }
 
@@ -48,6 +50,9 @@ func triesAfter(p *rule.Pass, l *loop.Loop) bool {
 	next := l.Next()
 	if next == nil {
 		return l.Func.Type.Results == nil
+	}
+	if _, isReturn := next.(*ast.ReturnStmt); l.Kind == loop.Poll && !isReturn {
+		return true
 	}
 	return slices.ContainsFunc(l.Attempts, func(a *loop.Attempt) bool {
 		return callsAgain(p.TypesInfo, next, a.Call)

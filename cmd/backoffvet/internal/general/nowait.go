@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/gobackoff/backoff/cmd/backoffvet/internal/loop"
+	"github.com/gobackoff/backoff/cmd/backoffvet/internal/remote"
 	"github.com/gobackoff/backoff/cmd/backoffvet/internal/rule"
 )
 
@@ -22,7 +23,7 @@ func noWaits(p *rule.Pass, l *loop.Loop) {
 		return
 	}
 	for _, a := range l.Attempts {
-		if !waitsSomewhere(p, l, a) {
+		if !waitsSomewhere(p, l, a) || l.Kind == loop.Worker && !remote.Call(p.TypesInfo, a.Call) {
 			continue
 		}
 		for end, cond := range a.Ends {

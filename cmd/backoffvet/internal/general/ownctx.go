@@ -13,7 +13,7 @@ import (
 var ownContext = ruleOfLoops("ownctx", "report loops that retry the end of the caller's own context", retriesOwnContext)
 
 func retriesOwnContext(p *rule.Pass, l *loop.Loop) {
-	if l.Kind != loop.Retry {
+	if l.Kind != loop.Retry || isHarmless(l) {
 		return
 	}
 	ctx := l.Context(p.Pkg)
@@ -26,6 +26,12 @@ func retriesOwnContext(p *rule.Pass, l *loop.Loop) {
 				"leave the loop if %[1]s.Err() is not nil", ctx.Expr))
 		}
 	}
+}
+
+// isHarmless reports whether the loop makes few attempts, and does not sleep between them.
+func isHarmless(l *loop.Loop) bool {
+	n, constant := l.Limit()
+	return constant && n < 5 && len(l.Waits) == 0
 }
 
 // endsElsewhere reports whether the loop gives the context to another call, too, whose failure may

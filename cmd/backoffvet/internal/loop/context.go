@@ -62,8 +62,32 @@ func (l *Loop) outlives(v *types.Var) bool {
 func (l *Loop) neverEnds(v *types.Var) bool {
 	return slices.ContainsFunc(l.Assigned(v), func(e ast.Expr) bool {
 		call, ok := ast.Unparen(e).(*ast.CallExpr)
-		return ok && (isEndless(l.info, call) || len(call.Args) > 0 && l.makes(call.Args[0], "context.WithoutCancel"))
+		if !ok {
+			return false
+		}
+		return isEndless(l.info, call) || len(call.Args) > 0 && l.makes(call.Args[0], "context.WithoutCancel") ||
+			l.makes(call, "context.WithCancel") && l.makes(call.Args[0], "context.Background") && l.endsInDefer(call)
 	})
+}
+
+// endsInDefer reports whether only a defer calls the function that ends a context.
+func (l *Loop) endsInDefer(made *ast.CallExpr) bool {
+	only := true
+	ast.Inspect(l.Func.Outer, func(n ast.Node) bool {
+		assign, ok := n.(*ast.AssignStmt)
+		if !ok || len(assign.Lhs) != 2 || assign.Rhs[0] != made {
+			return true
+		}
+		cancel := varOf(l.info, assign.Lhs[1])
+		ast.Inspect(l.Func.Outer, func(n ast.Node) bool {
+			name, ok := n.(*ast.Ident)
+			only = only && (!ok || cancel == nil || l.info.Uses[name] != cancel)
+			_, isDefer := n.(*ast.DeferStmt)
+			return !isDefer
+		})
+		return false
+	})
+	return only
 }
 
 // makes reports whether an expression is a call of one of the functions named.

@@ -26,15 +26,6 @@ func (w *Wait) Deaf() bool {
 	return !w.Hidden && (w.Select == nil || len(w.Select.Body.List) == 1)
 }
 
-// Takes returns the duration of a wait of the loop, if it is a constant or a variable that is set
-// once, to one.
-func (l *Loop) Takes(w *Wait) (time.Duration, bool) {
-	if w.Duration == nil {
-		return 0, false
-	}
-	return l.Constant(w.Duration)
-}
-
 // Constant returns the value of an integer, if it is a constant or a variable of the function that
 // is set once, to one.
 func (l *Loop) Constant(e ast.Expr) (time.Duration, bool) {
