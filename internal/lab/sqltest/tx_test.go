@@ -68,7 +68,7 @@ func TestADeadlockIsRepeated(t *testing.T) {
 		tasks.Wait()
 		require.NoError(t, errs[0])
 		require.NoError(t, errs[1])
-		require.Equal(t, 1, f.count(f.deadlock), "%v", f.seen)
+		require.Positive(t, f.count(f.deadlock), "%v", f.seen) // a busy server may see a second one
 		require.Equal(t, 1002, f.balance(t, 0))
 		require.Equal(t, 1002, f.balance(t, 1))
 	})
