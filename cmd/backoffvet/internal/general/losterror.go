@@ -31,7 +31,7 @@ func losesErrors(p *rule.Pass, l *loop.Loop) {
 		}
 	}
 	a := l.Attempts[len(l.Attempts)-1]
-	if len(l.Attempts) == 1 && l.Bounded() && givesUp(a) && dropped(p, l, a) && saysNothing(p, l, last) {
+	if len(l.Attempts) == 1 && l.Bounded() && givesUp(a) && !adapts(l, a) && dropped(p, l, a) && saysNothing(p, l, last) {
 		p.Report(gaveUp, fmt.Sprintf("the loop gives up here, and why %s failed is lost: keep the last error, and wrap it",
 			loop.Name(a.Call)))
 	}
@@ -52,6 +52,26 @@ func givesUp(a *loop.Attempt) bool {
 	return exhausted
 }
 
+// adapts reports whether the loop changes what it tries next: the failure then says that it was too
+// much, and not what is wrong.
+func adapts(l *loop.Loop, a *loop.Attempt) bool {
+	found := false
+	loop.Inspect(l.Body, func(n ast.Node) bool {
+		assign, ok := n.(*ast.AssignStmt)
+		found = found || ok && assign.Pos() > a.Node.Pos() && slices.ContainsFunc(assign.Lhs, isPart)
+		return !found
+	})
+	return found
+}
+
+func isPart(e ast.Expr) bool {
+	switch e.(type) {
+	case *ast.SelectorExpr, *ast.IndexExpr, *ast.StarExpr:
+		return true
+	}
+	return false
+}
+
 func returnsError(p *rule.Pass, f *ast.FuncType) bool {
 	if f.Results == nil || len(f.Results.List) == 0 {
 		return false
@@ -65,7 +85,7 @@ func dropped(p *rule.Pass, l *loop.Loop, a *loop.Attempt) bool {
 	if a.Err == nil {
 		return true
 	}
-	if a.Err.Kind() != types.LocalVar || a.Err.Pos() < l.Func.Node.Pos() {
+	if a.Err.Pos() < l.Func.Node.Pos() || l.Func.Node.End() < a.Err.Pos() {
 		return false
 	}
 	looked := false

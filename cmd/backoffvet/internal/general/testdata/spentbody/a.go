@@ -2,9 +2,11 @@ package spentbody
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"net/http"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -59,5 +61,39 @@ func empty(url string) *http.Response {
 		if err == nil {
 			return resp
 		}
+	}
+}
+
+func whateverTheAnswer(url string, content []byte) {
+	req, _ := http.NewRequest(http.MethodPost, url, bytes.NewReader(content))
+	for range 3 {
+		resp, err := http.DefaultClient.Do(req) // want "reads the body"
+		if err != nil {
+			time.Sleep(time.Second)
+			continue
+		}
+		resp.Body.Close()
+	}
+}
+
+func refused(url string, content []byte) (*http.Response, error) {
+	req, _ := http.NewRequest(http.MethodPut, url, bytes.NewReader(content))
+	for {
+		resp, err := http.DefaultClient.Do(req)
+		if !errors.Is(err, syscall.ECONNREFUSED) {
+			return resp, err
+		}
+		time.Sleep(time.Second)
+	}
+}
+
+func afterAWait(url, content string, ready func() bool) (resp *http.Response, err error) {
+	req, _ := http.NewRequest(http.MethodPut, url, strings.NewReader(content))
+	for {
+		if ready() {
+			resp, err = http.DefaultClient.Do(req)
+			return resp, err
+		}
+		time.Sleep(time.Second)
 	}
 }

@@ -33,3 +33,15 @@ func inAFunction(events <-chan string, f func(func())) {
 		})
 	}
 }
+
+type server struct{ closeCh chan bool }
+
+func closes(s *server, events <-chan string, running func() bool) {
+	for running() {
+		select {
+		case <-s.closeCh:
+		case <-time.After(time.Hour):
+			return
+		}
+	}
+}
