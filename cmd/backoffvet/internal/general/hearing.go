@@ -65,7 +65,7 @@ func isStatement(l *loop.Loop, call *ast.CallExpr) bool {
 
 // failure returns what a function returns that fails with an error.
 func failure(p *rule.Pass, f *ast.FuncType, err string) (string, bool) {
-	if f.Results == nil {
+	if f.Results == nil || len(f.Results.List) == 0 {
 		return "", false
 	}
 	var values []string
