@@ -2,10 +2,12 @@ package general
 
 import (
 	"go/ast"
+	"go/constant"
 	"go/token"
 	"go/types"
 	"go/version"
 	"regexp"
+	"time"
 
 	"golang.org/x/tools/go/analysis/passes/inspect"
 	"golang.org/x/tools/go/ast/inspector"
@@ -24,17 +26,31 @@ func timersStay(p *rule.Pass) {
 	}
 	root := p.ResultOf[inspect.Analyzer].(*inspector.Inspector).Root()
 	for c := range root.Preorder((*ast.SelectStmt)(nil)) {
-		for around := range c.Enclosing((*ast.ForStmt)(nil), (*ast.RangeStmt)(nil), (*ast.FuncLit)(nil)) {
-			if _, ok := around.Node().(*ast.FuncLit); !ok {
-				timerStays(p, c.Node().(*ast.SelectStmt), around.Node())
-			}
-			break
+		if around := loopAround(c); around != nil {
+			timerStays(p, c.Node().(*ast.SelectStmt), around)
 		}
 	}
 }
 
+// loopAround returns the loop in which a statement is executed again and again, or nil.
+func loopAround(c inspector.Cursor) ast.Node {
+	for around := range c.Enclosing((*ast.ForStmt)(nil), (*ast.RangeStmt)(nil), (*ast.FuncLit)(nil), (*ast.BlockStmt)(nil)) {
+		switch n := around.Node().(type) {
+		case *ast.FuncLit:
+			return nil
+		case *ast.BlockStmt:
+			if leaves(n.List) {
+				return nil
+			}
+		default:
+			return n
+		}
+	}
+	return nil
+}
+
 func timerStays(p *rule.Pass, s *ast.SelectStmt, around ast.Node) {
-	var timer ast.Node
+	var timer *ast.CallExpr
 	goesOn := false
 	for _, clause := range s.Body.List {
 		comm := clause.(*ast.CommClause)
@@ -44,14 +60,24 @@ func timerStays(p *rule.Pass, s *ast.SelectStmt, around ast.Node) {
 		}
 		goesOn = goesOn || comm.Comm != nil && !leaves(comm.Body) && !closes(comm.Comm)
 	}
-	if timer != nil && goesOn {
+	if timer != nil && goesOn && !isBrief(p, timer) {
 		p.Report(timer, "each round leaves a timer behind until it fires, in a module of a Go before 1.23: make one "+
 			"timer before the loop, and Reset it")
 	}
 }
 
+// isBrief reports whether a timer goes away so soon that not many gather.
+func isBrief(p *rule.Pass, timer *ast.CallExpr) bool {
+	v := p.TypesInfo.Types[timer.Args[0]].Value
+	if v == nil {
+		return false
+	}
+	d, exact := constant.Int64Val(constant.ToInt(v))
+	return exact && time.Duration(d) < 5*time.Second
+}
+
 // afterOf returns the call of time.After from which a case receives, if the loop makes it.
-func afterOf(p *rule.Pass, comm ast.Stmt, around ast.Node) ast.Node {
+func afterOf(p *rule.Pass, comm ast.Stmt, around ast.Node) *ast.CallExpr {
 	e, ok := comm.(*ast.ExprStmt)
 	if !ok {
 		return nil
@@ -66,8 +92,8 @@ func afterOf(p *rule.Pass, comm ast.Stmt, around ast.Node) ast.Node {
 	return assignedAfter(p.TypesInfo, loop.VarOf(p.TypesInfo, receive.X), around)
 }
 
-func assignedAfter(info *types.Info, v *types.Var, around ast.Node) ast.Node {
-	var found ast.Node
+func assignedAfter(info *types.Info, v *types.Var, around ast.Node) *ast.CallExpr {
+	var found *ast.CallExpr
 	loop.Inspect(around, func(n ast.Node) bool {
 		assign, ok := n.(*ast.AssignStmt)
 		if ok && v != nil && assign.Tok == token.DEFINE && len(assign.Rhs) == 1 && loop.VarOf(info, assign.Lhs[0]) == v {
@@ -89,10 +115,17 @@ func isAfter(info *types.Info, call *ast.CallExpr) bool {
 	return f != nil && f.Pkg() != nil && f.Pkg().Path() == "time"
 }
 
-// closes reports whether a case receives from a channel whose name says that it comes but once, at the end.
+// closes reports whether a case receives from a channel whose name says that it comes but once, at
+// the end.
 func closes(comm ast.Stmt) bool {
-	e, ok := comm.(*ast.ExprStmt)
-	return ok && ends.MatchString(types.ExprString(e.X))
+	var from ast.Expr
+	switch comm := comm.(type) {
+	case *ast.ExprStmt:
+		from = comm.X
+	case *ast.AssignStmt:
+		from = comm.Rhs[0]
+	}
+	return from != nil && ends.MatchString(types.ExprString(from))
 }
 
 var ends = regexp.MustCompile(`(?i)clos|stop|done|quit|exit|shutdown|cancel`)

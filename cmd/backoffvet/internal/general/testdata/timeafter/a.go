@@ -45,3 +45,35 @@ func closes(s *server, events <-chan string, running func() bool) {
 		}
 	}
 }
+
+func quits(quit <-chan error, events <-chan string, running func(error) bool) {
+	var err error
+	for running(err) {
+		select {
+		case err = <-quit:
+		case <-time.After(time.Hour):
+		}
+	}
+}
+
+func brief(events <-chan string) {
+	for {
+		select {
+		case <-events:
+		case <-time.After(time.Second):
+		}
+	}
+}
+
+func returns(events <-chan string, ready func() bool) {
+	for {
+		if ready() {
+			select {
+			case <-events:
+			case <-time.After(time.Hour):
+			}
+			return
+		}
+		time.Sleep(time.Second)
+	}
+}
