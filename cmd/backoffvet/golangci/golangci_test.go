@@ -25,11 +25,12 @@ func TestThePluginIsRegisteredWithTheDefaultRules(t *testing.T) {
 
 func TestSettingsChooseTestsAndRules(t *testing.T) {
 	t.Cleanup(func() { rule.Tests = false })
-	l, err := plug(map[string]any{"tests": true, "also": []string{"ignore"}})
+	l, err := plug(map[string]any{"tests": true, "also": []string{"nojitter"}})
 	require.NoError(t, err)
 
-	_, err = l.BuildAnalyzers()
+	rules, err := l.BuildAnalyzers()
 	require.NoError(t, err)
+	require.Len(t, rules, len(all.Chosen())+1)
 	require.True(t, rule.Tests)
 }
 

@@ -31,7 +31,8 @@ type handmade struct {
 }
 
 func madeByHand(p *rule.Pass, l *loop.Loop) {
-	if l.Kind != loop.Retry || len(l.Attempts) != 1 || l.Counter == nil || !slices.ContainsFunc(p.Pkg.Imports(), isLibrary) {
+	uses := slices.ContainsFunc(p.Pkg.Imports(), isLibrary)
+	if !uses || l.Kind != loop.Retry || len(l.Attempts) != 1 || l.Counter == nil {
 		return
 	}
 	ctx := l.Context(p.Pkg)
@@ -95,7 +96,8 @@ func limitOf(p *rule.Pass, l *loop.Loop) ast.Expr {
 		from, ok := s.Init.(*ast.AssignStmt)
 		cond, isBinary := s.Cond.(*ast.BinaryExpr)
 		_, counts := s.Post.(*ast.IncDecStmt)
-		if ok && isBinary && counts && cond.Op == token.LSS && isNumber(from.Rhs[0], "0") && loop.VarOf(p.TypesInfo, cond.X) == l.Counter {
+		if ok && isBinary && counts && cond.Op == token.LSS && isNumber(from.Rhs[0], "0") &&
+			loop.VarOf(p.TypesInfo, cond.X) == l.Counter {
 			return cond.Y
 		}
 	}

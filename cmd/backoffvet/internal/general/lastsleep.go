@@ -125,6 +125,11 @@ func decides(info *types.Info, call *ast.CallExpr) bool {
 		slices.ContainsFunc(call.Args, func(e ast.Expr) bool { return remote.IsResponse(info.TypeOf(e)) })
 }
 
+// carries reports whether a variable may carry a duration: errors and responses carry too much.
+func carries(v *types.Var) bool {
+	return !v.IsField() && !loop.IsError(v.Type()) && !remote.IsResponse(v.Type())
+}
+
 // comesFrom reports whether an expression has such a node, or is made of variables of the function
 // that are assigned one that has, some steps back.
 func comesFrom(p *rule.Pass, l *loop.Loop, e ast.Expr, steps int, is func(ast.Node) bool) bool {
@@ -132,7 +137,7 @@ func comesFrom(p *rule.Pass, l *loop.Loop, e ast.Expr, steps int, is func(ast.No
 	loop.Inspect(e, func(n ast.Node) bool {
 		found = found || is(n)
 		if name, ok := n.(*ast.Ident); ok && steps > 0 && !found {
-			if v := loop.VarOf(p.TypesInfo, name); v != nil && !v.IsField() && !loop.IsError(v.Type()) && !remote.IsResponse(v.Type()) {
+			if v := loop.VarOf(p.TypesInfo, name); v != nil && carries(v) {
 				found = slices.ContainsFunc(l.Assigned(v), func(e ast.Expr) bool { return comesFrom(p, l, e, steps-1, is) })
 			}
 		}

@@ -109,6 +109,8 @@ func releases(info *types.Info, n ast.Node, resp *types.Var) bool {
 	uses := 0
 	ast.Inspect(n, func(n ast.Node) bool {
 		switch n := n.(type) {
+		case *ast.BinaryExpr:
+			return loop.VarOf(info, n.X) != resp
 		case *ast.SelectorExpr:
 			if loop.VarOf(info, n.X) == resp {
 				if n.Sel.Name == "Body" {

@@ -16,7 +16,8 @@ var noWait = ruleOfLoops("nowait",
 
 func noWaits(p *rule.Pass, l *loop.Loop) {
 	if waiter := ongoing(p, l); waiter != "" && len(l.Waits) == 0 && !mentions(l.Body, "NextDelay") {
-		p.Report(l.Stmt, fmt.Sprintf("nothing in this loop calls %s.Wait: where what it calls fails at once, it spins", waiter))
+		p.Report(l.Stmt, fmt.Sprintf("nothing in this loop calls %s.Wait: where what it calls fails at once, it spins",
+			waiter))
 		return
 	}
 	if l.Kind == loop.Other || l.Items() || endsByError(p, l) {
@@ -27,12 +28,18 @@ func noWaits(p *rule.Pass, l *loop.Loop) {
 			continue
 		}
 		for end, cond := range a.Ends {
-			if end.Way == loop.Again && end.Outcome == loop.Failed && end.Wait == nil && !end.Acted && !end.Counted && cond != nil && asksFor(p, cond, a) {
+			if spins(end) && cond != nil && asksFor(p, cond, a) {
 				p.Report(cond, fmt.Sprintf("after this failure of %s the loop goes on at once, while its other paths "+
 					"wait: wait here, too", loop.Name(a.Call)))
 			}
 		}
 	}
+}
+
+// spins reports whether a failure begins another round without a wait, and with nothing that makes
+// this right: the last round, something mended, a kind of failure singled out.
+func spins(end loop.End) bool {
+	return end.Way == loop.Again && end.Outcome == loop.Failed && end.Wait == nil && !end.Acted && !end.Counted
 }
 
 // endsByError reports whether the header of a loop asks for an error: going on may then end it.
@@ -72,7 +79,8 @@ func behindFailure(p *rule.Pass, l *loop.Loop, w *loop.Wait) bool {
 
 // asksFor reports whether a condition asks for the results of an attempt.
 func asksFor(p *rule.Pass, cond ast.Expr, a *loop.Attempt) bool {
-	return asksForError(p, cond) || slices.ContainsFunc(a.Results, func(v *types.Var) bool { return loop.Uses(p.TypesInfo, cond, v) })
+	return asksForError(p, cond) ||
+		slices.ContainsFunc(a.Results, func(v *types.Var) bool { return loop.Uses(p.TypesInfo, cond, v) })
 }
 
 func asksForError(p *rule.Pass, cond ast.Expr) bool {

@@ -69,3 +69,25 @@ func onErrors(url string) *http.Response {
 		time.Sleep(time.Second)
 	}
 }
+
+func asksWhetherThereIsOne(url string) *http.Response {
+	for {
+		resp, err := http.Get(url) // want "not closed"
+		if err == nil && resp != nil && resp.StatusCode < 500 {
+			return resp
+		}
+		time.Sleep(time.Second)
+	}
+}
+
+func closesThatOfTheLastRound(url string) (resp *http.Response, err error) {
+	for range 3 {
+		if resp != nil {
+			resp.Body.Close()
+		}
+		if resp, err = http.Get(url); err == nil && resp.StatusCode < 500 {
+			return resp, nil
+		}
+	}
+	return resp, err
+}
