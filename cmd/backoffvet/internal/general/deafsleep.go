@@ -26,7 +26,7 @@ func deafSleeps(p *rule.Pass, l *loop.Loop) {
 	}
 	for _, w := range l.Waits {
 		if w.Deaf() && isLong(l, w) && !inCase(l, w) {
-			p.Report(w.Node, fmt.Sprintf("this sleep goes on when %[1]s has ended, for nobody: wait in a select, "+
+			p.Report(w.Node, fmt.Sprintf("this sleep goes on after %[1]s has ended: wait in a select, "+
 				"for %[1]s.Done(), too", ctx.Expr), hearing(p, l, w, ctx)...)
 		}
 	}
