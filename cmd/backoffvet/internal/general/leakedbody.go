@@ -18,7 +18,7 @@ var leakedBody = ruleOfLoops("leakedbody",
 func leakedBodies(p *rule.Pass, l *loop.Loop) {
 	for _, a := range l.Calls() {
 		resp := responseOf(a)
-		if resp == nil || l.Items() || l.Kind == loop.Other || !opens(p, a.Call) || closedAbove(p, l, a, resp) {
+		if resp == nil || l.Items() || l.Kind == loop.Other || !opens(p, a.Call) || closedAbove(p, l, a, resp) || closedByFlag(p, l, resp) {
 			continue
 		}
 		if leaks(p, l, a, resp) {
@@ -50,6 +50,29 @@ func closedAbove(p *rule.Pass, l *loop.Loop, a *loop.Attempt, resp *types.Var) b
 	found := false
 	loop.Inspect(l.Body, func(n ast.Node) bool {
 		found = found || n.End() < a.Node.Pos() && loop.VarOf(p.TypesInfo, asExpr(n)) == resp
+		return !found
+	})
+	return found
+}
+
+// closedByFlag reports whether a variable says that the response is to be closed, which a walk does
+// not see through.
+func closedByFlag(p *rule.Pass, l *loop.Loop, resp *types.Var) bool {
+	found := false
+	loop.Inspect(l.Body, func(n ast.Node) bool {
+		s, ok := n.(*ast.IfStmt)
+		found = found || ok && hasFlag(p.TypesInfo, s.Cond) && releases(p.TypesInfo, s.Body, resp)
+		return !found
+	})
+	return found
+}
+
+func hasFlag(info *types.Info, cond ast.Expr) bool {
+	found := false
+	ast.Inspect(cond, func(n ast.Node) bool {
+		name, ok := n.(*ast.Ident)
+		v, _ := info.Uses[name].(*types.Var)
+		found = found || ok && v != nil && types.Identical(v.Type(), types.Typ[types.Bool])
 		return !found
 	})
 	return found

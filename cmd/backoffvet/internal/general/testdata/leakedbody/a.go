@@ -91,3 +91,20 @@ func closesThatOfTheLastRound(url string) (resp *http.Response, err error) {
 	}
 	return resp, err
 }
+
+func closesByAFlag(url string) (resp *http.Response, err error) {
+	for i := range 3 {
+		resp, err = http.Get(url)
+		toClose := false
+		if err == nil && resp.StatusCode >= 500 {
+			toClose = true
+		}
+		if err == nil && !toClose {
+			return resp, nil
+		}
+		if toClose && i < 2 {
+			resp.Body.Close()
+		}
+	}
+	return resp, err
+}
