@@ -1,6 +1,9 @@
 package all
 
 import (
+	"fmt"
+	"os"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -34,4 +37,17 @@ func TestWhoAsksWhatThereIsIsOfferedAll(t *testing.T) {
 
 func TestOptionalRulesExist(t *testing.T) {
 	require.Subset(t, names(Rules()), optional)
+}
+
+func TestTheReadmeListsEachRuleAndItsPageExists(t *testing.T) {
+	text, err := os.ReadFile("../../README.md")
+	require.NoError(t, err)
+	for _, name := range names(Rules()) {
+		mark := ""
+		if slices.Contains(optional, name) {
+			mark = ", optional"
+		}
+		require.Contains(t, string(text), fmt.Sprintf("\n| [%s](docs/%[1]s.md)%s | ", name, mark))
+		require.FileExists(t, "../../docs/"+name+".md")
+	}
 }
