@@ -13,7 +13,7 @@ import (
 )
 
 // optional are the rules that run only where somebody names them: they are right less often.
-var optional = []string{"endless", "nojitter", "resentpost", "timeafter"}
+var optional = []string{"endless", "nocap", "nojitter", "ownctx", "resentpost", "timeafter"}
 
 // Rules returns all rules.
 func Rules() []*analysis.Analyzer {

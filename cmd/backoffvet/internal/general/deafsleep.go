@@ -25,11 +25,18 @@ func deafSleeps(p *rule.Pass, l *loop.Loop) {
 		return
 	}
 	for _, w := range l.Waits {
-		if w.Deaf() && isLong(l, w) && !inCase(l, w) {
+		if w.Deaf() && tellsHowLong(w) && isLong(l, w) && !inCase(l, w) {
 			p.Report(w.Node, fmt.Sprintf("this sleep goes on after %[1]s has ended: wait in a select, "+
 				"for %[1]s.Done(), too", ctx.Expr), hearing(p, l, w, ctx)...)
 		}
 	}
+}
+
+// tellsHowLong reports whether the length of a wait is not left to a helper: that of a helper is
+// often too short to matter.
+func tellsHowLong(w *loop.Wait) bool {
+	_, call := w.Node.(*ast.CallExpr)
+	return !call || w.Duration != nil
 }
 
 // succeeds reports whether the success of some call ends the loop.

@@ -4,6 +4,7 @@ import (
 	"go/ast"
 	"go/token"
 	"go/types"
+	"iter"
 	"slices"
 
 	"golang.org/x/tools/go/types/typeutil"
@@ -20,18 +21,30 @@ type Context struct {
 // Context returns the context that the loop should obey, or nil: the innermost that is declared
 // before the loop, unless nothing ever cancels it or the loop's work is to outlive it.
 func (l *Loop) Context(pkg *types.Package) *Context {
-	for scope := pkg.Scope().Innermost(l.Stmt.Pos()); scope != nil && scope != pkg.Scope(); scope = scope.Parent() {
-		for _, name := range scope.Names() {
-			v, ok := scope.Lookup(name).(*types.Var)
-			if !ok || v.Pos() >= l.Stmt.Pos() || name == "_" {
-				continue
-			}
-			if c := l.contextOf(v); c != nil {
-				return c
+	var found *Context
+	for v := range l.before(pkg) {
+		if remote.IsContext(v.Type()) && Uses(l.info, l.Body, v) && l.outlives(v) {
+			return nil
+		}
+		if found == nil {
+			found = l.contextOf(v)
+		}
+	}
+	return found
+}
+
+// before has the variables that are declared before the loop, those of the innermost scope first.
+func (l *Loop) before(pkg *types.Package) iter.Seq[*types.Var] {
+	return func(yield func(*types.Var) bool) {
+		for scope := pkg.Scope().Innermost(l.Stmt.Pos()); scope != nil && scope != pkg.Scope(); scope = scope.Parent() {
+			for _, name := range scope.Names() {
+				v, ok := scope.Lookup(name).(*types.Var)
+				if ok && v.Pos() < l.Stmt.Pos() && name != "_" && !yield(v) {
+					return
+				}
 			}
 		}
 	}
-	return nil
 }
 
 func (l *Loop) contextOf(v *types.Var) *Context {
