@@ -86,4 +86,5 @@ func TestCodeThatDoesNotTypeCheckIsNoPanic(t *testing.T) {
 	out := run(t, dir, command, "./...")
 	require.Contains(t, out, "cannot use")
 	require.NotContains(t, out, "panic")
+	require.NotContains(t, out, "prerequisites")
 }

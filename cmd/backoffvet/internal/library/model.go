@@ -29,11 +29,12 @@ var models = &analysis.Analyzer{
 	Requires:   []*analysis.Analyzer{inspect.Analyzer},
 	ResultType: reflect.TypeFor[*model](),
 	Run: func(p *analysis.Pass) (any, error) {
-		if !usesLibrary(p) {
+		if len(p.TypeErrors) > 0 || !usesLibrary(p) {
 			return (*model)(nil), nil
 		}
 		return newModel(p), nil
 	},
+	RunDespiteErrors: true,
 }
 
 // usesLibrary reports whether a package is one of the users of the library, and so none of its own,

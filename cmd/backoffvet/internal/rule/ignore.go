@@ -32,6 +32,8 @@ var directives = &analysis.Analyzer{
 	Doc:        "collect the comments //backoffvet:ignore",
 	Run:        func(p *analysis.Pass) (any, error) { return collect(p), nil },
 	ResultType: reflect.TypeFor[ignored](),
+
+	RunDespiteErrors: true,
 }
 
 func collect(p *analysis.Pass) ignored {

@@ -16,7 +16,8 @@ var Tests bool
 const pages = "https://github.com/gobackoff/backoff/blob/main/cmd/backoffvet/docs/"
 
 // New returns the analyzer of a rule. Its findings leave out generated and vendored files, ignored
-// lines and, unless Tests is set, test files.
+// lines and, unless Tests is set, test files. It is silent about a package that does not type-check:
+// the go command says what is wrong there.
 func New(name, doc string, run func(*Pass), requires ...*analysis.Analyzer) *analysis.Analyzer {
 	return &analysis.Analyzer{
 		Name:     name,
@@ -24,9 +25,12 @@ func New(name, doc string, run func(*Pass), requires ...*analysis.Analyzer) *ana
 		URL:      pages + name + ".md",
 		Requires: append(slices.Clip(requires), directives),
 		Run: func(p *analysis.Pass) (any, error) {
-			run(&Pass{Pass: p, sources: sources(p), reported: map[token.Pos]bool{}})
+			if len(p.TypeErrors) == 0 {
+				run(&Pass{Pass: p, sources: sources(p), reported: map[token.Pos]bool{}})
+			}
 			return nil, nil
 		},
+		RunDespiteErrors: true,
 	}
 }
 
