@@ -44,9 +44,9 @@ MODULES := $(filter-out docs,$(sort $(patsubst ./%,%,$(patsubst %/go.mod,%,$(she
 # Under the race detector the clients of these modules take longer than everything
 # else together, and so of internal/lab only the packages of RACED_LAB run. make
 # race SLOW= runs all. (In internal/lab/compare the detector also finds a data race
-# of another library, which one row is about. The simulator is one goroutine. The
+# of another library, which one row is about. The simulator and backoffvet are one goroutine. The
 # examples take their time in real time.)
-SLOW      ?= cmd/backoffsim examples examples/clients internal/lab
+SLOW      ?= cmd/backoffsim cmd/backoffvet examples examples/clients internal/lab
 RACED_LAB := ./soak
 
 # The files whose tests need servers, and their directories.
