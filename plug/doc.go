@@ -37,4 +37,7 @@
 // they gave up. Azure's azcore, gax, cenkalti/backoff before v6,
 // avast/retry-go with LastErrorOnly, and retry of Kubernetes' client-go return
 // the last error as it is, which does not show that they gave up.
+//
+// docs/clients.md of the repository says for each of the common clients which
+// classifier reads its errors, and what to switch off in it.
 package plug
