@@ -58,6 +58,9 @@ type Classifier func(error) Class
 // accepts. Any func(error) bool of a client library fits, such as
 // storage.ShouldRetry or pgconn.SafeToRetry. RetryIf(nil) is nil.
 //
+// An attempt that its AttemptTimeout ended is retried even if retryable refuses
+// the context.DeadlineExceeded that it returns.
+//
 // In a middleware, it is not asked about what a policy inside gave up on, even
 // if it accepts all errors. OfClass(err, ClassRetryable) around that error has it
 // retried.

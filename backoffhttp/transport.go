@@ -95,12 +95,13 @@ type Transport struct {
 	// about a second. Some fields have a special meaning here:
 	//
 	// AttemptTimeout limits the time until the header of the response is
-	// there. It does not limit the body. Budget replaces the budget of each
-	// host. Classify gets the error of Base, or a *StatusError; if it returns
-	// ClassUnknown, the function Classify decides. Idempotency replaces the
-	// field Idempotency below; with Keyed, requests that are not idempotent
-	// get an Idempotency-Key, that of their context or a new one, the same for
-	// all attempts of a call and for its redirects.
+	// there, and Inspect has returned. It does not limit the body: see
+	// ReadAhead. Budget replaces the budget of each host. Classify gets the
+	// error of Base, or a *StatusError; if it returns ClassUnknown, the
+	// function Classify decides. Idempotency replaces the field Idempotency
+	// below; with Keyed, requests that are not idempotent get an
+	// Idempotency-Key, that of their context or a new one, the same for all
+	// attempts of a call and for its redirects.
 	Policy backoff.Policy
 	// Control takes the place of Policy, to change it while the program runs: it
 	// is a *control.Handle. Current returns the policy of the calls that begin

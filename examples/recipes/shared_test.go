@@ -1,0 +1,68 @@
+package recipes
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+
+	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/backoffhttp"
+	"github.com/gobackoff/backoff/backoffmetrics"
+	"github.com/gobackoff/backoff/backoffmetrics/page"
+	"github.com/gobackoff/backoff/examples/internal/faulty"
+	"github.com/gobackoff/backoff/pace"
+)
+
+var (
+	metrics  backoffmetrics.Metrics
+	budgets  = &backoff.Budgets{New: func(string) backoff.Budget { return new(pace.Pacer) }}
+	breakers = new(backoff.Breakers) // each has a key for each host
+)
+
+func clientFor(name string) *http.Client {
+	return &http.Client{Transport: &backoffhttp.Transport{
+		Policy:   backoff.Policy{Name: name, Observer: metrics.Observe},
+		Budgets:  budgets,
+		Breakers: breakers,
+	}}
+}
+
+func debug(mux *http.ServeMux) {
+	metrics.WatchBudgets("hosts", budgets)
+	metrics.WatchBreakers("hosts", breakers)
+	mux.Handle("/debug/backoff/", page.Handler(&metrics)) // not for users
+}
+
+// Two clients find that the host is down. The third one sends nothing to it.
+func Example_shared() {
+	host, err := faulty.Start(faulty.Status(http.StatusServiceUnavailable))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer host.Close()
+	mux := http.NewServeMux()
+	debug(mux)
+	send := func(name string, calls int) {
+		for client := clientFor(name); calls > 0; calls-- {
+			if resp, err := client.Get(host.URL); err == nil {
+				resp.Body.Close()
+			}
+		}
+	}
+
+	send("orders", 15)
+	send("users", 15)
+	before := host.Requests()
+	send("reports", 15)
+
+	fmt.Println(host.Requests()-before, "requests of reports")
+	shown := httptest.NewRecorder()
+	mux.ServeHTTP(shown, httptest.NewRequest("GET", "http://localhost/debug/backoff/metrics", nil))
+	open := fmt.Sprintf("backoff_breaker_state{breaker=%q,state=\"open\"} 1", host.URL)
+	fmt.Println("the page shows it:", strings.Contains(shown.Body.String(), open))
+	// Output:
+	// 0 requests of reports
+	// the page shows it: true
+}

@@ -1,0 +1,60 @@
+package recipes
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/gobackoff/backoff"
+)
+
+// turns are the places of attempts.
+type turns chan struct{}
+
+func (t turns) Do(ctx context.Context, attempt func(context.Context) error) error {
+	select {
+	case t <- struct{}{}: // waits for a place
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { <-t }() // the policy waits without it
+	return attempt(ctx)
+}
+
+// Five of 20 shards are down, and are asked first. The others are answered in
+// three rounds of 50 ms, or four if the retries take places.
+func TestAShardThatIsDownHoldsNoPlaceWhileItsCallWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		policy := backoff.Policy{Name: "shard", Jitter: backoff.NoJitter}
+
+		asking := backoff.Stack(policy, make(turns, 5)) // five attempts at a time
+
+		var all sync.WaitGroup
+		var last atomic.Int64
+		began := time.Now()
+		for shard := range 20 {
+			ask := func(context.Context) error {
+				time.Sleep(50 * time.Millisecond)
+				if shard < 5 {
+					return errors.New("down")
+				}
+				last.Store(int64(time.Since(began)))
+				return nil
+			}
+			all.Go(func() {
+				if err := asking.Do(t.Context(), ask); err != nil && !errors.Is(err, backoff.ErrExhausted) {
+					t.Error(err)
+				}
+			})
+			synctest.Wait() // the shards are asked in order
+		}
+		all.Wait()
+		if answered := time.Duration(last.Load()); answered < 200*time.Millisecond || answered > 250*time.Millisecond {
+			t.Errorf("the last shard that is up was answered after %v", answered)
+		}
+	})
+}
