@@ -3,7 +3,8 @@
 // The name of a policy says which part of a program makes a call. An [Endpoint]
 // says what the call is sent to, such as a method of a host. The Transport of
 // package backoffhttp and the interceptors of contrib/backoffgrpc put one into
-// the context that observers get:
+// the context that observers get. Over HTTP the field Endpoint of the Transport
+// names it, by the route for instance:
 //
 //	func observe(ctx context.Context, e backoff.Event) {
 //		if to := endpoint.Of(ctx); to != nil {

@@ -60,7 +60,10 @@ type Method struct {
 	// deadline of its context. 0 and negative numbers mean no limit.
 	Timeout time.Duration
 	// WaitForReady is the default for calls that do not set it themselves.
-	// nil leaves the default of grpc-go.
+	// nil leaves the default of grpc-go: it fails calls at once while the server
+	// refuses connections, and dials again only after about a second, so all 4
+	// attempts of the zero policy may be over by then. true makes an attempt
+	// wait for the connection, as long as the context and Timeout allow.
 	WaitForReady *bool
 }
 

@@ -33,6 +33,22 @@ func ExampleConfig() {
 	// Output: <nil> <nil>
 }
 
+// Reads are retried. All other calls are sent again only if no server has seen
+// them.
+func ExampleConfig_idempotent() {
+	ready := true
+	config := &backoffgrpc.Config{Methods: map[string]backoffgrpc.Method{
+		"/shop.Orders/Get":  {WaitForReady: &ready},
+		"/shop.Orders/List": {WaitForReady: &ready},
+		"":                  {WaitForReady: &ready, Policy: backoff.Policy{Idempotency: backoff.NonIdempotent}},
+	}}
+	options := append(config.DialOptions(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	conn, err := grpc.NewClient("dns:///orders.example", options...)
+	fmt.Println(err, config.Validate())
+	conn.Close()
+	// Output: <nil> <nil>
+}
+
 func ExampleParseServiceConfig() {
 	config, err := backoffgrpc.ParseServiceConfig([]byte(`{"methodConfig": [{
 		"name": [{"service": "shop.Orders"}],

@@ -52,6 +52,8 @@ var (
 //     error is final, and matches [backoffsql.ErrCommitUnknown].
 //   - pgx.ErrTxCommitRollback is final: a statement failed whose error fn
 //     dropped, and PostgreSQL has rolled back.
+//   - Serializable transactions that want the same rows fail one another: allow
+//     them more than the 4 attempts of the zero policy.
 //
 // Tx knows more than backoffsql.Tx: a COMMIT that pgx did not send, because the
 // connection was closed before or ctx had ended, has committed nothing.
