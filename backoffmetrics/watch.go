@@ -21,7 +21,8 @@ func (m *Metrics) WatchBreaker(name string, b *backoff.Breaker) {
 // WatchBreakers shows the breakers of b under their keys, and under the name how
 // many keys b has forgotten for others. All of this is read when the series
 // are requested. A b of the same name is replaced. A nil b removes the
-// name.
+// name. Why and how often a breaker opened is known only if b.New makes it
+// with an Observer, such as m.Observe.
 func (m *Metrics) WatchBreakers(name string, b *backoff.Breakers) {
 	m.watched.breakers.set(name, b, b == nil)
 }
