@@ -350,6 +350,15 @@ func (mockTx) Conn() *pgx.Conn                { panic("there is none") }
 
 func TestTxAsksOnlyPgxForItsConnections(t *testing.T) {
 	require.NoError(t, backoffpgx.Tx(t.Context(), mock{}, backoff.Policy{}, pgx.TxOptions{}, func(context.Context, pgx.Tx) error { return nil }))
-	err := backoffpgx.Tx(t.Context(), mock{}, backoff.Policy{}, pgx.TxOptions{}, func(context.Context, pgx.Tx) error { return pgx.ErrNoRows })
-	require.ErrorIs(t, err, pgx.ErrNoRows)
+}
+
+func TestTxReturnsDefinitiveAnswersAsTheyWere(t *testing.T) {
+	answers := []error{pgx.ErrNoRows}
+	for _, code := range []string{"22012", "23505", "28P01", "42601"} {
+		answers = append(answers, &pgconn.PgError{Code: code})
+	}
+	for _, answer := range answers {
+		err := backoffpgx.Tx(t.Context(), mock{}, backoff.Policy{}, pgx.TxOptions{}, func(context.Context, pgx.Tx) error { return answer })
+		require.True(t, err == answer, "%v", answer)
+	}
 }
