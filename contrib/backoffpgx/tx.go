@@ -54,7 +54,7 @@ var (
 //     dropped, and PostgreSQL has rolled back.
 //   - Tx returns pgx.ErrNoRows and a *pgconn.PgError of the classes 22, 23, 28 and
 //     42, such as a duplicate key, as fn returned them: == finds them. What else
-//     is final has the mark of [backoff.Permanent]: compare by errors.Is.
+//     is final may have the mark of [backoff.Permanent]: compare by errors.Is.
 //   - Serializable transactions that want the same rows fail one another: allow
 //     them more than the 4 attempts of the zero policy.
 //
