@@ -312,8 +312,8 @@ func TestReadAheadReportsWhatItCannotRepeat(t *testing.T) {
 	require.Zero(t, w.open())
 }
 
-// If a request is cancelled just when its response has come, net/http closes the connection, and the
-// next request on it gets the cause of the other's context (persistConn.cancelRequest).
+// If a request is cancelled just when its response has come, net/http closes the connection, and
+// the next request on it gets the cause of the other's context (persistConn.cancelRequest).
 func TestTheEndOfAnotherRequestsContextDoesNotEndThisOne(t *testing.T) {
 	for _, end := range []error{context.Canceled, lostHedge(t)} {
 		for method, attempts := range map[string]int{"GET": 2, "POST": 1} {

@@ -12,8 +12,8 @@
 // patch release, which it rehearses in a second clone.
 //
 // The tag v0.1.0 releases all modules under one version. The tag contrib/backoffgrpc/v0.1.1
-// releases that module alone. Without -dir it is a dry run: nothing stays, and without -tag it tries
-// what the changelog announces.
+// releases that module alone. Without -dir it is a dry run: nothing stays, and without -tag it
+// tries what the changelog announces.
 package main
 
 import (

@@ -158,7 +158,8 @@ func capped(p *rule.Pass, l *loop.Loop, e ast.Expr) bool {
 	})
 }
 
-// comparesDurations reports whether the loop compares some duration: how long it has waited, or will.
+// comparesDurations reports whether the loop compares some duration: how long it has waited, or
+// will.
 func comparesDurations(p *rule.Pass, l *loop.Loop) bool {
 	found := false
 	loop.Inspect(l.Stmt, func(n ast.Node) bool {

@@ -20,8 +20,8 @@ const library = "github.com/gobackoff/backoff"
 var handMade = ruleOfLoops("handmade",
 	"report retries written by hand where the package imports "+library+", and write them with it", madeByHand)
 
-// A handmade loop makes its attempts with the same or a doubling delay between them, and returns the
-// error of the last one.
+// A handmade loop makes its attempts with the same or a doubling delay between them, and returns
+// the error of the last one.
 type handmade struct {
 	call     *ast.CallExpr
 	attempts ast.Expr

@@ -45,16 +45,7 @@ func hearing(p *rule.Pass, l *loop.Loop, w *loop.Wait, ctx *loop.Context) []anal
 func isStatement(l *loop.Loop, call *ast.CallExpr) bool {
 	found := false
 	loop.Inspect(l.Body, func(n ast.Node) bool {
-		var list []ast.Stmt
-		switch n := n.(type) {
-		case *ast.BlockStmt:
-			list = n.List
-		case *ast.CaseClause:
-			list = n.Body
-		case *ast.CommClause:
-			list = n.Body
-		}
-		for _, s := range list {
+		for _, s := range loop.Statements(n) {
 			e, ok := s.(*ast.ExprStmt)
 			found = found || ok && e.X == call
 		}

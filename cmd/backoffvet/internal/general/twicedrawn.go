@@ -106,8 +106,8 @@ func resets(n ast.Node, draw *ast.CallExpr) bool {
 	return found
 }
 
-// drawnInOperations reports draws in the functions that cenkalti/backoff calls, of the schedule that
-// it draws from itself.
+// drawnInOperations reports draws in the functions that cenkalti/backoff calls, of the schedule
+// that it draws from itself.
 func drawnInOperations(p *rule.Pass) {
 	for c := range p.ResultOf[inspect.Analyzer].(*inspector.Inspector).Root().Preorder((*ast.CallExpr)(nil)) {
 		call := c.Node().(*ast.CallExpr)
@@ -131,8 +131,8 @@ func isCenkaltiRetry(info *types.Info, call *ast.CallExpr) bool {
 		strings.HasPrefix(f.Name(), "Retry")
 }
 
-// functionsOf returns the function literals among the arguments of a call, also those of its options
-// and those that have a name.
+// functionsOf returns the function literals among the arguments of a call, also those of its
+// options and those that have a name.
 func functionsOf(p *rule.Pass, call *ast.CallExpr) []*ast.FuncLit {
 	var all []*ast.FuncLit
 	for _, arg := range call.Args {

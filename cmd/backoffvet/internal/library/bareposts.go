@@ -18,8 +18,8 @@ func findBarePosts(c *code) {
 	}
 }
 
-// repeatsAnything reports whether a policy sends an operation again that may have been executed. One
-// that says whether the operation may be sent again, or which errors to retry, knows better.
+// repeatsAnything reports whether a policy sends an operation again that may have been executed.
+// One that says whether the operation may be sent again, or which errors to retry, knows better.
 func (c *code) repeatsAnything(a attempt) bool {
 	policies, known := c.policies(a.doer)
 	return known && slices.ContainsFunc(policies, func(s settings) bool {

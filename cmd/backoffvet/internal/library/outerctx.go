@@ -32,8 +32,8 @@ func outerMessage(a attempt, outer string) string {
 		"Take the context of the attempt."
 }
 
-// outerUses returns the arguments in an attempt that are the context of the call. Those of defer and
-// of go do not count: they may outlive the attempt.
+// outerUses returns the arguments in an attempt that are the context of the call. Those of defer
+// and of go do not count: they may outlive the attempt.
 func (c *code) outerUses(a attempt) (uses []ast.Expr) {
 	body, ok := a.cursor.FindNode(a.body)
 	if !ok {

@@ -75,8 +75,8 @@ func (c *code) isWrapped(e ast.Expr) bool {
 	return wrapping[name] && (name != "DoValue" || typeName(c.info.TypeOf(call.Args[1])) != "Breaker")
 }
 
-// isSentinel reports whether e is an error of a package, and one that a policy may wrap. It does not
-// wrap answers that say there is nothing.
+// isSentinel reports whether e is an error of a package, and one that a policy may wrap. It does
+// not wrap answers that say there is nothing.
 func (c *code) isSentinel(e ast.Expr) bool {
 	obj := c.declared(e)
 	if obj == nil || obj.Parent() != obj.Pkg().Scope() {

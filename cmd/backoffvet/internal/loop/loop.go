@@ -143,7 +143,8 @@ func (l *Loop) Contains(n ast.Node) bool { return within(n, l.Stmt) }
 
 func within(n, outer ast.Node) bool { return outer.Pos() <= n.Pos() && n.End() <= outer.End() }
 
-// Items reports whether the rounds are about different things, such as those over a list of servers.
+// Items reports whether the rounds are about different things, such as those over a list of
+// servers.
 func (l *Loop) Items() bool { return l.items }
 
 // Passes reports whether the loop hands a variable to a call that may fail.
@@ -158,15 +159,7 @@ func (l *Loop) Calls() []*Attempt { return l.calls }
 func (l *Loop) Next() ast.Stmt {
 	var next ast.Stmt
 	Inspect(l.Func.Body, func(n ast.Node) bool {
-		var list []ast.Stmt
-		switch n := n.(type) {
-		case *ast.BlockStmt:
-			list = n.List
-		case *ast.CaseClause:
-			list = n.Body
-		case *ast.CommClause:
-			list = n.Body
-		}
+		list := Statements(n)
 		for i, s := range list {
 			if (s == l.Stmt || isLabeled(s, l.Stmt)) && i+1 < len(list) {
 				next = list[i+1]
@@ -180,4 +173,17 @@ func (l *Loop) Next() ast.Stmt {
 func isLabeled(s, inner ast.Stmt) bool {
 	l, ok := s.(*ast.LabeledStmt)
 	return ok && l.Stmt == inner
+}
+
+// Statements returns the statements of a block or a clause, and none of another node.
+func Statements(n ast.Node) []ast.Stmt {
+	switch n := n.(type) {
+	case *ast.BlockStmt:
+		return n.List
+	case *ast.CaseClause:
+		return n.Body
+	case *ast.CommClause:
+		return n.Body
+	}
+	return nil
 }

@@ -159,8 +159,8 @@ func (c *cenkalti) readOptions(f *file, r *retryCall, call *ast.CallExpr) string
 	return ""
 }
 
-// looks are the names by which a program looks at the errors of the library, which a policy does not
-// return.
+// looks are the names by which a program looks at the errors of the library, which a policy does
+// not return.
 var looks = []string{"RetryError", "AsRetryError", "ErrPermanent", "ErrExhausted", "ErrMaxElapsedTime"}
 
 // decide says which calls stay because of others.

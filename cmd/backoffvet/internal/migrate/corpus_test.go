@@ -88,7 +88,8 @@ func run(t *testing.T, dir string) (all map[string]outcome) {
 	return all
 }
 
-// requireSame allows for chance, for an error that says more than the old one, and for the tenth by which a wait that a server asks for is spread.
+// requireSame allows for chance, for an error that says more than the old one, and for the tenth
+// by which a wait that a server asks for is spread.
 func requireSame(t *testing.T, name string, was, is outcome) {
 	t.Helper()
 	require.InEpsilon(t, was.Attempts, is.Attempts, 0.06, "%s: %s", name, fmt.Sprint(was, is))

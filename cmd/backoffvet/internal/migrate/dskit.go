@@ -163,8 +163,8 @@ func (l *dskitLoop) attempts() string {
 	return l.f.source(e)
 }
 
-// schedule sets Schedule and Jitter: a wait there is between the minimum and twice as long, and then
-// between the double of both.
+// schedule sets Schedule and Jitter: a wait there is between the minimum and twice as long, and
+// then between the double of both.
 func (l *dskitLoop) schedule(p *policy) error {
 	lowest, highest := l.config["MinBackoff"], l.config["MaxBackoff"]
 	if lowest == nil || highest == nil {
@@ -282,8 +282,8 @@ func (l *dskitLoop) after(stmt ast.Stmt) ast.Stmt {
 	return nil
 }
 
-// failure is the name of the error that the body of the loop set last before a position, if it means
-// the same there, or "".
+// failure is the name of the error that the body of the loop set last before a position, if it
+// means the same there, or "".
 func (l *dskitLoop) failure(at token.Pos) string {
 	name, last := "", token.NoPos
 	each(l.loop.Body, func(assign *ast.AssignStmt) {

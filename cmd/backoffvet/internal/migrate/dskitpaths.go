@@ -151,8 +151,8 @@ func (w *walk) call(s *ast.ExprStmt, from int) int {
 	return from
 }
 
-// clauses follows the clauses of a switch. A break in one leaves the switch, not the loop, and so is
-// not understood.
+// clauses follows the clauses of a switch. A break in one leaves the switch, not the loop, and
+// so is not understood.
 func (w *walk) clauses(s ast.Stmt, body *ast.BlockStmt, from int) int {
 	_, isSelect := s.(*ast.SelectStmt)
 	to, whole := 0, isSelect

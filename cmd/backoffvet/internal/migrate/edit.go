@@ -23,8 +23,8 @@ type edit struct {
 // packageMark is before the name of a package in a new text.
 const packageMark = "\x01"
 
-// gen formats a new text. In the format, § is before the names of packages, which an import may call
-// otherwise.
+// gen formats a new text. In the format, § is before the names of packages, which an import may
+// call otherwise.
 func gen(format string, args ...any) string {
 	return fmt.Sprintf(strings.ReplaceAll(format, "§", packageMark), args...)
 }

@@ -55,8 +55,8 @@ func (f *file) cannotWrap(e ast.Expr) string {
 	return reason
 }
 
-// withContext makes the operation take a context. Where it uses the one of the call, it gets that of
-// the attempt.
+// withContext makes the operation take a context. Where it uses the one of the call, it gets
+// that of the attempt.
 func (f *file) withContext(o operation, ctx ast.Expr) {
 	if o.plain != ast.Unparen(o.arg) {
 		f.replace(o.arg.Pos(), o.plain.Pos(), "")
@@ -87,13 +87,15 @@ func (f *file) parameter(lit *ast.FuncLit, ctx ast.Expr) string {
 	return v.Name() + " "
 }
 
-// declares reports whether a body itself declares a name, which a parameter of this name would break.
+// declares reports whether a body itself declares a name, which a parameter of this name would
+// break.
 func (f *file) declares(body *ast.BlockStmt, name string) bool {
 	scope := f.info.Scopes[f.parents[body].(*ast.FuncLit).Type]
 	return scope != nil && scope.Lookup(name) != nil
 }
 
-// results is the text of what a function returns, in the names that the file has for packages, or "".
+// results is the text of what a function returns, in the names that the file has for packages,
+// or "".
 func (f *file) results(fn ast.Expr) string {
 	sig, ok := f.info.TypeOf(fn).Underlying().(*types.Signature)
 	if !ok {

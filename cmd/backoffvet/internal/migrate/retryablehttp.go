@@ -166,8 +166,8 @@ func (c *retryableClient) rewrite() {
 	}
 }
 
-// movesWhole reports whether only the standard client is needed, whose caller sees the last response
-// of a call that failed.
+// movesWhole reports whether only the standard client is needed, whose caller sees the last
+// response of a call that failed.
 func (c *retryableClient) movesWhole() bool {
 	if c.kept || len(c.standard) != 1 || c.handler() != "PassthroughErrorHandler" {
 		return false
@@ -338,7 +338,8 @@ func (c *retryableClient) wait(name string, otherwise time.Duration) (string, fl
 	return c.f.source(e), n
 }
 
-// classify sets Classify to what a CheckRetry says that retries some statuses besides the usual ones.
+// classify sets Classify to what a CheckRetry says that retries some statuses besides the usual
+// ones.
 func (c *retryableClient) classify(p *policy) error {
 	own := errors.New("its CheckRetry is a function of the program")
 	lit, ok := c.fields["CheckRetry"].(*ast.FuncLit)

@@ -15,9 +15,9 @@ var Tests bool
 
 const pages = "https://github.com/gobackoff/backoff/blob/main/cmd/backoffvet/docs/"
 
-// New returns the analyzer of a rule. Its findings leave out generated and vendored files, ignored
-// lines and, unless Tests is set, test files. It is silent about a package that does not type-check:
-// the go command says what is wrong there.
+// New returns the analyzer of a rule. Its findings leave out generated and vendored files,
+// ignored lines and, unless Tests is set, test files. It is silent about a package that does not
+// type-check: the go command says what is wrong there.
 func New(name, doc string, run func(*Pass), requires ...*analysis.Analyzer) *analysis.Analyzer {
 	return &analysis.Analyzer{
 		Name:     name,

@@ -399,8 +399,8 @@ type exchange struct {
 func TestHTTPClientsCorrespond(t *testing.T) {
 	type clients = []func() *http.Client
 	old, here := clients{failsafeClient, retryableClient}, clients{hereClient, hereRetryableClient}
-	// The last ones have CheckRetry, Backoff, ErrorHandler, a Timeout and a CheckRedirect of their own,
-	// as Vault's has: as it is, with a policy, and moved.
+	// The last ones have CheckRetry, Backoff, ErrorHandler, a Timeout and a CheckRedirect of their
+	// own, as Vault's has: as it is, with a policy, and moved.
 	whole := clients{retryableWhole, retryableKept, hereRetryableWhole}
 	for _, x := range []exchange{
 		{clients: slices.Concat(old, here), method: "GET", answers: []int{503, 503, 200}, sent: 3, status: 200, most: time.Minute},
