@@ -81,8 +81,8 @@ var errUnreported = errors.New("the program did not say why (Run.Fail)")
 // stack of every call that waits would double.
 var runs = sync.Pool{New: func() any { return new(pooledRun) }}
 
-// pooledRun is a Run without its methods, which would become part of every
-// program if a Run were in an interface.
+// pooledRun is a Run without its methods. They would become part of every
+// program if a value of type Run were in an interface, or were cleared.
 type pooledRun Run
 
 // run makes the attempts of a call, or those after the first one if that failed
@@ -112,8 +112,9 @@ func (p *Policy) run(ctx context.Context, op func(context.Context) error, err er
 func (r *Run) discard() {
 	r.abandon()
 	if r.phase == over {
-		*r = Run{}
-		runs.Put((*pooledRun)(r))
+		pooled := (*pooledRun)(r)
+		*pooled = pooledRun{}
+		runs.Put(pooled)
 	}
 }
 

@@ -1,6 +1,7 @@
 package size
 
 import (
+	"debug/elf"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -8,18 +9,21 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	// What the tests build: a change of it makes their cached results stale.
+	_ "github.com/gobackoff/backoff"
 )
 
 // The most that Policy.Do may add to a program, in KiB: to one that has
 // net/http already, and to one that has next to nothing.
-const limitHTTP = 120
+const limitHTTP = 124
 
 // limitBare returns the second one: the runtime of Go 1.27 has more to add.
 func limitBare() int64 {
 	if strings.HasPrefix(runtime.Version(), "go1.27") {
 		return 384
 	}
-	return 356
+	return 362
 }
 
 func TestGrowthBesideNetHTTP(t *testing.T) {
@@ -52,19 +56,26 @@ func check(t *testing.T, what string, bytes, limit int64) {
 	}
 }
 
-// build returns the size of a program.
-func build(t *testing.T, program string) int64 {
+// build returns the size of a program: the sum of its sections. That of its file
+// has gaps, which bring each section to a whole page: a byte more may cost 4 KiB.
+func build(t *testing.T, program string) (size int64) {
 	t.Helper()
-	file := filepath.Join(t.TempDir(), program)
-	out, err := command("build", "-buildvcs=false", "-trimpath", "-ldflags=-s -w", "-o", file, "./testdata/"+program).CombinedOutput()
+	path := filepath.Join(t.TempDir(), program)
+	out, err := command("build", "-buildvcs=false", "-trimpath", "-ldflags=-s -w", "-o", path, "./testdata/"+program).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	info, err := os.Stat(file)
+	file, err := elf.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return info.Size()
+	defer file.Close()
+	for _, section := range file.Sections {
+		if section.Type != elf.SHT_NOBITS {
+			size += int64(section.Size)
+		}
+	}
+	return size
 }
 
 func command(args ...string) *exec.Cmd {
