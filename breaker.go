@@ -107,7 +107,8 @@ type Breaker struct {
 	// mean Window.
 	WindowCalls int
 	// ConsecutiveFailures is how many failures without a success between them
-	// open the circuit. 0 means 5; a negative number switches the rule off.
+	// open the circuit, if they come over ConsecutiveSpan at least. 0 means 5; a
+	// negative number switches the rule off.
 	ConsecutiveFailures int
 	// ConsecutiveSpan is the least time between the first of these failures and
 	// the last. It keeps a single lost connection, with a hundred calls on it,
@@ -156,11 +157,10 @@ type Breaker struct {
 	// circuit. 0 means 2, because a single call may get through to a service
 	// that is almost down. A negative number is invalid.
 	ProbeSuccesses int
-	// ProbeTimeout is how long the breaker waits for the result of a probe.
-	// After that the next call may probe, and the late result is ignored. It
-	// should be as long as a call can take. 0, and any shorter time, means as
-	// long as the circuit was open, but no less than OpenFor.Delay(1), or than 5
-	// seconds if OpenFor is nil.
+	// ProbeTimeout is how long the breaker waits for the result of a probe until
+	// the next call may probe, too. A later result counts as long as the circuit
+	// is half-open. 0, and any shorter time, means as long as the circuit was
+	// open, but no less than OpenFor.Delay(1), or than 5 seconds if OpenFor is nil.
 	ProbeTimeout time.Duration
 	// RampUp is how long it takes, after probes closed the circuit, until all
 	// calls are admitted: a tenth of them at first, chosen at random, then more

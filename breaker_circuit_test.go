@@ -398,9 +398,24 @@ func TestBreakerIsNotWedgedByAProbe(t *testing.T) {
 		require.Equal(t, 1, feed(b, 1, nil))
 		answer <- errOutage
 		synctest.Wait()
-		require.Equal(t, backoff.BreakerHalfOpen, b.State(), "the answer is late")
-		feed(b, 1, nil)
-		require.Equal(t, backoff.BreakerClosed, b.State())
+		require.Equal(t, backoff.BreakerOpen, b.State(), "a late answer counts")
+	})
+	bubble(t, "that is slow", func(t *testing.T) {
+		b := halfOpenBreaker(t)
+		for range 2 {
+			require.NoError(t, b.Do(t.Context(), func(context.Context) error { time.Sleep(8 * time.Second); return nil }))
+		}
+		require.Equal(t, backoff.BreakerClosed, b.State(), "longer than its lease")
+	})
+	bubble(t, "that hangs longer than others take", func(t *testing.T) {
+		b := halfOpenBreaker(t)
+		answer := make(chan error)
+		go func() { _ = b.Do(t.Context(), func(context.Context) error { return <-answer }) }()
+		time.Sleep(5 * time.Second)
+		require.Equal(t, 2, feed(b, 2, nil))
+		answer <- errOutage
+		synctest.Wait()
+		require.Equal(t, backoff.BreakerClosed, b.State(), "the others have closed the circuit")
 	})
 	bubble(t, "of which nobody tells", func(t *testing.T) {
 		b := halfOpenBreaker(t)

@@ -330,10 +330,8 @@ func (m *modelCircuit) Done(p *modelPermit, s circuit.Score) {
 	switch {
 	case p.phase != m.Phases:
 	case m.kind == circuit.HalfOpen:
-		if m.leases[p] && now.Before(p.ends) {
-			delete(m.leases, p)
-			m.probed(s, slow)
-		}
+		delete(m.leases, p)
+		m.probed(s, slow)
 	case s != circuit.None:
 		m.count(s, slow)
 	}

@@ -205,8 +205,9 @@ const (
 	Extend
 	// Ask: a call asks to be admitted.
 	Ask
-	// Answer: a call that was admitted has ended. A success that was not slow
-	// may be counted in the window without an Answer, unless it was a probe.
+	// Answer: a call that was admitted has ended, which it does once. A success
+	// that was not slow may be counted in the window without an Answer, unless it
+	// was a probe.
 	Answer
 	// Rule: the user's own rule wants the circuit open.
 	Rule

@@ -46,10 +46,10 @@ func (l Leases) with(number uint32, end time.Duration) Leases {
 }
 
 // without returns the leases but for that of one probe, if it is among them.
-func (l Leases) without(number uint32) (Leases, bool) {
+func (l Leases) without(number uint32) Leases {
 	i := sort.Search(l.len(), func(i int) bool { return l.number(i) >= number })
 	if i == l.len() || l.number(i) != number {
-		return l, false
+		return l
 	}
-	return l[:i*leaseBytes] + l[(i+1)*leaseBytes:], true
+	return l[:i*leaseBytes] + l[(i+1)*leaseBytes:]
 }

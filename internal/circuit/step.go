@@ -110,12 +110,10 @@ func (m *machine) answer(c *Config, in *Input) {
 	}
 }
 
+// answerProbe counts a probe also after its lease: if all take longer, the circuit
+// would neither close nor open again.
 func (m *machine) answerProbe(c *Config, in *Input) {
-	left, ok := m.Probes.Leases.after(in.Age).without(in.Permit.Probe)
-	if !ok {
-		return // its lease has ended
-	}
-	m.Probes.Leases = left
+	m.Probes.Leases = m.Probes.Leases.after(in.Age).without(in.Permit.Probe)
 	switch {
 	case in.Score == None:
 	case in.Score != Good || in.Slow:
