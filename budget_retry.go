@@ -1,7 +1,6 @@
 package backoff
 
 import (
-	"cmp"
 	"errors"
 	"math"
 	"strconv"
@@ -53,7 +52,7 @@ const (
 // program that makes one call and then ends gets what it asked for. If several
 // calls run at once, it is the one with the most retries. A call without a limit
 // counts as one with MaxAttempts 4. All budgets of a Budgets, and so all hosts
-// of a Transport, share that one call.
+// of a Transport, share that one call, until a retry of it succeeds.
 //
 // In any interval of length T there are at most
 //
@@ -116,17 +115,30 @@ type RetryBudget struct {
 	spareGrant  window.Grant    // the last one
 	late        bool            // there are no spare retries before the third success
 
-	furthest *furthestCall // of all keys; nil for own
-	own      furthestCall  // of a budget that is not one of several
+	furthest      int           // how many retries the call has made that has got furthest
+	furthestOfAll *furthestCall // of all keys of a Budgets; nil for a budget of none
 }
 
-// A furthestCall is how many retries the call has made that has got furthest. The keys
-// of a Budgets share one. Those whose budgets are joined share one for each
-// member, by its place.
+// A furthestCall is how many retries the call has made that has got furthest, of
+// all keys of a Budgets, until such a retry succeeds. Keys whose budgets are
+// joined share one for each member, by its place.
 type furthestCall struct {
 	retries atomic.Int64
 	once    sync.Once
 	next    *furthestCall
+}
+
+// reach reports whether a call of so many retries has got further than all others.
+func (l *furthestCall) reach(retries int64) bool {
+	for {
+		made := l.retries.Load()
+		if retries <= made {
+			return false
+		}
+		if l.retries.CompareAndSwap(made, retries) {
+			return true
+		}
+	}
 }
 
 // following returns the furthestCall of the next place.
@@ -233,26 +245,20 @@ func (b *RetryBudget) grantFurther(number, most int) bool {
 	if most <= 0 {
 		most = defaultMaxAttempts
 	}
-	for furthest := b.furthestOfAll(); number <= most; {
-		made := furthest.retries.Load()
-		if int64(number-1) <= made {
-			return false
-		}
-		if furthest.retries.CompareAndSwap(made, int64(number-1)) {
-			return true
-		}
+	retries := number - 1
+	if number > most || retries <= b.furthest || b.furthestOfAll != nil && !b.furthestOfAll.reach(int64(retries)) {
+		return false
 	}
-	return false
+	b.furthest = retries
+	return true
 }
-
-func (b *RetryBudget) furthestOfAll() *furthestCall { return cmp.Or(b.furthest, &b.own) }
 
 // joinKeys makes l count for the budget, and takes the spare retry of a client
 // that has just started away from one that came late.
 func (b *RetryBudget) joinKeys(l *furthestCall, late bool) {
 	if b != nil {
 		b.mu.Lock()
-		b.furthest, b.late = l, b.late || late
+		b.furthestOfAll, b.late = l, b.late || late
 		b.mu.Unlock()
 	}
 }
@@ -301,6 +307,9 @@ func (b *RetryBudget) settle(g window.Grant, r *Result, answered bool) (counts b
 		b.giveBack(g)
 	case answered && g&window.Fruitless == 0:
 		b.grants.Win(g)
+		if g&window.Led != 0 && b.furthestOfAll != nil {
+			b.furthestOfAll.retries.Store(0) // it is no outage that all keys see
+		}
 	}
 	if r.Took > 0 {
 		b.measure(r)
@@ -312,7 +321,10 @@ func (b *RetryBudget) giveBack(g window.Grant) {
 	b.grants.GiveBack(g)
 	switch {
 	case g&window.Led != 0:
-		b.furthestOfAll().retries.Add(-1)
+		b.furthest--
+		if b.furthestOfAll != nil {
+			b.furthestOfAll.retries.Add(-1)
+		}
 	case g&^window.Fruitless == b.spareGrant: // as if it had not been asked for
 		b.spared, b.lookedUntil = false, 0
 	}

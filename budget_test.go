@@ -1265,7 +1265,7 @@ func TestAnOutageOfManyKeysIsNotAmplified(t *testing.T) {
 // One per host, and one for all of them: the second must not count what the
 // first has just granted to the same call.
 func TestJoinedBudgetsOfAKeyGiveTheFirstCallAllOfItsAttempts(t *testing.T) {
-	fleet := new(backoff.RetryBudget)
+	var fleet *backoff.RetryBudget
 	for name, made := range map[string]func(string) backoff.Budget{
 		"of a key": func(string) backoff.Budget {
 			return backoff.JoinBudgets(new(backoff.RetryBudget), new(backoff.RetryBudget))
@@ -1277,6 +1277,7 @@ func TestJoinedBudgetsOfAKeyGiveTheFirstCallAllOfItsAttempts(t *testing.T) {
 			return backoff.JoinBudgets(b, b, b, b, b)
 		},
 	} {
+		fleet = new(backoff.RetryBudget)
 		hosts := backoff.Budgets{New: made}
 		attempts := 0
 		for key := range 900 {

@@ -19,9 +19,10 @@ import (
 // choose the keys: the number of keys is bounded, and a key that is not used
 // is forgotten with its budget. Of a key beyond 4 KiB the beginning and a hash are
 // kept. The budgets of all keys share the one call that may use all of its
-// attempts (see [RetryBudget]): an outage seen by many keys must not be
-// multiplied. A Budgets must not be copied, nor its fields changed, after first
-// use. It is safe for concurrent use; looking up a known key takes no lock.
+// attempts (see [RetryBudget]), until a retry of it succeeds: an outage seen by
+// many keys must not be multiplied. A Budgets must not be copied, nor its fields
+// changed, after first use. It is safe for concurrent use; looking up a known key
+// takes no lock.
 type Budgets struct {
 	// New makes the budget of a key that is new or was forgotten. It must not
 	// call For. nil means a RetryBudget with its defaults.
