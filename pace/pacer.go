@@ -45,8 +45,8 @@ import (
 //     they stop, the rate was the reason. If they go on, it was not: then one for
 //     each eight answers is tolerated, and slows only its own call. That holds
 //     for 30 s, and for twice as long each time that a trial confirms it, up to 8
-//     minutes. Programs that share one limit may see the same, so no more is
-//     tolerated.
+//     minutes. It ends if many refusals come together: they are those of a limit.
+//     Programs that share one limit may see the same, so no more is tolerated.
 //   - A program with fewer than 8 calls a second makes no trials. Its rate may fall
 //     to 1/200 of its own, and grows by at most half a turn a second for each
 //     answer. With fewer than 4, all of its refusals count.
@@ -264,8 +264,10 @@ func (p *Pacer) Done(t backoff.Ticket, r backoff.Result) {
 		p.RetryBudget.Done(t, r)
 	}
 
-	// First attempts that waited in the line were counted when they joined it.
-	if t.Word&^withoutTurn == 0 && !throttled {
+	// First attempts that waited in the line were counted when they joined it. One
+	// that another budget delayed is asked for again, and one that was not made is
+	// no call.
+	if t.Word&^withoutTurn == 0 && !throttled && r.Outcome != backoff.OutcomeNotSent {
 		p.calls.add()
 	}
 

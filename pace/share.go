@@ -123,6 +123,7 @@ type tolerance struct {
 	until  time.Duration
 	length time.Duration // how long it lasts, or lasted
 	credit float64       // how many refusals it forgives now
+	odds   float64       // the logarithm of the odds that lately half of all was refused
 }
 
 const (
@@ -131,6 +132,14 @@ const (
 	toleranceTime   = 30 * time.Second
 	toleranceMost   = 8 * time.Minute
 	toleranceCredit = 10
+	toleranceOdds   = 12. // as of 8 refusals in a row; by chance, once in 10 million responses
+)
+
+// What a response adds to the odds: half of all responses are refusals, or as many as
+// are tolerable.
+var (
+	oddsOfRefusal = math.Log(.5 * (1 + tolerable) / tolerable)
+	oddsOfAnswer  = math.Log(.5 * (1 + tolerable))
 )
 
 // learn begins the tolerance, or prolongs it.
@@ -139,7 +148,7 @@ func (t *tolerance) learn(now time.Duration) {
 		t.length = toleranceTime / 2
 	}
 	t.length = min(2*t.length, toleranceMost)
-	t.until, t.credit = now+t.length, toleranceCredit
+	t.until, t.credit, t.odds = now+t.length, toleranceCredit, 0
 }
 
 // active reports whether the tolerance still lasts.
@@ -148,11 +157,18 @@ func (t *tolerance) active(now time.Duration) bool { return now < t.until }
 // earn adds the credit of n answers that were not refusals.
 func (t *tolerance) earn(n float64) {
 	t.credit = min(t.credit+n*tolerable, toleranceCredit)
+	t.odds = max(0, t.odds+n*oddsOfAnswer)
 }
 
 // forgives reports whether a refusal slows no other call, and takes its credit.
+// Refusals that come together are those of a rate, however few they are in the long
+// run: they end the tolerance.
 func (t *tolerance) forgives(now time.Duration) bool {
 	if !t.active(now) || t.credit < 1 {
+		return false
+	}
+	if t.odds += oddsOfRefusal; t.odds >= toleranceOdds {
+		*t = tolerance{}
 		return false
 	}
 	t.credit--

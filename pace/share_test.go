@@ -83,6 +83,7 @@ func TestAToleranceForgivesOneRefusalForEightAnswers(t *testing.T) {
 	tol.learn(0)
 	for range toleranceCredit {
 		require.True(t, tol.forgives(0))
+		tol.odds = 0 // they do not come together
 	}
 	require.False(t, tol.forgives(0))
 	tol.earn(7)
@@ -91,4 +92,35 @@ func TestAToleranceForgivesOneRefusalForEightAnswers(t *testing.T) {
 	require.True(t, tol.forgives(0))
 	tol.earn(1e6)
 	require.LessOrEqual(t, tol.credit, float64(toleranceCredit), "and no more than ten of the past")
+}
+
+// A limit refuses many in a row, though few in the long run if each of them waits
+// as long as the service asks for.
+func TestRefusalsThatComeTogetherEndTheTolerance(t *testing.T) {
+	var tol tolerance
+	tol.learn(0)
+	forgiven := 0
+	for tol.active(time.Second) && forgiven < 100 {
+		tol.earn(1000)
+		for range 3 { // by chance
+			require.True(t, tol.forgives(time.Second))
+		}
+		tol.earn(1000)
+		for tol.forgives(time.Second) {
+			forgiven++
+		}
+	}
+	require.Equal(t, 7, forgiven)
+	require.Zero(t, tol)
+
+	r := rand.New(rand.NewPCG(1, 2))
+	tol.learn(0)
+	for n := range 1_000_000 { // refused by chance, as often as is tolerable
+		if r.Float64() < tolerable/(1+tolerable) {
+			tol.forgives(0)
+		} else {
+			tol.earn(1)
+		}
+		require.True(t, tol.active(0), "after %d responses", n)
+	}
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/internal/nightly"
+	"github.com/gobackoff/backoff/limit"
 	"github.com/gobackoff/backoff/pace"
 )
 
@@ -121,6 +122,30 @@ func TestAColdBulkJobGetsAlmostAllThatARateLimitedServiceGives(t *testing.T) {
 				})
 			})
 		}
+	}
+}
+
+// A job that says a limit of its own and is wrong by two fifths takes no longer
+// than one that says none. The other budget delays calls that the Pacer has let
+// go, and so asks it twice.
+func TestALimitThatIsSaidTooHighSlowsNobody(t *testing.T) {
+	for _, pacerFirst := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			limiter := rate.NewLimiter(500, 50)
+			p := newProgram(rand.New(rand.NewPCG(1, 1)))
+			p.hint = time.Second
+			budgets := []backoff.Budget{&limit.Rate{Limiter: rate.NewLimiter(700, 10)}, p.policy.Budget}
+			if pacerFirst {
+				slices.Reverse(budgets)
+			}
+			p.policy.Budget = backoff.JoinBudgets(budgets...)
+			var begun atomic.Int64
+			began := time.Now()
+			p.job(t, 20, time.Millisecond, func() bool { return begun.Add(1) <= 2000 }, func() bool { return !limiter.Allow() })
+			require.Less(t, time.Since(began), 6500*time.Millisecond)
+			require.LessOrEqual(t, share(0, len(p.asked), p), .03)
+			require.Zero(t, p.failed)
+		})
 	}
 }
 
