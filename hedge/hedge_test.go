@@ -328,6 +328,37 @@ func TestHedgeBoundOfExtraLoadIsExact(t *testing.T) {
 	})
 }
 
+// A call that asks for a hedge when there is nothing to pay with asks again, and
+// gets it when others have succeeded.
+func TestAHedgeThatIsNotPaidYetIsSentWhenItIs(t *testing.T) {
+	hedgeTest(t, "after 2 and 6 ms", func(t *testing.T) {
+		h := hedge.Hedge{Delay: 2 * milli}
+		for range 10 { // which are free
+			_, err := hedge.Value(t.Context(), &h, inTime(3*milli, 0, nil), nil)
+			require.NoError(t, err)
+		}
+		go func() {
+			time.Sleep(5 * milli)
+			for range 20 { // which pay for one
+				hedge.Value(t.Context(), &h, inTime(0, 0, nil), nil)
+			}
+		}()
+		var starts []time.Duration
+		began := time.Now()
+		_, err := hedge.Value(t.Context(), &h, func(ctx context.Context) (int, error) {
+			starts = append(starts, time.Since(began))
+			if hedge.Number(ctx) == 0 {
+				return inTime(time.Second, 0, nil)(ctx)
+			}
+			return 0, nil
+		}, nil)
+		require.NoError(t, err)
+		require.Equal(t, []time.Duration{0, 6 * milli}, starts)
+		require.EqualValues(t, 11, h.Stats().Hedges)
+		require.Zero(t, h.Stats().Refused)
+	})
+}
+
 // A hedgeRun is a call, and what becomes of it.
 type hedgeRun struct {
 	adjust func(*hedge.Hedge)

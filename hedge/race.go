@@ -475,7 +475,7 @@ func (r *race) send(now time.Time) {
 		r.refuse()
 		return
 	}
-	r.granted = false
+	r.granted, r.unpaid = false, false
 	r.hedge.hedges.Add(1)
 	a := new(attempt)
 	r.count(a, now)
@@ -511,7 +511,9 @@ func (r *race) grant(now time.Time) bool {
 		if r.running == 0 { // otherwise it may be sent when the others have failed
 			r.stop(backoff.ReasonNotIdempotent)
 		}
-	case !h.account.take(h.MaxExtraLoad) || !r.reserve(now):
+	case !h.account.take(h.MaxExtraLoad):
+		r.postpone(now)
+	case !r.reserve(now):
 		r.refuse()
 	default:
 		r.granted = true
@@ -551,9 +553,19 @@ func (r *race) pace(now time.Time) bool {
 	return true
 }
 
+// postpone asks again later for a hedge that no success pays for yet, as long as an
+// attempt is under way. Each time it waits twice as long.
+func (r *race) postpone(now time.Time) {
+	if r.delay *= 2; r.running == 0 || r.delay <= 0 || !r.fits(now, r.delay) {
+		r.refuse()
+		return
+	}
+	r.unpaid = true
+	r.runner.arm(r.delay)
+}
+
 // refuse stops the hedging because there is nothing to pay for it.
 func (r *race) refuse() {
-	r.hedge.refused.Add(1)
 	r.unpaid = true
 	r.stop(backoff.ReasonBudget)
 }
@@ -618,7 +630,9 @@ func endOf(err error) backoff.Reason {
 // end ends every call.
 func (r *race) end(err error) {
 	r.stop(backoff.ReasonAttempts)
-	r.over, r.err = true, err
+	if r.over, r.err = true, err; r.unpaid {
+		r.hedge.refused.Add(1)
+	}
 	for _, a := range r.attempts[:r.number] {
 		switch {
 		case !a.over:
