@@ -56,7 +56,9 @@ type Classifier func(error) Class
 
 // RetryIf returns a [Classifier] that retries exactly the errors that retryable
 // accepts. Any func(error) bool of a client library fits, such as
-// storage.ShouldRetry or pgconn.SafeToRetry. RetryIf(nil) is nil.
+// storage.ShouldRetry or pgconn.SafeToRetry. An error may carry a mark, as that of
+// [RetryAfter], which errors.Is and errors.As see through: == needs [Cause].
+// RetryIf(nil) is nil.
 //
 // An attempt that its AttemptTimeout ended is retried even if retryable refuses
 // the context.DeadlineExceeded that it returns.
@@ -194,7 +196,7 @@ type verdict struct {
 	marked     bool       // the operation, or a policy that gave up, set the class
 	judged     bool       // a classifier of the policy's own, or a text, set the class
 	gaveUp     bool       // a policy inside, or the loop of another library, gave up
-	outOfTime  bool       // it did so because no time was left
+	outOfTime  *Error     // its error, if it did so because no time was left
 	supervised bool       // a Supervisor asks: of marks, those of the operation count
 	timedOut   bool       // the attempt's own timeout ended it
 	throttled  bool       // there is a mark that says so below the mark that counts
@@ -261,11 +263,15 @@ func isPlain(err error) bool {
 }
 
 // interruptedByContext reports whether the end of the caller's context, which has
-// ended, interrupted the attempt that failed with err. A definitive answer that the operation
-// marked came in time.
+// ended, interrupted the attempt that failed with err. A definitive answer that
+// the operation marked came in time.
 func (v *verdict) interruptedByContext(err error) bool {
-	answered := v.marked && !v.class.Retryable() && !v.gaveUp && v.open == nil
-	return !answered || errtree.Is(err, v.ended)
+	return !v.answered() || errtree.Is(err, v.ended)
+}
+
+// answered reports whether the operation marked the error as final.
+func (v *verdict) answered() bool {
+	return v.marked && !v.class.Retryable() && !v.gaveUp && v.open == nil
 }
 
 // result is what Budget.Done gets for an attempt that failed with this verdict.
@@ -326,7 +332,7 @@ func (v *verdict) collectMarks(err error, overruled bool) {
 		case e.isFinal() && !overruled && !v.supervised:
 			v.mark(ClassPermanent)
 			v.gaveUp = true
-			v.outOfTime = e.Reason == ReasonDeadline
+			v.outOfTime = e.ifOutOfTime()
 		case e.Last != nil:
 			atOnce := v.atOnce
 			v.collectMarks(e.Last, overruled)

@@ -46,7 +46,7 @@ func (r *Run) assess(v *verdict, err error) {
 	v.readText(r.attempt, err)
 	r.timedOut = r.cancel != nil && r.timeoutEnded(v, err)
 	v.timedOut = r.timedOut || r.policy.Budget != nil && r.attempt == nil && errtree.Is(err, ErrAttemptTimeout)
-	if r.timedOut && (!v.marked || v.outOfTime) { // also where a classifier lists what it retries
+	if r.timedOut && (!v.marked || v.outOfTime != nil) && !v.isBound(r.ctx, err) { // also where a classifier lists what it retries
 		v.class = ClassRetryable
 	}
 	r.refused = v.open
@@ -74,7 +74,7 @@ func (r *Run) assess(v *verdict, err error) {
 // does the error, because operations report the end of their context in many
 // ways.
 func (r *Run) timeoutEnded(v *verdict, err error) bool {
-	if v.outOfTime && v.ended == nil { // a policy inside had no use for the rest of the time
+	if v.outOfTime != nil && v.ended == nil { // a policy inside had no use for the rest of the time
 		own, _ := r.attempt.Deadline()
 		outer, bounded := r.ctx.Deadline()
 		return !bounded || own.Before(outer)
@@ -83,6 +83,27 @@ func (r *Run) timeoutEnded(v *verdict, err error) bool {
 		t, ok := err.(interface{ Timeout() bool })
 		return ok && t.Timeout() || errtree.Matches(err, context.Canceled) || errtree.Matches(err, ErrAttemptTimeout)
 	})
+}
+
+// isBound reports whether the error of a policy inside, which had no time left,
+// must end this call, too: the operation marked its last error as final, or that
+// policy must not repeat it, or made a key, in place of which a further call would
+// have another.
+func (v *verdict) isBound(ctx context.Context, err error) bool {
+	var last verdict
+	binds := func(err error) bool {
+		e, ok := err.(*Error)
+		if !ok || e == nil {
+			return false
+		}
+		if err := cmp.Or(e.Interrupted, e.Last); err != nil {
+			last = verdict{seen: last.seen} // the limit is for all of them together
+			last.collectMarks(err, false)
+		}
+		return last.answered() || e.Reason == ReasonNotIdempotent || !e.repeatable(ctx) ||
+			e.repeat != nil && e.repeat.key != ""
+	}
+	return v.outOfTime != nil && (errtree.Find(err, binds) || errtree.Find(v.outOfTime, binds))
 }
 
 // decide returns the wait before the next attempt, or why there is none. This

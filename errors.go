@@ -341,6 +341,14 @@ func (e *Error) RetryAfter() time.Duration {
 // isFinal reports whether the loops around this one must not retry.
 func (e *Error) isFinal() bool { return e == nil || !e.single || e.Reason != ReasonAttempts }
 
+// ifOutOfTime returns e if the call ended because no time was left, or nil.
+func (e *Error) ifOutOfTime() *Error {
+	if e.Reason == ReasonDeadline {
+		return e
+	}
+	return nil
+}
+
 // RetryableError reports whether a loop of another library may retry; the AWS
 // SDK asks for it. It is true only if the policy was limited to one attempt
 // and made one.
@@ -462,7 +470,7 @@ func (v *verdict) readText(attempt context.Context, err error) {
 		}
 		text := err.Error() // perhaps with another Note
 		if strings.Contains(text, line(gave.Name, gave.outcome(), nil)) && strings.Contains(text, lineOf(gave.Last)) {
-			v.class, v.judged, v.gaveUp, v.outOfTime = ClassPermanent, true, true, gave.Reason == ReasonDeadline
+			v.class, v.judged, v.gaveUp, v.outOfTime = ClassPermanent, true, true, gave.ifOutOfTime()
 			return
 		}
 	}
