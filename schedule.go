@@ -310,5 +310,5 @@ func problemInitial(initial, limit time.Duration) string {
 	if initial < 0 {
 		return badfield.Below0(initial)
 	}
-	return "is " + initial.String() + ", beyond Max " + limit.String()
+	return "is " + initial.String() + ", above the maximum of " + limit.String()
 }

@@ -13,7 +13,7 @@ import (
 )
 
 func TestASpecThatNothingWasDecodedIntoMakesNothing(t *testing.T) {
-	const want = "backoff: spec: nothing was decoded into this Spec"
+	const want = "backoff: spec: no policy was decoded; write {} for the defaults"
 	var s spec.Spec
 	_, err := s.Policy()
 	require.EqualError(t, err, want)

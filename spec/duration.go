@@ -26,7 +26,9 @@ func (d *duration) fromToken(token json.Token) bool {
 }
 
 // wanted implements literal.
-func (d *duration) wanted() string { return `a duration such as "1.5s", or -1 for no limit` }
+func (d *duration) wanted() string {
+	return `a duration of 0 or more, such as "1.5s", or -1 where there may be no limit`
+}
 
 // MarshalJSON implements json.Marshaler.
 func (d duration) MarshalJSON() ([]byte, error) {

@@ -90,7 +90,7 @@ func ExampleSpec_UnmarshalText() {
 	policy, err := s.Policy()
 	fmt.Println(policy.MaxAttempts, err)
 	// Output:
-	// backoff: spec: nothing was decoded into this Spec
+	// backoff: spec: no policy was decoded; write {} for the defaults
 	// <nil>
 	// 5 <nil>
 }

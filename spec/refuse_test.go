@@ -31,13 +31,13 @@ func TestAPolicyIsRefused(t *testing.T) {
 			`{"shortenLastWait": 1}`, `shortenLastWait is 1, want true or false`,
 			`{"maxAttempts": "four"}`, `maxAttempts is "four", want a whole number of 0 or more, or -1 for no limit`,
 			`{"maxAttempts": 4.5}`, `maxAttempts is 4.5, want a whole number of 0 or more, or -1 for no limit`,
-			`{"maxElapsed": 30}`, `maxElapsed is 30, want a duration such as "1.5s", or -1 for no limit`,
-			`{"maxElapsed": "30"}`, `maxElapsed is "30", want a duration such as "1.5s", or -1 for no limit`,
+			`{"maxElapsed": 30}`, `maxElapsed is 30, want a duration of 0 or more, such as "1.5s", or -1 where there may be no limit`,
+			`{"maxElapsed": "30"}`, `maxElapsed is "30", want a duration of 0 or more, such as "1.5s", or -1 where there may be no limit`,
 			`{"schedule": {"linear": "1s"}}`, `schedule.linear is "1s", want an object`,
 			`{"schedule": {"exponential": {"multiplier": "2"}}}`, `schedule.exponential.multiplier is "2", want a number of 0 or more, or -1 for none`,
 			`{"schedule": {"sequence": "1s"}}`, `schedule.sequence is "1s", want a list`,
-			`{"schedule": {"sequence": ["1s", 2]}}`, `schedule.sequence[1] is 2, want a duration such as "1.5s", or -1 for no limit`,
-			`{"schedule": []}`, `schedule is a list, want a duration such as "1.5s", or an object with one of linear, exponential, sequence, truncated`,
+			`{"schedule": {"sequence": ["1s", 2]}}`, `schedule.sequence[1] is 2, want a duration of 0 or more, such as "1.5s", or -1 where there may be no limit`,
+			`{"schedule": []}`, `schedule is a list, want a duration of 0 or more, such as "1.5s", or an object with one of linear, exponential, sequence, truncated`,
 			`{"jitter": 0.2}`, `jitter is 0.2, want none, full, equal, or an object with one of decorrelated, uniform, added, slotted`,
 			`{"breaker": true}`, `breaker is true, want an object`,
 			`{"name": {"x": 1}}`, `name is an object, want a text`,
@@ -64,7 +64,7 @@ func TestAPolicyIsRefused(t *testing.T) {
 			`{"budget": {"-": "aws-retry-quota"}}`, `budget.- is not known, want one of retry, pacer, throttle, rate, concurrency, sleeping, grpcThrottling, all`,
 		},
 		"a schedule in attemptTimeout, or beside it": {
-			`{"attemptTimeout": {"linear": {}}}`, `attemptTimeout is an object, want a duration such as "1.5s", or -1 for no limit`,
+			`{"attemptTimeout": {"linear": {}}}`, `attemptTimeout is an object, want a duration of 0 or more, such as "1.5s", or -1 where there may be no limit`,
 			`{"attemptTimeout": "2s", "attemptTimeoutSchedule": {"linear": {}}}`, `attemptTimeout is 2s beside an AttemptTimeoutSchedule, want one of them`,
 		},
 		"what is there twice": {
@@ -92,7 +92,7 @@ func TestAPolicyIsRefused(t *testing.T) {
 		},
 		"a value out of range, by the rules of Validate, with the path of the file": {
 			`{"schedule": {"exponential": {"multiplier": 0.5}}}`, `schedule.exponential.multiplier is 0.5, want 0 (for 2) or at least 1`,
-			`{"schedule": {"exponential": {"initial": "1m", "max": "1s"}}}`, `schedule.exponential.initial is 1m0s, beyond Max 1s`,
+			`{"schedule": {"exponential": {"initial": "1m", "max": "1s"}}}`, `schedule.exponential.initial is 1m0s, above the maximum of 1s`,
 			`{"schedule": {"linear": {"step": -1}}}`, `schedule.linear.step is -1, want 0 or more`,
 			`{"schedule": -1}`, `schedule is -1, want 0 or more`,
 			`{"schedule": {"sequence": ["1s", -1]}}`, `schedule.sequence[1] is -1, want 0 or more`,
@@ -114,14 +114,14 @@ func TestAPolicyIsRefused(t *testing.T) {
 		},
 		"no limit that is not -1": {
 			`{"maxAttempts": -2}`, `maxAttempts is -2, want a whole number of 0 or more, or -1 for no limit`,
-			`{"maxElapsed": "-1s"}`, `maxElapsed is "-1s", want a duration such as "1.5s", or -1 for no limit`,
-			`{"maxElapsed": -2}`, `maxElapsed is -2, want a duration such as "1.5s", or -1 for no limit`,
+			`{"maxElapsed": "-1s"}`, `maxElapsed is "-1s", want a duration of 0 or more, such as "1.5s", or -1 where there may be no limit`,
+			`{"maxElapsed": -2}`, `maxElapsed is -2, want a duration of 0 or more, such as "1.5s", or -1 where there may be no limit`,
 			`{"breaker": {"failureRate": -0.5}}`, `breaker.failureRate is -0.5, want a number of 0 or more, or -1 for none`,
 		},
 		"a number beyond its type": {
 			`{"maxAttempts": 99999999999999999999}`, `maxAttempts is 99999999999999999999, want a whole number of 0 or more, or -1 for no limit`,
 			`{"breaker": {"slowRate": 1e999}}`, `breaker.slowRate is 1e999, want a number of 0 or more, or -1 for none`,
-			`{"maxElapsed": "9999999h"}`, `maxElapsed is "9999999h", want a duration such as "1.5s", or -1 for no limit`,
+			`{"maxElapsed": "9999999h"}`, `maxElapsed is "9999999h", want a duration of 0 or more, such as "1.5s", or -1 where there may be no limit`,
 		},
 		"an unknown version, before everything else": {
 			`{"version": 2}`, `version is 2, want 1, the only version that this release reads`,

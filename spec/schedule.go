@@ -49,7 +49,7 @@ func (s *schedule) fromToken(token json.Token) bool {
 
 // wanted implements literal.
 func (s *schedule) wanted() string {
-	return `a duration such as "1.5s", or an object with one of ` + names(*s)
+	return `a duration of 0 or more, such as "1.5s", or an object with one of ` + names(*s)
 }
 
 // MarshalJSON implements json.Marshaler.

@@ -73,9 +73,9 @@ type form struct {
 // # The form
 //
 // Every member may be left out. It then has the default of the field of that
-// name, as it has if it is 0. A member means what the field of the same name,
-// with a capital letter, means in [backoff.Policy], [backoff.Breaker] and so
-// on.
+// name, as it has if it is 0, or "0s" for a duration. A member means what the
+// field of the same name, with a capital letter, means in [backoff.Policy],
+// [backoff.Breaker] and so on.
 //
 //   - A duration is a string such as "1.5s", "100ms" or "1m30s".
 //   - -1 means no limit, for a number and for a duration. All other negative
@@ -108,11 +108,12 @@ type form struct {
 //
 // Everything else is refused: a member that is not listed here, a member that
 // is there twice, null, a wrong type, a value out of its range. The error is
-// one line with the path of the member and its value, such as
+// one line with the path of the member, and its value if the member is known:
 //
 //	backoff: spec: schedule.exponential.multiplier is 0.5, want 0 (for 2) or at least 1
 //
-// If several values are out of their range, it has a line for each.
+// If several values can be read and are out of their range, it has a line for
+// each.
 //
 // # Versions and editors
 //
@@ -138,7 +139,7 @@ func Parse(text []byte) (Spec, error) {
 }
 
 // errEmpty is the error of a Spec that nothing was decoded into.
-var errEmpty = errors.New("backoff: spec: nothing was decoded into this Spec")
+var errEmpty = errors.New("backoff: spec: no policy was decoded; write {} for the defaults")
 
 // Policy returns a new policy, with a new budget if the Spec has one. Copies of
 // the policy share the budget. A Policy cannot hold a breaker, so Policy

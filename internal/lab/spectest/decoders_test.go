@@ -90,13 +90,13 @@ func TestAMistakeInYAMLHasTheErrorOfParse(t *testing.T) {
 		"maxRetryAfter, idempotency, budget, shortenLastWait, breaker, version, $schema"
 	for text, want := range map[string]string{
 		"retry: {schedule: {exponential: {multiplier: 0.5}}}": "schedule.exponential.multiplier is 0.5, want 0 (for 2) or at least 1",
-		"retry: {maxElapsed: 30}":                             `maxElapsed is 30, want a duration such as "1.5s", or -1 for no limit`,
+		"retry: {maxElapsed: 30}":                             `maxElapsed is 30, want a duration of 0 or more, such as "1.5s", or -1 where there may be no limit`,
 		"retry: {maxAttempts: '3'}":                           `maxAttempts is "3", want a whole number of 0 or more, or -1 for no limit`,
 		"retry: {attempts: 3}":                                "attempts is not known, want one of " + members,
 		"retry: {1: 3}":                                       "1 is not known, want one of " + members,
 		"retry: {true: 3}":                                    "true is not known, want one of " + members,
 		"retry: {1.5: 3}":                                     `"1.5" is not known, want one of ` + members,
-		"retry: {schedule: ~}":                                `schedule is null, want a duration such as "1.5s", or an object with one of linear, exponential, sequence, truncated`,
+		"retry: {schedule: ~}":                                `schedule is null, want a duration of 0 or more, such as "1.5s", or an object with one of linear, exponential, sequence, truncated`,
 		"retry: [maxAttempts]":                                "the policy is a list, want an object",
 		"retry: fetch.json":                                   `the policy is "fetch.json", want an object`,
 		"retry: {name: true}":                                 "name is true, want a text",
@@ -151,7 +151,7 @@ func TestASpecThatNothingWasDecodedIntoIsRefused(t *testing.T) {
 				continue // encoding/json gives null to UnmarshalJSON
 			}
 			_, err := c.Retry.Policy()
-			require.EqualError(t, err, "backoff: spec: nothing was decoded into this Spec", "%s: %q", name, text)
+			require.EqualError(t, err, "backoff: spec: no policy was decoded; write {} for the defaults", "%s: %q", name, text)
 		}
 		for text, before := range map[string]spec.Spec{"retry: {}\n": {}, "{}": none} {
 			c := config{Retry: before}
@@ -173,7 +173,7 @@ func TestWhatAYAMLLibraryWritesItReads(t *testing.T) {
 		require.Equal(t, c, again, "%s: %s", name, text)
 		text, err = encode(config{})
 		if err != nil {
-			require.ErrorContains(t, err, "nothing was decoded", name)
+			require.ErrorContains(t, err, "no policy was decoded", name)
 			continue
 		}
 		require.Error(t, decoders[name](string(text), &again), "%s: %s", name, text)
@@ -213,7 +213,7 @@ func TestAnEnvironmentVariableHoldsJSON(t *testing.T) {
 	c, err = env.ParseAs[config]()
 	require.NoError(t, err)
 	_, err = c.Retry.Policy()
-	require.EqualError(t, err, "backoff: spec: nothing was decoded into this Spec")
+	require.EqualError(t, err, "backoff: spec: no policy was decoded; write {} for the defaults")
 }
 
 func TestMapstructureTakesAStringOfJSONByItsHook(t *testing.T) {
@@ -229,5 +229,5 @@ func TestMapstructureTakesAStringOfJSONByItsHook(t *testing.T) {
 	if err = mapstructure.Decode(map[string]any{"retry": map[string]any{"maxAttempts": 4}}, &c); err == nil {
 		_, err = c.Retry.Policy()
 	}
-	require.EqualError(t, err, "backoff: spec: nothing was decoded into this Spec")
+	require.EqualError(t, err, "backoff: spec: no policy was decoded; write {} for the defaults")
 }

@@ -24,7 +24,7 @@ const root = "../../.."
 
 // beyond matches the errors of Parse for what a schema cannot say: one value
 // compared with another, a member that is there twice, a value beyond its type.
-var beyond = regexp.MustCompile(`is there twice$|beyond Max |want 0 <= (low <= high|base <= max)$|slotted is .*, want more than 0$|` +
+var beyond = regexp.MustCompile(`is there twice$|above the maximum of |want 0 <= (low <= high|base <= max)$|slotted is .*, want more than 0$|` +
 	`joins \d+ budgets|has a burst of|is nested too deeply$|9{7}|1e999`)
 
 func TestTheSchemaAcceptsTheFilesThatParseAccepts(t *testing.T) {
