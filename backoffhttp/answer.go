@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/gobackoff/backoff"
@@ -45,12 +46,18 @@ func (c *call) receive(resp *http.Response, err error) error {
 	return nil
 }
 
-// ofThisRequest returns err, unless that is the end of another request's context.
-// If net/http learns of such an end just when the response has come, it closes the
-// connection, on which the next request may be under way: that one gets the error
-// of the other's context.
+// ofThisRequest returns err, unless net/http tells the end of a context in another
+// way. The Timeout of an http.Client ends a request in words of its own, and often
+// before the context of the request knows that its deadline has passed. And if
+// net/http learns of the end of a context just when the response has come, it closes
+// the connection, on which the next request may be under way: that one gets the
+// error of the other's context.
 func (c *call) ofThisRequest(err error) error {
-	if errtree.Is(err, context.Canceled) && c.req.Context().Err() == nil {
+	ctx := c.req.Context()
+	switch deadline, limited := ctx.Deadline(); {
+	case limited && !time.Now().Before(deadline) && strings.HasPrefix(err.Error(), "net/http: request canceled"):
+		return context.DeadlineExceeded
+	case errtree.Is(err, context.Canceled) && ctx.Err() == nil:
 		return backoff.OfClass(err, backoff.ClassRetryable)
 	}
 	return err
@@ -159,7 +166,7 @@ func (c *call) readAhead() error {
 	case err != nil:
 		body.Close()
 		c.resp = nil
-		return arrived(c.withoutOwn(err))
+		return arrived(c.withoutOwn(c.ofThisRequest(err)))
 	case whole:
 		body.Close()
 		c.resp.Body = io.NopCloser(bytes.NewReader(head))

@@ -170,8 +170,8 @@ func (b limitedBody) Read(p []byte) (int, error) {
 // These errors replace those with which Base reports the end of the attempt's
 // time.
 var (
-	errAttemptTimeout error = attemptTimeout("no answer within AttemptTimeout")
-	errClientTimeout  error = attemptTimeout("no answer within Client.Timeout")
+	errAttemptTimeout error = attemptTimeout("the answer took longer than AttemptTimeout")
+	errClientTimeout  error = attemptTimeout("the answer took longer than Client.Timeout")
 	errBodyTimeout    error = attemptTimeout("no end of the body within Client.Timeout")
 )
 

@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strconv"
 	"strings"
@@ -326,6 +327,40 @@ func TestTheEndOfAnotherRequestsContextDoesNotEndThisOne(t *testing.T) {
 			}
 		}
 	}
+}
+
+// The Timeout of an http.Client closes Request.Cancel, perhaps before the context has ended, and
+// net/http then says neither that the context ended nor that time is over.
+func TestTheTimeoutOfAnHTTPClientIsTheDeadline(t *testing.T) {
+	for _, text := range []string{"net/http: request canceled", "net/http: request canceled while waiting for connection"} {
+		for ctx, over := range map[context.Context]bool{overdue{t.Context()}: true, t.Context(): false} {
+			w := newWire(failure(errors.New(text)))
+			_, err := (&backoffhttp.Transport{Base: w}).RoundTrip(newRequest(t, "GET", "http://a.test/", nil).WithContext(ctx))
+			require.Equal(t, 1, w.requests())
+			require.Equal(t, over, errors.Is(err, context.DeadlineExceeded), "%v", err)
+			require.Equal(t, over, strings.Contains(err.Error(), "the next wait would pass the deadline"), "%v", err)
+		}
+	}
+}
+
+// overdue is a context whose deadline has passed, and which does not know it yet.
+type overdue struct{ context.Context }
+
+func (overdue) Deadline() (time.Time, bool) { return time.Now(), true }
+
+func TestEveryTimeoutOfAnHTTPClientIsADeadline(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
+	defer server.Close()
+	reasons := map[backoff.Reason]int{}
+	client := &http.Client{Timeout: 10 * time.Millisecond, Transport: &backoffhttp.Transport{
+		Unguarded: true,
+		Policy:    backoff.Policy{Observer: func(_ context.Context, e backoff.Event) { reasons[e.Reason]++ }},
+	}}
+	for range 100 {
+		_, err := client.Get(server.URL)
+		require.Error(t, err)
+	}
+	require.Equal(t, map[backoff.Reason]int{backoff.ReasonDeadline: 100}, reasons)
 }
 
 // lostHedge returns the cause of the context of an attempt that lost.

@@ -27,7 +27,8 @@ import (
 //
 // Transport.Unguarded switches both off. If a guard or the policy ends a call
 // after a response, the client returns the response, such as a 503, and no
-// error: [Check] then returns an error that says what ended the call.
+// error: [Check] then returns an error that says what ended the call. If it does
+// so after the wait for a retry, the response is gone, and there is an error.
 func Client(policy backoff.Policy) *http.Client {
 	return WrapClient(new(http.Client), policy)
 }

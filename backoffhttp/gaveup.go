@@ -60,6 +60,8 @@ func (c *call) remark(gave *backoff.Error) string {
 		return "the body of the request cannot be sent again (Request.GetBody, Transport.MaxBuffer)"
 	case c.upstream > 1 && (why == backoff.ReasonNotIdempotent || why == backoff.ReasonAttempts && gave.Attempts == 1 && c.guards.source.MaxAttempts != 1):
 		return "the caller of this service is retrying already (Inbound)"
+	case why == backoff.ReasonNotIdempotent && c.t.Idempotency == nil && Idempotency(c.req) != backoff.Idempotent:
+		return "a " + c.req.Method + " without " + c.t.keyHeader()
 	}
 	return ""
 }

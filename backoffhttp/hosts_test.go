@@ -100,6 +100,29 @@ func TestTheHostsHaveTheFirstCallTogether(t *testing.T) {
 	})
 }
 
+// A host that the first call finds in the end is no outage of all hosts.
+func TestAHostThatAnswersInTheFirstCallLeavesItToTheNextHost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		down := map[string]int{} // failures to come
+		w := newWire(func(r *http.Request) (*http.Response, error) {
+			if down[r.URL.Host]--; down[r.URL.Host] >= 0 {
+				return answer(503)(r)
+			}
+			return answer(200)(r)
+		})
+		tr := &backoffhttp.Transport{Base: w, Policy: backoff.Policy{MaxAttempts: 4}}
+		for host := range 10 {
+			down[strconv.Itoa(host)] = 3
+			require.Equal(t, 4, calls(t, tr, w, "http://"+strconv.Itoa(host)+"/", 1))
+		}
+		time.Sleep(time.Minute) // nothing pays any more
+		down["0"], down["dead"], down["dead2"] = 100, 100, 100
+		require.Equal(t, 2, calls(t, tr, w, "http://0/", 1), "a host has it once")
+		require.Equal(t, 4, calls(t, tr, w, "http://dead/", 1))
+		require.Equal(t, 2, calls(t, tr, w, "http://dead2/", 1))
+	})
+}
+
 // door is a budget that grants first attempts canSendPlain while it is open.
 type door struct {
 	backoff.RetryBudget

@@ -62,7 +62,9 @@ func Idempotency(req *http.Request) backoff.Idempotency {
 //	func tellLevel(next connect.UnaryFunc) connect.UnaryFunc {
 //		return func(ctx context.Context, req connect.AnyRequest) (connect.AnyResponse, error) {
 //			if req.Spec().IdempotencyLevel != connect.IdempotencyUnknown {
-//				ctx = backoffhttp.WithRetry(ctx, func(p *backoff.Policy) { p.Idempotency = backoff.Idempotent })
+//				ctx = backoffhttp.WithRetry(ctx, func(p *backoff.Policy) {
+//					p.Idempotency = backoff.Idempotent
+//				})
 //			}
 //			return next(ctx, req)
 //		}

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -394,6 +395,42 @@ func TestAKeySurvivesAChainOfRedirects(t *testing.T) {
 	first := key(w.request(0))
 	got := []string{key(w.request(1)), key(w.request(2)), key(w.request(3)), key(w.request(4))}
 	require.Equal(t, []string{first, first, first, ""}, got, "a GET needs none")
+}
+
+// The server has each request, and hangs.
+func TestAPolicyWhoseAttemptTimedOutRepeatsOnlyWhatTheClientMay(t *testing.T) {
+	for name, c := range map[string]struct {
+		tr     func(http.RoundTripper) *backoffhttp.Transport
+		method string
+		key    string
+		want   int
+	}{
+		"a GET":                     {over, "GET", "", 4},
+		"a POST":                    {over, "POST", "", 1},
+		"a POST with a key":         {over, "POST", "7", 4},
+		"a POST whose key was made": {keyedTransport, "POST", "", 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				sent := 0
+				tr := c.tr(roundTripper(func(req *http.Request) (*http.Response, error) {
+					sent++
+					<-req.Context().Done()
+					return nil, req.Context().Err()
+				}))
+				timeout := backoff.Policy{AttemptTimeout: time.Second}
+				require.Error(t, timeout.Do(t.Context(), func(ctx context.Context) error {
+					req := newRequest(t, c.method, "http://a.test/", nil).WithContext(ctx)
+					if c.key != "" {
+						req.Header.Set("Idempotency-Key", c.key)
+					}
+					_, err := tr.RoundTrip(req)
+					return err
+				}))
+				require.Equal(t, c.want, sent)
+			})
+		})
+	}
 }
 
 func TestNoTextHasCredentials(t *testing.T) {

@@ -74,11 +74,14 @@ func ask(t *testing.T, transport *backoffhttp.Transport, limit time.Duration, me
 }
 
 func TestAPatientTransportCarriesACallThroughAnOutage(t *testing.T) {
-	for _, status := range []int{0, 503} {
+	for _, row := range []struct {
+		status int // 0 for refused connections
+		method string
+	}{{0, "PUT"}, {503, "PUT"}, {0, "POST"}} {
 		synctest.Test(t, func(t *testing.T) {
-			server := &outage{back: time.Now().Add(20 * time.Second), status: status}
+			server := &outage{back: time.Now().Add(20 * time.Second), status: row.status}
 			transport := &backoffhttp.Transport{Base: server, Patient: true}
-			resp, err := ask(t, transport, time.Minute, "PUT", strings.NewReader("content"))
+			resp, err := ask(t, transport, time.Minute, row.method, strings.NewReader("content"))
 			require.NoError(t, err)
 			require.Equal(t, 200, resp.StatusCode)
 			for _, body := range server.bodies {
@@ -90,7 +93,7 @@ func TestAPatientTransportCarriesACallThroughAnOutage(t *testing.T) {
 			server.attempts.Store(0)
 			server.back = time.Now().Add(20 * time.Second)
 			_, err = ask(t, &backoffhttp.Transport{Base: server}, time.Minute, "GET", nil)
-			if status == 0 {
+			if row.status == 0 {
 				require.ErrorIs(t, err, syscall.ECONNREFUSED, "without Patient it fails")
 			}
 		})

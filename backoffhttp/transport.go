@@ -222,10 +222,10 @@ type Transport struct {
 	// breaker of the host. It is for callers that have time, such as jobs. A
 	// waiting call holds no connection. So a response that would be retried is
 	// not returned if the call ends all the same: RoundTrip returns an error with
-	// its *StatusError in the tree. A request that may not be sent twice is not
-	// sent again, and its response is returned as always. The rest of a body that
-	// broke off (see Resume) is asked for without Patience. false means that a
-	// call to a host that is down fails at once.
+	// its *StatusError in the tree. A request that may not be sent twice waits
+	// only while connections are refused, and its response is returned as always.
+	// The rest of a body that broke off (see Resume) is asked for without
+	// Patience. false means that a call to a host that is down fails at once.
 	Patient bool
 
 	wholeTimeout time.Duration // limits each attempt with its body; 0 means no limit

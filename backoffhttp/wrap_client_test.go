@@ -87,7 +87,7 @@ func TestTheTimeoutOfAWrappedClientIsThatOfAnAttempt(t *testing.T) {
 		w := newWire(hang)
 		client, _ := wrapped(&http.Client{Transport: w, Timeout: time.Second}, steady())
 		_, err := client.Get("http://a.test/")
-		require.EqualError(t, err, `Get "http://a.test/": backoff: gave up after 4 attempts: no answer within Client.Timeout`)
+		require.EqualError(t, err, `Get "http://a.test/": backoff: gave up after 4 attempts: the answer took longer than Client.Timeout`)
 		require.ErrorIs(t, err, backoff.ErrAttemptTimeout)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.True(t, err.(*url.Error).Timeout())
@@ -178,8 +178,8 @@ func TestOfTwoTimeoutsOfAnAttemptTheShorterEndsIt(t *testing.T) {
 		client, policy time.Duration
 		want           string
 	}{
-		{time.Second, time.Minute, "no answer within Client.Timeout"},
-		{time.Minute, time.Second, "no answer within AttemptTimeout"},
+		{time.Second, time.Minute, "the answer took longer than Client.Timeout"},
+		{time.Minute, time.Second, "the answer took longer than AttemptTimeout"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			client, _ := wrapped(&http.Client{Transport: newWire(hang), Timeout: c.client},
