@@ -26,7 +26,7 @@ import (
 //   - Retryable: 40001 (serialization failure), 40P01 (deadlock), 55P03 (lock
 //     not available), 57P01, 57P02, 57P03, 57P05 (the server ends the
 //     connection or is starting), class 08, resets, broken pipes, timeouts,
-//     SafeToRetry() true (pgx).
+//     SafeToRetry() true and ErrConnClosed (pgx).
 //   - Throttled: class 53, such as 53300 (too many connections).
 //   - Not sent: refused connections, no route to the server.
 //   - Permanent: all others, such as 57014 (canceled) and 25P02 (failed
@@ -42,11 +42,15 @@ func Classify(err error) backoff.Class {
 	switch {
 	case class != backoff.ClassUnknown:
 		return class
-	case errtree.Is(err, driver.ErrBadConn):
+	case errtree.Is(err, driver.ErrBadConn), errtree.Find(err, isClosed):
 		return backoff.ClassRetryable
 	}
 	return backoff.ClassPermanent
 }
+
+// isClosed reports whether err is pgx's ErrConnClosed: the connection was lost
+// before, perhaps while pgx waited for a response. It has no method that says so.
+func isClosed(err error) bool { return err.Error() == "conn closed" }
 
 // MySQL returns a [backoff.Classifier] for MySQL and MariaDB. Their driver
 // keeps the number of an error in a field, which only a function that imports
@@ -118,8 +122,8 @@ func numberClass(number uint16) backoff.Class {
 
 // provesRollback reports whether err, the error of a COMMIT, proves that
 // nothing was committed. Only the server's own word proves it. ErrBadConn does
-// not (see Classify). SafeToRetry() of pgx 5.12 does not either: it is also
-// true for "conn closed", when the connection broke while pgx waited for the
+// not (see Classify). SafeToRetry() of pgx before 5.13 does not either: it was
+// also true for "conn closed", when the connection broke while pgx waited for the
 // answer. A [Transactor] that knows its driver says more by [RolledBack].
 func (o *outcome) provesRollback(err error) bool {
 	if o.custom != nil && o.custom(err) == backoff.ClassNotSent {

@@ -224,8 +224,9 @@ func TestTxRepeatsAnAttemptThatRanOutOfTime(t *testing.T) {
 				f := &fake{}
 				p := with(backoff.NonIdempotent)
 				p.AttemptTimeout = time.Second
-				n := 0
-				err := backoffsql.Tx(t.Context(), f.open(t), p, nil, func(ctx context.Context, tx *sql.Tx) error {
+				pool, n := f.open(t), 0
+				pool.SetMaxOpenConns(1) // so that the next attempt waits for the rollback, which database/sql makes by itself
+				err := backoffsql.Tx(t.Context(), pool, p, nil, func(ctx context.Context, tx *sql.Tx) error {
 					if n++; n > 1 {
 						return exec(ctx, tx)
 					}
@@ -324,6 +325,9 @@ func TestMySQLNumbers(t *testing.T) {
 	require.Equal(t, backoff.ClassUnknown, backoffsql.MySQL(nil)(numbered{1213}))
 }
 
+// errPgxClosed is what pgx 5.13 returns if the connection breaks while it waits.
+var errPgxClosed = fmt.Errorf("query: %w", errors.New("conn closed"))
+
 func TestClassify(t *testing.T) {
 	for err, class := range map[error]backoff.Class{
 		nil:                   backoff.ClassPermanent,
@@ -332,6 +336,7 @@ func TestClassify(t *testing.T) {
 		state("53300"):        backoff.ClassThrottled,
 		state("57014"):        backoff.ClassPermanent,
 		driver.ErrBadConn:     backoff.ClassRetryable,
+		errPgxClosed:          backoff.ClassRetryable,
 		syscall.ECONNREFUSED:  backoff.ClassNotSent,
 		cycle{}:               backoff.ClassPermanent,
 	} {

@@ -3,6 +3,7 @@ package backoffpgx_test
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -15,7 +16,12 @@ import (
 func ExampleTx() {
 	ctx := context.Background()
 	var pool backoffpgx.Beginner = mock{} // a *pgxpool.Pool
-	policy := backoff.Policy{Name: "transfer", MaxAttempts: 10, Idempotency: backoff.Keyed}
+	policy := backoff.Policy{
+		Name:        "transfer",
+		MaxAttempts: -1,                                    // until ctx ends: many want the same row
+		Schedule:    backoff.Exponential{Max: time.Second}, // and not 30 s
+		Idempotency: backoff.Keyed,                         // one key for all attempts
+	}
 
 	err := backoffpgx.Tx(ctx, pool, policy, pgx.TxOptions{IsoLevel: pgx.Serializable}, func(ctx context.Context, tx pgx.Tx) error {
 		inserted, err := tx.Exec(ctx, "INSERT INTO transfers (id) VALUES ($1) ON CONFLICT DO NOTHING", backoff.IdempotencyKey(ctx))

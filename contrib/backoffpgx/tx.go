@@ -192,8 +192,8 @@ func (d database) Rollback(ctx context.Context, t *transaction) error {
 
 // notSent reports whether err, the error of a COMMIT on a connection that was
 // open, proves that pgx sent nothing. ErrConnClosed does not: pgx also returns
-// it if the connection breaks while pgx waits for the answer, and says of it
-// that it is safe to retry.
+// it if the connection breaks while pgx waits for the answer, and before 5.13
+// said of it that it is safe to retry.
 func notSent(err error) bool {
 	return pgconn.SafeToRetry(err) && !errors.Is(err, pgconn.ErrConnClosed)
 }

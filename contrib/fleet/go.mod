@@ -6,7 +6,7 @@ replace github.com/gobackoff/backoff => ../..
 
 require (
 	github.com/gobackoff/backoff v0.0.0
-	github.com/jackc/pgx/v5 v5.12.0
+	github.com/jackc/pgx/v5 v5.13.0
 	github.com/redis/go-redis/v9 v9.23.0
 	github.com/stretchr/testify v1.12.1
 )
