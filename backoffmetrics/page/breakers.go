@@ -77,7 +77,7 @@ func whyOf(b *snapshot.Breaker) (text, age string) {
 	case last == nil && b.State == backoff.BreakerClosed:
 		return "since the start", ""
 	case last != nil && last.To == backoff.BreakerOpen && b.State == backoff.BreakerHalfOpen:
-		return "the open time has expired, and the next call probes the service", ""
+		return "the open time has expired, and the next call probes the service; it opened because " + because(last.To, last.Trigger), ""
 	case last == nil || last.To != b.State:
 		return "the reason is not known: its Observer is not connected", ""
 	}

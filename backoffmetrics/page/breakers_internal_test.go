@@ -41,7 +41,7 @@ func TestAWatchedBreakerSaysWhatIsKnown(t *testing.T) {
 		b.Trip()
 		require.Equal(t, "bad, open: for less than 1 ms, because it was set by hand or by the program; opened 1 time", row())
 		time.Sleep(time.Second)
-		require.Equal(t, "watch, half-open: the open time has expired, and the next call probes the service; opened 1 time", row())
+		require.Equal(t, "watch, half-open: the open time has expired, and the next call probes the service; it opened because it was set by hand or by the program; opened 1 time", row())
 		b.Force(backoff.ModeForcedOpen)
 		require.Equal(t, "bad, forced open: by hand or by the program, until that ends; opened 1 time", row())
 		b.Force(backoff.ModeForcedClosed)

@@ -153,12 +153,14 @@ func TestTheIDOfACardIsItsOwn(t *testing.T) {
 	require.Equal(t, "op-v1.search_all-2/GET+a.test", idOf(at("v1.search_all-2", "GET a.test")))
 }
 
-// The diagnosis and the alerts of contrib/dashboards mean the same reasons.
+// The diagnosis and the alerts of contrib/dashboards mean the same reasons: these,
+// and that a circuit was open.
 func TestTransientFailuresAreThoseOfTheAlerts(t *testing.T) {
 	var names []string
 	for _, reason := range transientReasons {
 		names = append(names, reason.String())
 	}
+	names = append(names, backoff.ReasonOpen.String())
 	alerts, err := os.ReadFile("../../contrib/dashboards/alerts.yaml")
 	require.NoError(t, err)
 	selector := `backoff_failures_total{reason=~"` + strings.Join(names, "|") + `"}`

@@ -79,7 +79,7 @@ func TestTheHeadlineSaysWhatToDoFirst(t *testing.T) {
 		{[]card{operation("a", broken, "closed")}, []breakerRow{breaker("a", "closed")}, bad,
 			[]string{"a is failing: 28 % of its calls failed. Retries cannot help; look at the service."}},
 		{[]card{operation("a", broken, "half-open")}, []breakerRow{breaker("a", "half-open")}, bad,
-			[]string{"a may be coming back: single calls probe it. 28 % of its calls failed. Wait for the probes."}},
+			[]string{"a may be coming back: the next calls probe it. 28 % of its calls failed. Wait for their result."}},
 		{[]card{operation("a", broken, "forced open")}, nil, bad,
 			[]string{"a is switched off: 28 % of its calls failed. Its circuit is forced open: close it when the service may be called."}},
 		{[]card{operation("b", partly, ""), operation("a", broken, ""), operation("c", hidden, ""), operation("d", recovered, "")}, nil, bad, []string{
@@ -101,7 +101,7 @@ func TestTheHeadlineSaysWhatToDoFirst(t *testing.T) {
 		{nil, []breakerRow{breaker("a", "open"), breaker("b", "half-open"), breaker("c", "forced open"), breaker("d", "open")}, bad, []string{
 			"The circuit is open for a and d: calls are refused. Retries cannot help; look at the service.",
 			"The circuit is forced open for c: close it when the service may be called.",
-			"The circuit is half-open for b: single calls probe the service. Wait for their result."}},
+			"The circuit is half-open for b: the next calls probe the service. Wait for their result."}},
 	} {
 		h := headlineOf(&pageData{Operations: c.operations, Breakers: c.breakers})
 		var said []string

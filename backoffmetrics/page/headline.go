@@ -110,7 +110,7 @@ func (h *headline) addBreakers(rows []breakerRow, named map[string]bool) {
 		h.add(bad, say("The circuit is forced open for "+list(forced), ": close it when the service may be called."))
 	}
 	if len(probing) > 0 {
-		h.add(watch, say("The circuit is half-open for "+list(probing), ": single calls probe the service. Wait for their result."))
+		h.add(watch, say("The circuit is half-open for "+list(probing), ": the next calls probe the service. Wait for their result."))
 	}
 }
 
@@ -136,7 +136,7 @@ func (c *card) sentence() (level, sentence) {
 	}
 	switch circuit {
 	case backoff.BreakerHalfOpen.String():
-		return c.finding.level(), say(title+" may be coming back", ": single calls probe it. "+share+since+" Wait for the probes.")
+		return c.finding.level(), say(title+" may be coming back", ": the next calls probe it. "+share+since+" Wait for their result.")
 	case backoff.ModeForcedOpen.String():
 		return bad, say(title+" is switched off", ": "+share+since+c.advice())
 	case backoff.BreakerOpen.String():

@@ -100,6 +100,7 @@ func TestRetriesWithoutErrorsFire(t *testing.T) {
 	for name, quiet := range map[string]string{
 		"few retries":     load(90, 5, 0, 5, "attempts"),
 		"errors to match": load(60, 15, 10, 45, "attempts"),
+		"an open circuit": load(60, 15, 10, 45, "open"),
 		"nothing at all":  load(0, 0, 0, 0, "attempts"),
 		"a few calls":     strings.ReplaceAll(load(1, 1, 0, 1, "attempts"), "0+01x120", "0+0x60 1+0x60"),
 	} {
@@ -124,6 +125,7 @@ func TestRetriesThatDoNotConvergeFire(t *testing.T) {
 	fired := firing(t, alert, load(20, 5, 60, 99, "attempts"))
 	require.Equal(t, 6, fired[0], "after five minutes")
 	require.NotEmpty(t, firing(t, alert, load(20, 5, 60, 9, "budget")), "whether or not a budget holds them")
+	require.NotEmpty(t, firing(t, alert, load(1, 0, 60, 1, "open")), "or a breaker refuses all but the probes")
 
 	for name, quiet := range map[string]string{
 		"rescued":        load(50, 40, 5, 50, "attempts"),
@@ -143,10 +145,16 @@ func TestAnOpenCircuitFiresUntilItIsClosed(t *testing.T) {
   backoff_breaker_state{job="shop",breaker="search",state="closed"} 1x19 0x40 1x60
 `)
 	require.Equal(t, []int{6, 7, 8, 9, 10, 11, 12, 13, 14, 15}, fired)
+	require.NotEmpty(t, firing(t, alert, `
+  backoff_breaker_state{job="shop",breaker="search",state="open"} 0x19 1 0 0 1 0 0 1 0 0 1 0 0 1 0 0 1 0x90
+  backoff_breaker_state{job="shop",breaker="search",state="half-open"} 0x19 0 1 1 0 1 1 0 1 1 0 1 1 0 1 1 0 0x90
+  backoff_breaker_refusals_total{job="shop",breaker="search"} 0x19 1+5x15 80x90
+`), "as long as each probe hangs")
 	require.Empty(t, firing(t, alert, `
   backoff_breaker_state{job="shop",breaker="search",state="open"} 0x120
   backoff_breaker_state{job="shop",breaker="search",state="half-open"} 1x120
-`))
+  backoff_breaker_refusals_total{job="shop",breaker="search"} 7x120
+`), "without traffic")
 	require.Empty(t, firing(t, alert, `
   backoff_breaker_state{job="shop",breaker="search",state="open"} 0x19 1 1 0x99
 `), "for a moment")
