@@ -107,7 +107,7 @@ func (m module) mendGoMod(dir string) error {
 	}
 	content = regexp.MustCompile(`(?m)^.* => \.\.?/.*$`).ReplaceAll(content, nil)
 	if m.replaced != "" {
-		content = regexp.MustCompile(` v0\.0\.0$`).ReplaceAll(content, []byte(" "+m.replaced))
+		content = regexp.MustCompile(`(?m) v0\.0\.0$`).ReplaceAll(content, []byte(" "+m.replaced))
 	}
 	return os.WriteFile(name, content, 0o644)
 }

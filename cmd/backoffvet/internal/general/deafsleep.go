@@ -14,14 +14,14 @@ var deafSleep = ruleOfLoops("deafsleep",
 	"report retries that sleep although a context in scope may end", deafSleeps)
 
 // shortest is the shortest sleep that is worth a finding.
-const shortest = 500 * time.Millisecond
+const shortest = time.Second
 
 func deafSleeps(p *rule.Pass, l *loop.Loop) {
 	if l.Items() {
 		return
 	}
 	ctx := l.Context(p.Pkg)
-	if ctx == nil || l.Kind == loop.Other && (l.Bounded() || !l.Passes(ctx.Var) || !succeeds(l)) {
+	if ctx == nil || !l.HandsOver(ctx.Var) || l.Kind == loop.Other && (l.Bounded() || !l.Passes(ctx.Var) || !succeeds(l)) {
 		return
 	}
 	for _, w := range l.Waits {

@@ -23,7 +23,7 @@ func lastSleeps(p *rule.Pass, l *loop.Loop) {
 	if l.Kind == loop.Retry {
 		sleepsAsTold(p, l)
 	}
-	if !l.Bounded() || triesAfter(p, l) {
+	if !l.Bounded() || isOneOfMany(l) || triesAfter(p, l) {
 		return
 	}
 	for _, a := range l.Attempts {
@@ -36,6 +36,13 @@ func lastSleeps(p *rule.Pass, l *loop.Loop) {
 	}
 }
 
+// isOneOfMany reports whether a loop has so many rounds that its last sleep is a small part of the
+// time that it takes.
+func isOneOfMany(l *loop.Loop) bool {
+	rounds, ok := l.Limit()
+	return ok && rounds >= 20
+}
+
 func isLong(l *loop.Loop, w *loop.Wait) bool {
 	if w == nil || w.Hidden && w.Duration == nil && !strings.Contains(loop.Name(w.Node.(*ast.CallExpr)), "leep") {
 		return false
@@ -44,8 +51,8 @@ func isLong(l *loop.Loop, w *loop.Wait) bool {
 	return !ok || d >= shortest
 }
 
-// triesAfter reports whether the statement behind a loop makes one more attempt, or goes on as if
-// nothing had failed.
+// triesAfter reports whether the function makes such an attempt behind the loop, too, or goes on as
+// if nothing had failed.
 func triesAfter(p *rule.Pass, l *loop.Loop) bool {
 	next := l.Next()
 	if next == nil {
@@ -55,15 +62,15 @@ func triesAfter(p *rule.Pass, l *loop.Loop) bool {
 		return true
 	}
 	return slices.ContainsFunc(l.Attempts, func(a *loop.Attempt) bool {
-		return callsAgain(p.TypesInfo, next, a.Call)
+		return callsBehind(p.TypesInfo, l, a.Call)
 	})
 }
 
-func callsAgain(info *types.Info, n ast.Node, call *ast.CallExpr) bool {
+func callsBehind(info *types.Info, l *loop.Loop, call *ast.CallExpr) bool {
 	f, found := calleeOf(info, call), false
-	loop.Inspect(n, func(n ast.Node) bool {
+	loop.Inspect(l.Func.Body, func(n ast.Node) bool {
 		again, ok := n.(*ast.CallExpr)
-		found = found || ok && f != nil && calleeOf(info, again) == f
+		found = found || ok && f != nil && again.Pos() > l.Stmt.End() && calleeOf(info, again) == f
 		return !found
 	})
 	return found

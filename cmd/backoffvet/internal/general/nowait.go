@@ -20,7 +20,7 @@ func noWaits(p *rule.Pass, l *loop.Loop) {
 			waiter))
 		return
 	}
-	if l.Kind == loop.Other || l.Items() || endsByError(p, l) {
+	if l.Kind == loop.Other || l.Items() || endsByItself(p, l) {
 		return
 	}
 	for _, a := range l.Attempts {
@@ -42,10 +42,24 @@ func spins(end loop.End) bool {
 	return end.Way == loop.Again && end.Outcome == loop.Failed && end.Wait == nil && !end.Acted && !end.Counted
 }
 
-// endsByError reports whether the header of a loop asks for an error: going on may then end it.
-func endsByError(p *rule.Pass, l *loop.Loop) bool {
+// endsByItself reports whether the header of a loop asks for an error, or for a flag that the loop
+// sets: going on may then end it.
+func endsByItself(p *rule.Pass, l *loop.Loop) bool {
 	f, ok := l.Stmt.(*ast.ForStmt)
-	return ok && f.Cond != nil && asksForError(p, f.Cond)
+	return ok && f.Cond != nil && (asksForError(p, f.Cond) || asksForFlag(p, l, f.Cond))
+}
+
+func asksForFlag(p *rule.Pass, l *loop.Loop, cond ast.Expr) bool {
+	found := false
+	ast.Inspect(cond, func(n ast.Node) bool {
+		name, ok := n.(*ast.Ident)
+		if ok && types.Identical(p.TypesInfo.TypeOf(name), types.Typ[types.Bool]) {
+			v := loop.VarOf(p.TypesInfo, name)
+			found = found || v != nil && slices.ContainsFunc(l.Assigned(v), func(e ast.Expr) bool { return l.Contains(e) })
+		}
+		return !found
+	})
+	return found
 }
 
 // waitsSomewhere reports whether the loop waits behind failures, and not before the attempt, where

@@ -10,12 +10,13 @@ import (
 )
 
 // Longest returns a bound of a wait of the loop, if one can be seen: that of a constant, of a
-// variable that is set once, of a random number, or of what is computed from those.
+// variable that is set once or multiplied in each round, of a random number, or of what is computed
+// from those.
 func (l *Loop) Longest(w *Wait) (time.Duration, bool) {
 	if w.Duration == nil {
 		return 0, false
 	}
-	return l.most(w.Duration, 5)
+	return l.most(w.Duration, 8)
 }
 
 func (l *Loop) most(e ast.Expr, steps int) (time.Duration, bool) {
@@ -52,15 +53,36 @@ func combine(op token.Token, x, y time.Duration, ok bool) (time.Duration, bool) 
 
 func (l *Loop) mostOf(v *types.Var, steps int) (time.Duration, bool) {
 	if v != nil && v == l.Counter {
-		return l.Limit()
+		return l.last()
 	}
 	if v == nil {
 		return 0, false
 	}
-	if set := l.Assigned(v); len(set) == 1 {
+	switch set := l.Assigned(v); {
+	case len(set) == 1:
 		return l.most(set[0], steps-1)
+	case len(set) == 2 && !l.Contains(set[0]):
+		first, ok := l.most(set[0], steps-1)
+		return l.grown(v, first, ok)
 	}
 	return 0, false
+}
+
+// grown returns a bound of a variable that the loop multiplies by a constant in each round.
+func (l *Loop) grown(v *types.Var, most time.Duration, ok bool) (time.Duration, bool) {
+	factor := time.Duration(0)
+	Inspect(l.Body, func(n ast.Node) bool {
+		assign, is := n.(*ast.AssignStmt)
+		if is && assign.Tok == token.MUL_ASSIGN && varOf(l.info, assign.Lhs[0]) == v {
+			factor, _ = constantOf(l.info, assign.Rhs[0])
+		}
+		return true
+	})
+	rounds, bounded := l.Limit()
+	for i := time.Duration(0); i < rounds && most < time.Hour; i++ {
+		most *= factor
+	}
+	return most, ok && bounded && 0 < factor && factor <= 10
 }
 
 // Limit returns the bound of the counter, if it is a constant.
@@ -74,6 +96,15 @@ func (l *Loop) Limit() (time.Duration, bool) {
 		}
 	}
 	return 0, false
+}
+
+// last returns the last value of the counter, if its bound is a constant.
+func (l *Loop) last() (time.Duration, bool) {
+	limit, ok := l.Limit()
+	if s, isFor := l.Stmt.(*ast.ForStmt); ok && isFor && s.Cond.(*ast.BinaryExpr).Op == token.LEQ {
+		return limit, true
+	}
+	return limit - 1, ok
 }
 
 func isRandom(info *types.Info, call *ast.CallExpr) bool {

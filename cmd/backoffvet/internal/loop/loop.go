@@ -9,6 +9,7 @@ import (
 	"go/types"
 	"iter"
 	"reflect"
+	"regexp"
 	"slices"
 
 	"golang.org/x/tools/go/analysis"
@@ -151,6 +152,23 @@ func (l *Loop) Items() bool { return l.items }
 func (l *Loop) Passes(v *types.Var) bool {
 	return slices.ContainsFunc(l.calls, func(a *Attempt) bool { return Uses(l.info, a.Call, v) })
 }
+
+// HandsOver reports whether the function hands a variable to a call that does more than to write a
+// log, in the loop or before it.
+func (l *Loop) HandsOver(v *types.Var) bool {
+	found := false
+	ast.Inspect(l.Func.Body, func(n ast.Node) bool {
+		call, ok := n.(*ast.CallExpr)
+		if ok && (call.Pos() > l.Stmt.End() || loggers.MatchString(types.ExprString(call.Fun))) {
+			return false
+		}
+		found = found || ok && slices.ContainsFunc(call.Args, func(e ast.Expr) bool { return Uses(l.info, e, v) })
+		return !found
+	})
+	return found
+}
+
+var loggers = regexp.MustCompile(`(?i)\b[sk]?log(f|rus)?\b|logger\b`)
 
 // Calls returns the calls of the loop that may fail.
 func (l *Loop) Calls() []*Attempt { return l.calls }
