@@ -16,6 +16,9 @@ func checkPace(open func() backoff.Budget) error {
 		return err
 	}
 	alone := since(began, last)
+	if err := checkLeaving(open); err != nil { // before what depends on how callers take turns
+		return err
+	}
 	const callers = 20
 	began = time.Now()
 	shared, waits := open(), make([]time.Duration, callers)
@@ -29,7 +32,7 @@ func checkPace(open func() backoff.Budget) error {
 	if since(began, slices.Max(waits)).to < alone.from {
 		return errors.New("20 callers at a time are paced less than one: looking and taking must be one step")
 	}
-	return checkLeaving(open)
+	return nil
 }
 
 // checkLeaving compares how long a line is after an attempt has left it in
