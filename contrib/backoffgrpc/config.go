@@ -2,7 +2,9 @@
 // backoff.
 //
 //	config := &backoffgrpc.Config{Methods: map[string]backoffgrpc.Method{
-//		"": {}, // all methods that have no entry of their own: retried by the zero policy
+//		"/shop.Orders/Get": {}, // retried by the zero policy
+//		// The others are sent again only if no server has seen them.
+//		"": {Policy: backoff.Policy{Idempotency: backoff.NonIdempotent}},
 //	}}
 //	options := append(config.DialOptions(), grpc.WithTransportCredentials(creds))
 //	conn, err := grpc.NewClient("dns:///orders.example", options...)

@@ -38,9 +38,9 @@ func ExampleConfig() {
 func ExampleConfig_idempotent() {
 	ready := true
 	config := &backoffgrpc.Config{Methods: map[string]backoffgrpc.Method{
-		"/shop.Orders/Get":  {WaitForReady: &ready},
-		"/shop.Orders/List": {WaitForReady: &ready},
-		"":                  {WaitForReady: &ready, Policy: backoff.Policy{Idempotency: backoff.NonIdempotent}},
+		"/shop.Orders/Get":  {WaitForReady: &ready, Policy: backoff.Policy{Name: "get"}},
+		"/shop.Orders/List": {WaitForReady: &ready, Policy: backoff.Policy{Name: "list"}},
+		"":                  {WaitForReady: &ready, Policy: backoff.Policy{Name: "orders", Idempotency: backoff.NonIdempotent}},
 	}}
 	options := append(config.DialOptions(), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	conn, err := grpc.NewClient("dns:///orders.example", options...)

@@ -25,10 +25,11 @@ func (merging) Marshal(v any) ([]byte, error)   { return json.Marshal(v) }
 func (merging) Unmarshal(b []byte, v any) error { return json.Unmarshal(b, v) }
 func (merging) Name() string                    { return "merging" }
 
+func init() { encoding.RegisterCodec(merging{}) } // not while a server runs
+
 // answering returns a client of a server whose first attempt fails after its
 // answer {"first":1}, and whose second answers {"second":2}.
 func answering(t *testing.T, m backoffgrpc.Method) *grpc.ClientConn {
-	encoding.RegisterCodec(merging{})
 	attempts := 0
 	server := grpc.NewServer(grpc.UnknownServiceHandler(func(_ any, stream grpc.ServerStream) error {
 		if attempts++; attempts == 1 {
