@@ -173,7 +173,7 @@ func ExampleDecision() {
 func ExamplePolicy_Validate() {
 	policy := backoff.Policy{Schedule: backoff.Linear{Initial: time.Minute, Max: time.Second}}
 	fmt.Println(policy.Validate())
-	// Output: backoff: Policy.Schedule: Linear.Initial is 1m0s, beyond Max 1s
+	// Output: backoff: Policy.Schedule: Linear.Initial is 1m0s, above the maximum of 1s
 }
 
 func ExamplePolicy_Start() {

@@ -12,9 +12,9 @@ import (
 // may be retried, with the context of the call. It must be safe for concurrent
 // use.
 //
-// The ready-made ones are [Idempotent], which nil means as well,
-// [NonIdempotent], [Keyed] and [Conditional]. To retry nothing,
-// set MaxAttempts to 1 instead.
+// The ready-made ones are [Idempotent], which nil means to [Policy.Do] as well,
+// [NonIdempotent], [Keyed] and [Conditional]. To retry nothing, set MaxAttempts to
+// 1 instead.
 //
 // Who makes a key for a call, and an Idempotency for it, gives that the method
 // MadeKey() string. Then a [Patience] makes the call again with the same key.

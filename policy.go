@@ -78,7 +78,8 @@ type Policy struct {
 	// shares the map, which must not be written while calls run: to vary it, set
 	// another map. nil means none.
 	ByClass map[Class]ClassLimits
-	// Jitter spreads the delay. nil means FullJitter.
+	// Jitter spreads the delay. nil means FullJitter, from 0 up to the delay. With
+	// EqualJitter, from its half, the waits grow; NoJitter waits for the delay.
 	Jitter Jitter
 	// MaxDelay bounds the wait, after jitter. The Max of a schedule bounds the
 	// delay before jitter, which keeps the spread. MaxDelay does not shorten
@@ -93,7 +94,8 @@ type Policy struct {
 	// DefaultClassifier.
 	Classify Classifier
 	// Idempotency says whether the operation may be sent again. nil means
-	// Idempotent.
+	// Idempotent to Do, but not to packages that know more: backoffhttp then asks
+	// the request, and backoffsql does not repeat a COMMIT without an answer.
 	Idempotency Idempotency
 	// Budget bounds the retries of all calls that share it, as &RetryBudget{}
 	// does: a pointer, because calls share its state. nil means none.

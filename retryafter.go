@@ -40,8 +40,9 @@ func RetryAfter(err error, d time.Duration) error {
 	return &marked{err: err, hint: hint{after: max(0, d), given: true}}
 }
 
-// RetryExactlyAfter marks err with gRPC's form of Retry-After, which differs from
-// [RetryAfter]. The wait is exactly d, and the schedule starts again after it.
+// RetryExactlyAfter marks err with a wait that is exactly d. The schedule starts
+// again after it. Like [RetryAfter], it says when to retry, and not whether. It is
+// gRPC's form of Retry-After, and fits what no other program waits for.
 // A negative d means "do not retry", and makes the error ClassOverloaded.
 // Under a [Supervisor] a d of 0 or more means the same as in RetryAfter.
 // RetryExactlyAfter(nil, d) is nil.

@@ -48,9 +48,10 @@ type Supervisor struct {
 	// negative mean no limit. Policy.ByClass may set another one for a class.
 	MaxRuns int
 	// ResetAfter is how long a run must last for the schedule to start again,
-	// and for a Budget to count the run as a success. 0 means 2 minutes. A
-	// negative value means that the schedule starts again after every run. An
-	// [AtOnce] is obeyed again only after a run of a second or more.
+	// and for a Budget to count the run as a success. A dial is part of the run:
+	// one that hangs for so long counts, too. 0 means 2 minutes. A negative value
+	// means that the schedule starts again after every run. An [AtOnce] is obeyed
+	// again only after a run of a second or more.
 	ResetAfter time.Duration
 }
 

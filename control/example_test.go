@@ -48,7 +48,7 @@ func ExampleOverride() {
 	fmt.Println(panel.Set(ctx, change))
 	fmt.Println(searching.Policy().MaxAttempts)
 	// Output:
-	// backoff: spec: maxElapsed is "-1s", want a duration such as "1.5s", or -1 for no limit
+	// backoff: spec: maxElapsed is "-1s", want a duration of 0 or more, such as "1.5s", or -1 where there may be no limit
 	// 5
 	// <nil>
 	// 2

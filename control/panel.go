@@ -19,12 +19,13 @@
 //
 //	client := &http.Client{Transport: &backoffhttp.Transport{Control: searching}}
 //
-// Only what was registered with a [Panel] can be changed: a policy has to be
-// used by its [Handle]. Give each upstream a policy of its own name, so that
-// each can be switched by itself. Every [Override] ends by itself, after an hour
-// unless it says otherwise, and the Observer of the panel gets every change,
-// with who wanted it and why. Package controlhttp serves a panel over HTTP, so
-// that the person on call needs no new program.
+// A change holds for the calls that begin after it. Only what was registered
+// with a [Panel] can be changed: a policy has to be used by its [Handle]. Give
+// each upstream a policy of its own name, so that each can be switched by
+// itself. Every [Override] ends by itself, after an hour unless it says
+// otherwise, and the Observer of the panel gets every change, with who wanted it
+// and why. Package controlhttp serves a panel over HTTP, so that the person on
+// call needs no new program.
 //
 // A panel is that of one process: make a change in each process of a service.
 // An override ends with its process.
