@@ -59,8 +59,8 @@ func TestAnOrderGivesUpAfterThreeAttempts(t *testing.T) {
 	if !errors.Is(err, backoff.ErrExhausted) || !errors.Is(err, errDown) || *calls != 3 {
 		t.Errorf("%v after %d calls", err, *calls)
 	}
-	gave, ok := errors.AsType[*backoff.Error](err)
-	if !ok || gave.Reason != backoff.ReasonAttempts || gave.Attempts != 3 {
+	var gave *backoff.Error
+	if !errors.As(err, &gave) || gave.Reason != backoff.ReasonAttempts || gave.Attempts != 3 {
 		t.Errorf("%+v", gave)
 	}
 }

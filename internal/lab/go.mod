@@ -49,7 +49,7 @@ require (
 	github.com/hashicorp/go-retryablehttp v0.7.8
 	github.com/hashicorp/terraform-plugin-sdk/v2 v2.40.1
 	github.com/hetznercloud/hcloud-go/v2 v2.47.0
-	github.com/jackc/pgx/v5 v5.12.0
+	github.com/jackc/pgx/v5 v5.13.0
 	github.com/jpillora/backoff v1.1.0
 	github.com/lib/pq v1.12.3
 	github.com/nats-io/nats.go v1.55.0

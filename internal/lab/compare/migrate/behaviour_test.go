@@ -15,6 +15,7 @@ import (
 	"time"
 
 	avast "github.com/avast/retry-go/v5"
+	cenkalti4 "github.com/cenkalti/backoff/v4"
 	cenkalti5 "github.com/cenkalti/backoff/v5"
 	"github.com/hashicorp/go-retryablehttp"
 	"github.com/sony/gobreaker/v2"
@@ -157,7 +158,10 @@ func TestNotifyIsCalledForEachRetry(t *testing.T) {
 		lines = logged(t, func() { r = recorded(t, c, errDown) })
 		require.Equal(t, len(r.at)-1, lines)
 		require.Less(t, r.at[len(r.at)-1], time.Minute)
+		require.True(t, r.err == errDown)
 	}
+	require.True(t, recorded(t, cenkalti4Notify, cenkalti4.Permanent(errGone)).err == errGone)
+	require.True(t, recorded(t, hereNotify, backoff.Permanent(errGone)).err == errGone)
 }
 
 func TestPermanentErrorsComeBackBare(t *testing.T) {

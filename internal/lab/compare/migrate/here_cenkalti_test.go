@@ -80,16 +80,18 @@ func herePlug(ctx context.Context, save operation) error {
 
 func hereNotify(ctx context.Context, save operation) error {
 	policy := backoff.Policy{
+		Name:        "save",
 		MaxAttempts: -1,
 		MaxElapsed:  time.Minute,
 		Schedule:    backoff.Exponential{Initial: 500 * time.Millisecond, Multiplier: 1.5, Max: time.Minute},
 		Jitter:      backoff.UniformJitter(0.5, 1.5),
+		Classify:    backoff.RetryIf(func(error) bool { return true }), // all but Permanent, as before
+		Observer: func(_ context.Context, e backoff.Event) {
+			if e.Kind == backoff.EventRetry {
+				log.Printf("%v, again in %v", e.Err, e.Wait)
+			}
+		},
 	}
-	policy.Observer = func(_ context.Context, e backoff.Event) {
-		if e.Kind == backoff.EventRetry {
-			log.Printf("%v, again in %v", e.Err, e.Wait)
-		}
-	}
-	err := policy.Do(ctx, save)
+	err := backoff.Cause(policy.Do(ctx, save)) // without a context: func(context.Context) error { return save() }
 	return err
 }

@@ -14,8 +14,9 @@ import (
 
 func hereDskitLoop(ctx context.Context, save operation) error {
 	policy := backoff.Policy{
+		Name:        "save",
 		MaxAttempts: 10,
-		Schedule:    backoff.Exponential{Initial: 200 * time.Millisecond, Max: 1600 * time.Millisecond},
+		Schedule:    backoff.Exponential{Initial: 200 * time.Millisecond, Max: 1600 * time.Millisecond}, // 2 * MinBackoff
 		Jitter:      backoff.EqualJitter,
 	}
 	r := policy.Start(ctx)
@@ -78,7 +79,7 @@ func TestALoopOfDskitSaysNothingOfTheLastFailure(t *testing.T) {
 	require.EqualError(t, recorded(t, dskitLoop, errDown).err, "terminated after 10 retries")
 	err := recorded(t, hereDskitLoop, errDown).err
 	require.ErrorIs(t, err, errDown)
-	require.EqualError(t, err, "backoff: gave up after 10 attempts: down")
+	require.EqualError(t, err, "backoff: save: gave up after 10 attempts: down")
 }
 
 func TestALoopWithoutAWaitSpinsInDskitOnly(t *testing.T) {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,38 +15,70 @@ import (
 	"github.com/gobackoff/backoff"
 )
 
-// Retrier makes the attempts of a call. Policies, breakers and stacks of
-// package backoff are Retriers.
+// Retrier makes the attempts of a call, as a backoff.Policy or a Stack does.
 type Retrier interface {
 	Do(ctx context.Context, op func(context.Context) error) error
 }
 
-type options struct {
-	Retry Retrier // nil means four attempts, and a budget for this client
-	Send  operation
+type Options struct {
+	Retry Retrier // nil means four attempts, fewer while nearly all calls fail
+	Send  func(context.Context) error
 }
 
-// Client is a client of some service.
-type Client struct {
-	retry Retrier
-	send  operation
-}
-
-func New(o options) (*Client, error) {
+func New(o Options) (*Client, error) {
 	if o.Retry == nil {
 		o.Retry = backoff.Policy{Name: "shop", Budget: new(backoff.RetryBudget)}
 	}
 	if v, ok := o.Retry.(interface{ Validate() error }); ok {
 		if err := v.Validate(); err != nil {
-			return nil, err
+			return nil, err // of a Schedule: Exponential{Multiplier: 0.5}, say, also inside a Stack
 		}
 	}
 	return &Client{retry: o.Retry, send: o.Send}, nil
 }
 
+// Save may be repeated, unless the service has said no.
 func (c *Client) Save(ctx context.Context) error {
-	return c.retry.Do(ctx, c.send)
+	return c.retry.Do(ctx, func(ctx context.Context) error {
+		err := c.send(ctx)
+		var answer *StatusError // an error of this library
+		if errors.As(err, &answer) && answer.Code < 500 {
+			return backoff.Permanent(err)
+		}
+		return err
+	})
 }
+
+// Charge must not be made twice.
+func (c *Client) Charge(ctx context.Context) error {
+	return c.retry.Do(ctx, func(ctx context.Context) error {
+		err := c.send(ctx)
+		var answer *StatusError
+		switch {
+		case err == nil:
+			return nil
+		case backoff.DefaultClassifier(err) == backoff.ClassNotSent: // a connection refused, say
+			return err
+		case errors.As(err, &answer) && answer.Code == 503: // by which this service says that it did nothing
+			return backoff.OfClass(err, backoff.ClassNotSent)
+		case answer != nil && answer.Code < 500: // a definitive answer, to a breaker no failure
+			return backoff.Permanent(err)
+		}
+		// It may have been done: no policy repeats this, and a breaker counts it.
+		return &backoff.Error{Attempts: 1, Reason: backoff.ReasonNotIdempotent, Last: err}
+	})
+}
+
+// Client is a client of some service.
+type Client struct {
+	retry Retrier
+	send  func(context.Context) error
+}
+
+// StatusError is an answer of the service that is no success.
+type StatusError struct{ Code int }
+
+func (e *StatusError) Error() string { return "shop: status " + strconv.Itoa(e.Code) }
 
 // SaveError is an error of this library's own.
 type SaveError struct {
@@ -76,18 +110,69 @@ func TestALibraryReturnsWhatItsGuideSays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		calls := 0
 		send := func(context.Context) error { calls++; return errBusy }
-		client, err := New(options{Send: send})
+		client, err := New(Options{Send: send})
 		require.NoError(t, err)
 		_, told := errors.AsType[*backoff.Error](client.Save(t.Context()))
 		require.True(t, told)
 		require.Equal(t, 4, calls)
 		require.Equal(t, errBusy, client.SaveAsBefore(t.Context()))
 
-		_, err = New(options{Retry: backoff.Policy{AttemptTimeout: time.Second, AttemptTimeoutSchedule: backoff.Constant(1)}})
+		_, err = New(Options{Retry: backoff.Policy{AttemptTimeout: time.Second, AttemptTimeoutSchedule: backoff.Constant(1)}})
 		require.ErrorContains(t, err, "Policy.AttemptTimeout")
-		plain, err := New(options{Retry: once{}, Send: send})
+		plain, err := New(Options{Retry: once{}, Send: send})
 		require.NoError(t, err)
 		require.Equal(t, errBusy, plain.Save(t.Context()))
+	})
+}
+
+// A save is repeated, unless the service has said no, which is no failure for a
+// circuit around it.
+func TestASaveOfALibraryEndsWithADefinitiveAnswer(t *testing.T) {
+	for _, row := range []struct {
+		err    error
+		calls  int
+		opened bool
+	}{
+		{&StatusError{500}, 4, true},
+		{&StatusError{402}, 1, false},
+	} {
+		checkLibrary(t, (*Client).Save, row.err, row.calls, row.opened)
+	}
+}
+
+// A charge is repeated only if nothing was done, whatever the policy of the user
+// is. A circuit around it opens where the service fails.
+func TestAChargeOfALibraryIsNotMadeTwice(t *testing.T) {
+	for _, row := range []struct {
+		err    error
+		calls  int
+		opened bool
+	}{
+		{errBusy, 1, true},
+		{&StatusError{500}, 1, true},
+		{&StatusError{503}, 4, true},
+		{syscall.ECONNREFUSED, 4, true},
+		{&StatusError{402}, 1, false},
+	} {
+		checkLibrary(t, (*Client).Charge, row.err, row.calls, row.opened)
+	}
+}
+
+// checkLibrary makes a call of a client whose service always fails with failure,
+// under a policy that retries all errors, and then a hundred more.
+func checkLibrary(t *testing.T, call func(*Client, context.Context) error, failure error, calls int, opened bool) {
+	synctest.Test(t, func(t *testing.T) {
+		made := 0
+		send := func(context.Context) error { made++; time.Sleep(100 * time.Millisecond); return failure }
+		always := backoff.Policy{Classify: backoff.RetryIf(func(error) bool { return true })}
+		client, err := New(Options{Retry: backoff.Stack(new(backoff.Breaker), always), Send: send})
+		require.NoError(t, err)
+		require.ErrorIs(t, call(client, t.Context()), failure)
+		require.Equal(t, calls, made)
+		for range 100 {
+			err = call(client, t.Context())
+		}
+		require.Equal(t, opened, errors.Is(err, backoff.ErrOpen))
 	})
 }
 
@@ -111,7 +196,7 @@ func TestACallerOfALibraryMultipliesOnlyWhatItHides(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			calls := 0
-			client, err := New(options{Retry: backoff.Policy{}, Send: func(context.Context) error { calls++; return errBusy }})
+			client, err := New(Options{Retry: backoff.Policy{}, Send: func(context.Context) error { calls++; return errBusy }})
 			require.NoError(t, err)
 			err = backoff.Policy{}.Do(t.Context(), func(ctx context.Context) error { return row.save(client, ctx) })
 			require.Error(t, err)

@@ -13,6 +13,7 @@ func hereRetryableClient() *http.Client {
 	client := backoffhttp.Client(backoff.Policy{
 		MaxAttempts: 4,
 		Schedule:    backoff.Exponential{Initial: 100 * time.Millisecond, Max: 5 * time.Second},
+		Jitter:      backoff.NoJitter, // as there; without it, the waits are random up to these
 	})
 	return client
 }
