@@ -121,7 +121,10 @@ func TestBlocksFromOtherFilesAreThere(t *testing.T) {
 	}
 }
 
-func unindented(text string) string { return strings.ReplaceAll(text, "\n\t", "\n") }
+// unindented takes away one tab, or what stands before a rule of alerts.yaml.
+func unindented(text string) string { return indentation.ReplaceAllString(text, "") }
+
+var indentation = regexp.MustCompile(`(?m)^(\t|      )`)
 
 // read returns the text of a file with Unix line ends.
 func read(t *testing.T, name string) string {

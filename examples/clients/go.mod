@@ -11,7 +11,7 @@ require (
 	github.com/gobackoff/backoff/contrib/backoffpgx v0.0.0-00010101000000-000000000000
 	github.com/gobackoff/backoff/contrib/fleet v0.0.0-00010101000000-000000000000
 	github.com/gobackoff/backoff/examples v0.0.0
-	github.com/jackc/pgx/v5 v5.12.0
+	github.com/jackc/pgx/v5 v5.13.0
 	github.com/nats-io/nats.go v1.55.0
 	github.com/openai/openai-go/v3 v3.95.0
 	github.com/rabbitmq/amqp091-go v1.16.0

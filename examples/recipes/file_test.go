@@ -1,44 +1,93 @@
 package recipes
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
+	"strings"
+
+	"gopkg.in/yaml.v3"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/backoffhttp"
 	"github.com/gobackoff/backoff/spec"
 )
 
-// service makes the policy of a file, inside its breaker.
-func service(name string) (backoff.Doer, error) {
-	text, err := os.ReadFile(name)
-	if err != nil {
+// services makes the services of a file of YAML.
+func services(name string, text []byte) (map[string]backoff.Doer, error) {
+	made := make(map[string]backoff.Doer)
+	var file struct {
+		Services map[string]yaml.Node
+	}
+	decoder := yaml.NewDecoder(bytes.NewReader(text))
+	decoder.KnownFields(true) // for the keys of file; those of a policy are always checked
+	if err := decoder.Decode(&file); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	for key, node := range file.Services {
+		var s spec.Spec
+		err := node.Decode(&s)
+		if err == nil {
+			made[key], err = s.Stack() // the policy, inside its breaker if it has one
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s:%d: services.%s: %w", name, node.Line, key, err)
+		}
+	}
+	return made, nil
+}
+
+// transport makes an HTTP transport, which has a breaker for each host by itself.
+func transport(s spec.Spec) (*backoffhttp.Transport, error) {
+	policy, breaker, err := s.Parts()
+	switch {
+	case err != nil:
 		return nil, err
+	case breaker != nil:
+		return nil, errors.New("breaker: this client has its own")
+	case policy.MaxAttempts < 0:
+		return nil, errors.New("maxAttempts: want a limit")
 	}
-	s, err := spec.Parse(text)
-	if err != nil {
-		return nil, err // it names the field, and what it may be
-	}
-	return s.Stack()
+	return &backoffhttp.Transport{Policy: policy}, nil
 }
 
 // The file says 3 attempts. A mistake in a file is an error.
 func Example_file() {
-	search, err := service("testdata/search.json")
+	text, err := os.ReadFile("testdata/services.yaml")
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	attempts := 0
-	err = search.Do(context.Background(), func(context.Context) error {
-		attempts++
-		return io.ErrUnexpectedEOF
-	})
-	fmt.Println(attempts, "attempts:", err)
-	_, err = spec.Parse([]byte(`{"maxAttempts": -2}`))
-	fmt.Println(err)
+	made, err := services("services.yaml", text)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(made["search"].Do(context.Background(), func(context.Context) error { return io.ErrUnexpectedEOF }))
+	for _, text := range []string{
+		"services:\n  search:\n    name: search\n    maxAttempts: three\n",
+		"services:\n  search:\n    jitter: ful\n",
+		"services:\n  search:\n",
+		"servces: {}\n",
+	} {
+		_, err = services("services.yaml", []byte(text))
+		fmt.Println(strings.ReplaceAll(err.Error(), "\n", ""))
+	}
+	for _, text := range []string{`{}`, `{"breaker": {}}`, `{"maxAttempts": -1}`} {
+		s, _ := spec.Parse([]byte(text))
+		_, err := transport(s)
+		fmt.Println(err)
+	}
 	// Output:
-	// 3 attempts: backoff: search: gave up after 3 attempts: unexpected EOF
-	// backoff: spec: maxAttempts is -2, want a whole number of 0 or more, or -1 for no limit
+	// backoff: search: gave up after 3 attempts: unexpected EOF
+	// services.yaml:3: services.search: backoff: spec: "search": maxAttempts is "three", want a whole number of 0 or more, or -1 for no limit
+	// services.yaml:3: services.search: backoff: spec: jitter is "ful", want none, full, equal, or an object with one of decorrelated, uniform, added, slotted
+	// services.yaml:2: services.search: backoff: spec: no policy was decoded; write {} for the defaults
+	// services.yaml: yaml: unmarshal errors:  line 1: field servces not found in type struct { Services map[string]yaml.Node }
+	// <nil>
+	// breaker: this client has its own
+	// maxAttempts: want a limit
 }

@@ -25,8 +25,9 @@ func TestALockIsTriedEvery50Milliseconds(t *testing.T) {
 			return results[len(at)-1]
 		}
 
-		policy := backoff.Policy{Name: "write", MaxAttempts: 10}
+		policy := backoff.Policy{Name: "write", MaxAttempts: 10} // 4 would be over after 150 ms
 		policy.Jitter = backoff.NoJitter
+
 		err := policy.Do(ctx, func(ctx context.Context) error {
 			err := write(ctx)
 			if errors.Is(err, errLocked) {

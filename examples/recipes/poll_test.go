@@ -11,6 +11,8 @@ import (
 	"github.com/gobackoff/backoff/poll"
 )
 
+var errFailed = errors.New("the job failed")
+
 var afterFailure = backoff.ClassLimits{
 	Schedule:    backoff.Exponential{Initial: 2 * time.Second, Max: 20 * time.Second},
 	MaxAttempts: -1, // failed looks in a row; the default is 4
@@ -21,7 +23,9 @@ var job = backoff.Policy{
 	Schedule:   backoff.Constant(2 * time.Second), // after "not yet"
 	Jitter:     backoff.NoJitter,                  // else a wait is between 1 s and 2 s
 	MaxElapsed: time.Minute,
-	ByClass: map[backoff.Class]backoff.ClassLimits{ // after a look that failed
+
+	AttemptTimeout: 10 * time.Second, // of a look, which MaxElapsed does not end
+	ByClass: map[backoff.Class]backoff.ClassLimits{ // after a look that failed, in any way
 		backoff.ClassUnknown:   afterFailure,
 		backoff.ClassNotSent:   afterFailure,
 		backoff.ClassRetryable: afterFailure,
@@ -38,7 +42,7 @@ func TestAPollBacksOffOnlyWhileItFails(t *testing.T) {
 			if n := len(at); 3 <= n && n <= 5 {
 				return "", errors.New("no connection")
 			} else if n == 8 {
-				return "done", nil
+				return "failed", nil
 			}
 			return "running", nil
 		}
@@ -46,11 +50,14 @@ func TestAPollBacksOffOnlyWhileItFails(t *testing.T) {
 
 		err := poll.Until(ctx, job, func(ctx context.Context) (done bool, err error) {
 			s, err := status(ctx)
+			if s == "failed" {
+				return true, errFailed // ends the poll, and is its error
+			}
 			return s == "done", err
 		})
 
 		want := []time.Duration{0, 2, 4, 6, 10, 18, 20, 22}
-		if err != nil || len(at) != len(want) {
+		if err != errFailed || len(at) != len(want) {
 			t.Fatal(err, at)
 		}
 		for i, seconds := range want {

@@ -15,15 +15,20 @@ import (
 func Example_post() {
 	client := backoffhttp.Client(backoff.Policy{Name: "orders"})
 
-	post := func(url, key string) (*http.Response, error) {
+	post := func(url, key string) error {
 		req, err := http.NewRequest(http.MethodPost, url, strings.NewReader("an order"))
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if key != "" { // the server knows such keys, and makes one order of two requests
 			req.Header.Set("Idempotency-Key", key)
 		}
-		return client.Do(req)
+		resp, err := client.Do(req)
+		if err != nil {
+			return err // no response
+		}
+		defer resp.Body.Close()
+		return backoffhttp.Check(resp) // an error for a response such as a 503
 	}
 
 	for _, key := range []string{"", "order-4711"} {
@@ -32,16 +37,11 @@ func Example_post() {
 			fmt.Println(err)
 			return
 		}
-		resp, err := post(server.URL, key)
-		if err != nil {
-			fmt.Println(err)
-			return
-		}
-		resp.Body.Close()
-		fmt.Printf("key %q: %s after %d requests\n", key, resp.Status, server.Requests())
+		err = post(server.URL, key)
+		fmt.Printf("key %q, %d requests: %v\n", key, server.Requests(), err)
 		server.Close()
 	}
 	// Output:
-	// key "": 503 Service Unavailable after 1 requests
-	// key "order-4711": 200 OK after 2 requests
+	// key "", 1 requests: backoff: orders: gave up after 1 attempt: not idempotent (Policy.Idempotency); a POST without Idempotency-Key: status 503 Service Unavailable
+	// key "order-4711", 2 requests: <nil>
 }

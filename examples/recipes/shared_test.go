@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"time"
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backoffhttp"
@@ -17,11 +18,13 @@ import (
 var (
 	metrics  backoffmetrics.Metrics
 	budgets  = &backoff.Budgets{New: func(string) backoff.Budget { return new(pace.Pacer) }}
-	breakers = new(backoff.Breakers) // each has a key for each host
+	breakers = &backoff.Breakers{New: func(host string) *backoff.Breaker { // both have a key for each host
+		return &backoff.Breaker{Name: host, Observer: metrics.Observe}
+	}}
 )
 
 func clientFor(name string) *http.Client {
-	return &http.Client{Transport: &backoffhttp.Transport{
+	return &http.Client{Timeout: 5 * time.Second, Transport: &backoffhttp.Transport{
 		Policy:   backoff.Policy{Name: name, Observer: metrics.Observe},
 		Budgets:  budgets,
 		Breakers: breakers,
@@ -29,8 +32,6 @@ func clientFor(name string) *http.Client {
 }
 
 func debug(mux *http.ServeMux) {
-	metrics.WatchBudgets("hosts", budgets)
-	metrics.WatchBreakers("hosts", breakers)
 	mux.Handle("/debug/backoff/", page.Handler(&metrics)) // not for users
 }
 
@@ -60,9 +61,13 @@ func Example_shared() {
 	fmt.Println(host.Requests()-before, "requests of reports")
 	shown := httptest.NewRecorder()
 	mux.ServeHTTP(shown, httptest.NewRequest("GET", "http://localhost/debug/backoff/metrics", nil))
-	open := fmt.Sprintf("backoff_breaker_state{breaker=%q,state=\"open\"} 1", host.URL)
-	fmt.Println("the page shows it:", strings.Contains(shown.Body.String(), open))
+	for line := range strings.Lines(shown.Body.String()) {
+		if strings.HasPrefix(line, "backoff_breaker_") && strings.Contains(line, `"open"`) {
+			fmt.Print(strings.Replace(line, host.URL, "http://host", 1))
+		}
+	}
 	// Output:
 	// 0 requests of reports
-	// the page shows it: true
+	// backoff_breaker_state{breaker="http://host",state="open"} 1
+	// backoff_breaker_transitions_total{breaker="http://host",from="closed",to="open",trigger="rate"} 1
 }

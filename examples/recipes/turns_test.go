@@ -25,19 +25,27 @@ func (t turns) Do(ctx context.Context, attempt func(context.Context) error) erro
 	return attempt(ctx)
 }
 
-// Five of 20 shards are down, and are asked first. The others are answered in
-// three rounds of 50 ms, or four if the retries take places.
+// Of 20 shards four are down and one hangs. They are asked first. The others are
+// answered in four rounds of 50 ms. Before, the one that hangs has a place.
 func TestAShardThatIsDownHoldsNoPlaceWhileItsCallWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		policy := backoff.Policy{Name: "shard", Jitter: backoff.NoJitter}
 
-		asking := backoff.Stack(policy, make(turns, 5)) // five attempts at a time
+		asking := backoff.Stack(
+			policy,
+			make(turns, 5), // five attempts at a time
+			backoff.Policy{MaxAttempts: 1, AttemptTimeout: 300 * time.Millisecond}, // of an attempt that has its place
+		)
 
 		var all sync.WaitGroup
 		var last atomic.Int64
 		began := time.Now()
 		for shard := range 20 {
-			ask := func(context.Context) error {
+			ask := func(ctx context.Context) error {
+				if shard == 0 {
+					<-ctx.Done()
+					return ctx.Err()
+				}
 				time.Sleep(50 * time.Millisecond)
 				if shard < 5 {
 					return errors.New("down")

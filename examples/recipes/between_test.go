@@ -1,0 +1,89 @@
+package recipes
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+
+	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/backoffhttp"
+	"github.com/gobackoff/backoff/examples/internal/faulty"
+)
+
+// Without guards, so that the requests below are those of its policy alone.
+var stock = &http.Client{Transport: &backoffhttp.Transport{Policy: backoff.Policy{Name: "stock"}, Unguarded: true}}
+
+func getStock(ctx context.Context, url string) (string, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return "", err
+	}
+	resp, err := stock.Do(req)
+	if err != nil {
+		return "", err
+	}
+	defer resp.Body.Close()
+	if err := backoffhttp.Check(resp); err != nil {
+		return "", err
+	}
+	text, err := io.ReadAll(resp.Body)
+	return string(text), err
+}
+
+var orders = &http.Client{Transport: &backoffhttp.Transport{ // of a caller
+	Policy:    backoff.Policy{Name: "order"},
+	Propagate: func(u *url.URL) bool { return isOurs(u.Hostname()) }, // nil means to no host
+}}
+
+func isOurs(host string) bool { return host == "127.0.0.1" }
+
+// The warehouse is down. A client calls the shop, and both retry: 16 requests
+// would arrive if the shop answered by http.Error. The second call is for a
+// request that is a retry itself.
+func Example_between() {
+	warehouse, err := faulty.Start(faulty.Status(http.StatusServiceUnavailable))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer warehouse.Close()
+
+	order := func(w http.ResponseWriter, r *http.Request) {
+		stock, err := getStock(r.Context(), warehouse.URL) // retries
+		if err != nil {
+			backoffhttp.WriteError(w, r, err) // 503, and "do not retry"; log err yourself
+			return
+		}
+		fmt.Fprintln(w, "in stock:", stock)
+	}
+	handler := backoffhttp.Inbound(http.HandlerFunc(order))
+
+	shop := httptest.NewServer(handler)
+	defer shop.Close()
+	front := func(_ http.ResponseWriter, r *http.Request) {
+		req, err := http.NewRequestWithContext(r.Context(), http.MethodGet, shop.URL, nil)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		resp, err := orders.Do(req)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		resp.Body.Close()
+		fmt.Println(resp.Status, "after", warehouse.Requests(), "requests to the warehouse")
+	}
+
+	for _, attempt := range []string{"1", "2"} {
+		r := httptest.NewRequest(http.MethodGet, "/", nil)
+		r.Header.Set(backoffhttp.HeaderAttempt, attempt)
+		backoffhttp.Inbound(http.HandlerFunc(front)).ServeHTTP(httptest.NewRecorder(), r)
+	}
+	// Output:
+	// 503 Service Unavailable after 4 requests to the warehouse
+	// 503 Service Unavailable after 5 requests to the warehouse
+}

@@ -1,0 +1,72 @@
+package recipes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/gobackoff/backoff"
+)
+
+var errMiss = errors.New("not in the cache")
+
+var cache = &backoff.Breaker{ // one for the cache
+	Name: "cache",
+	Observer: func(_ context.Context, e backoff.Event) {
+		if t := e.Transition; t != nil { // to BreakerOpen, BreakerHalfOpen or BreakerClosed
+			fmt.Printf("cache: %v to %v: %v\n", t.From, t.To, t.Err)
+		}
+	},
+}
+
+// look returns what the cache has, or what else will do while that is down.
+func look(ctx context.Context, key string, get func(context.Context, string) (string, error)) (string, error) {
+	v, err := backoff.DoValue(ctx, cache, func(ctx context.Context) (string, error) {
+		v, err := get(ctx, key)
+		if errors.Is(err, errMiss) {
+			return "", backoff.Permanent(err) // an answer, and no failure of the cache
+		}
+		return v, err
+	})
+	if errors.Is(err, backoff.ErrOpen) {
+		return "a default", nil // the cache was not asked
+	}
+	return v, err
+}
+
+// The cache misses, then fails for a while. Then it is back.
+func TestAFallbackIsForTheTimeThatTheCircuitIsOpen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cache.Reset() // after an earlier run, by -count
+		answers := errMiss
+		get := func(context.Context, string) (string, error) { return "hit", answers }
+		count := func(calls int) (defaults, hits, failures int) {
+			for range calls {
+				switch v, err := look(t.Context(), "k", get); {
+				case err != nil:
+					failures++
+				case v == "hit":
+					hits++
+				default:
+					defaults++
+				}
+				time.Sleep(100 * time.Millisecond)
+			}
+			return defaults, hits, failures
+		}
+		if defaults, _, _ := count(100); defaults > 0 {
+			t.Errorf("%d misses opened the circuit", defaults)
+		}
+		answers = errors.New("connection refused")
+		if defaults, _, failures := count(40); failures > 12 || defaults < 28 {
+			t.Errorf("%d failures, %d defaults", failures, defaults)
+		}
+		answers = nil
+		if _, hits, failures := count(100); hits < 40 || failures > 0 {
+			t.Errorf("%d hits, %d failures", hits, failures)
+		}
+	})
+}

@@ -1,0 +1,77 @@
+package recipes
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/backoffhttp"
+	"github.com/gobackoff/backoff/examples/internal/faulty"
+	"github.com/gobackoff/backoff/hedge"
+)
+
+var lookups = hedge.Hedge{Name: "price", MaxAttempts: 3} // one for all calls; a Delay of yours is not measured
+
+func lookUp(ctx context.Context, url string) (price, error) {
+	return hedge.Value(ctx, &lookups, func(ctx context.Context) (price, error) {
+		return askPrice(ctx, url) // on two goroutines at once, so it shares no variable
+	}, nil)
+}
+
+var asking = &http.Client{Transport: &backoffhttp.Transport{Policy: backoff.Policy{Name: "price", MaxAttempts: 1}}}
+
+func askPrice(ctx context.Context, url string) (p price, err error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return p, err
+	}
+	resp, err := asking.Do(req)
+	if err != nil {
+		return p, err
+	}
+	defer resp.Body.Close()
+	if err := backoffhttp.Check(resp); err != nil {
+		return p, err
+	}
+	err = json.NewDecoder(resp.Body).Decode(&p)
+	return p, err
+}
+
+// The server answers at once, but for one request that it never answers.
+func Example_hedge() {
+	const answer = `{"Amount": 3.14}`
+	var slow atomic.Bool
+	server, err := faulty.Start(func(s *faulty.Server, w http.ResponseWriter, r *http.Request) {
+		if slow.CompareAndSwap(true, false) {
+			<-r.Context().Done()
+			return
+		}
+		faulty.Text(answer)(s, w, r)
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer server.Close()
+
+	for range 200 { // what it learns the delay from
+		if _, err := lookUp(context.Background(), server.URL); err != nil {
+			fmt.Println(err)
+			return
+		}
+	}
+	before := lookups.Stats().Hedges
+	slow.Store(true)
+	began := time.Now()
+	p, err := lookUp(context.Background(), server.URL)
+
+	fmt.Println(p.Amount, err, "within a second:", time.Since(began) < time.Second)
+	fmt.Println("a hedge was sent:", lookups.Stats().Hedges > before)
+	// Output:
+	// 3.14 <nil> within a second: true
+	// a hedge was sent: true
+}
