@@ -221,13 +221,13 @@ func (t *Transport) otherGuards(u *url.URL, who tenant, policy *backoff.Policy, 
 		return g
 	}
 	k := keys{}
-	if who == (tenant{}) {
+	if who.name != "" || who == (tenant{}) {
 		k = t.keysOf(u)
 	} else {
-		anybody := t.otherGuards(u, tenant{}, policy, final)
-		if k = anybody.keys; !k.nameFor(t, who) {
-			return t.otherGuards(u, unknown, policy, final)
-		}
+		k = t.otherGuards(u, tenant{}, policy, final).keys // which are made once for all credentials
+	}
+	if who != (tenant{}) && !k.nameFor(t, who) {
+		return t.otherGuards(u, unknown, policy, final)
 	}
 	g := &guards{scheme: strings.Clone(u.Scheme), host: strings.Clone(u.Host), keys: k, source: policy, final: final}
 	g.tenant = tenant{strings.Clone(who.name), who.credential} // no part of a request stays alive
