@@ -35,7 +35,7 @@ func alerts(t *testing.T) map[string]rulefmt.Rule {
 func TestPrometheusReadsTheRules(t *testing.T) {
 	_, exposed := store(t)
 	all := alerts(t)
-	require.Len(t, all, 3)
+	require.Len(t, all, 4)
 	for name, rule := range all {
 		requireKnown(t, rule.Expr, exposed)
 		require.NotEmpty(t, rule.Annotations["summary"], name)
@@ -136,6 +136,17 @@ func TestRetriesThatDoNotConvergeFire(t *testing.T) {
 	} {
 		require.Empty(t, firing(t, alert, quiet), name)
 	}
+}
+
+func TestABudgetThatRefusesRetriesFires(t *testing.T) {
+	const alert = "BackoffBudgetRefusesRetries"
+	refusals := func(of string, each int) string {
+		return strings.TrimRight(load(60, 20, 20, 40, "budget"), "\n") + `
+  backoff_refusals_total{job="shop",operation="fetch",endpoint="GET api.test",of="` + of + `"} ` + count(each) + "\n"
+	}
+	require.Equal(t, 6, firing(t, alert, refusals("retry", 6))[0], "after five minutes")
+	require.Empty(t, firing(t, alert, refusals("retry", 5)), "one in twenty")
+	require.Empty(t, firing(t, alert, refusals("hedge", 20)))
 }
 
 func TestAnOpenCircuitFiresUntilItIsClosed(t *testing.T) {
