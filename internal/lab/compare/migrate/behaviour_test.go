@@ -164,6 +164,37 @@ func TestNotifyIsCalledForEachRetry(t *testing.T) {
 	require.True(t, recorded(t, hereNotify, backoff.Permanent(errGone)).err == errGone)
 }
 
+// A context that is cancelled and one with a deadline end v4 with the context's
+// error, which a caller may compare with.
+func TestTheEndOfTheContextIsReturnedAsInV4(t *testing.T) {
+	here := func(ctx context.Context, save operation) error {
+		policy := backoff.Policy{MaxAttempts: -1, Classify: backoff.RetryIf(func(error) bool { return true })}
+		err := policy.Do(ctx, save)
+		if e, ok := err.(*backoff.Error); ok && e.ContextError() != nil {
+			return e.ContextError()
+		}
+		return backoff.Cause(err)
+	}
+	for _, c := range []call{cenkalti4Notify, here} {
+		var late, stopped error
+		attempts := recorded(t, func(ctx context.Context, save operation) error {
+			limited, cancel := context.WithTimeout(ctx, 10*time.Second)
+			defer cancel()
+			late = c(limited, save)
+			ctx, cancel = context.WithCancel(ctx)
+			defer cancel()
+			stopped = c(ctx, func(ctx context.Context) error {
+				cancel()
+				return save(ctx)
+			})
+			return nil
+		}, errDown).at
+		require.Greater(t, len(attempts), 3)
+		require.True(t, late == context.DeadlineExceeded)
+		require.True(t, stopped == context.Canceled)
+	}
+}
+
 func TestPermanentErrorsComeBackBare(t *testing.T) {
 	_, inV5 := cenkalti5.Retry(t.Context(), func() (int, error) { return 0, cenkalti5.Permanent(errGone) })
 	require.Equal(t, errGone, inV5)
