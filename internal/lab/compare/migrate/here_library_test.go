@@ -31,7 +31,7 @@ func New(o Options) (*Client, error) {
 	}
 	if v, ok := o.Retry.(interface{ Validate() error }); ok {
 		if err := v.Validate(); err != nil {
-			return nil, err // of a Schedule: Exponential{Multiplier: 0.5}, say, also inside a Stack
+			return nil, err // of a Schedule: Exponential{Multiplier: 0.5}, or of a Breaker{FailureRate: 2} in a Stack
 		}
 	}
 	return &Client{retry: o.Retry, send: o.Send}, nil
@@ -42,7 +42,7 @@ func (c *Client) Save(ctx context.Context) error {
 	return c.retry.Do(ctx, func(ctx context.Context) error {
 		err := c.send(ctx)
 		var answer *StatusError // an error of this library
-		if errors.As(err, &answer) && answer.Code < 500 {
+		if errors.As(err, &answer) && answer.Code < 500 && answer.Code != 429 {
 			return backoff.Permanent(err)
 		}
 		return err
@@ -119,6 +119,8 @@ func TestALibraryReturnsWhatItsGuideSays(t *testing.T) {
 
 		_, err = New(Options{Retry: backoff.Policy{AttemptTimeout: time.Second, AttemptTimeoutSchedule: backoff.Constant(1)}})
 		require.ErrorContains(t, err, "Policy.AttemptTimeout")
+		_, err = New(Options{Retry: backoff.Stack(&backoff.Breaker{FailureRate: 2}, backoff.Policy{})})
+		require.ErrorContains(t, err, "Breaker.FailureRate is 2")
 		plain, err := New(Options{Retry: once{}, Send: send})
 		require.NoError(t, err)
 		require.Equal(t, errBusy, plain.Save(t.Context()))
@@ -134,6 +136,7 @@ func TestASaveOfALibraryEndsWithADefinitiveAnswer(t *testing.T) {
 		opened bool
 	}{
 		{&StatusError{500}, 4, true},
+		{&StatusError{429}, 4, true},
 		{&StatusError{402}, 1, false},
 	} {
 		checkLibrary(t, (*Client).Save, row.err, row.calls, row.opened)
