@@ -71,14 +71,14 @@ type Supervisor struct {
 // for a first attempt; otherwise a [RetryBudget], which needs a success, would
 // deadlock with the loop.
 //
-// Run returns when ctx ends, a limit is reached, op returns an error marked
-// [Permanent] or ClassOverloaded, or the policy's own Classify says one of the
-// two. Nothing else ends it. A failure that DefaultClassifier finds permanent,
-// such as a name that does not exist, a certificate or a cancellation of op's
-// own, may be gone at the next run. The same holds for what another policy in op
-// gave up on, which Classify gets to see here. So mark the errors that should
-// end the loop, such as a refused login. The loop waits for an open [Breaker]
-// in op, however often.
+// Run returns when ctx ends, the next wait would pass its deadline, a limit is
+// reached, op returns an error marked [Permanent] or ClassOverloaded, or the
+// policy's own Classify says one of the two. Nothing else ends it. A failure that
+// DefaultClassifier finds permanent, such as a name that does not exist, a
+// certificate or a cancellation of op's own, may be gone at the next run. The same
+// holds for what another policy in op gave up on, which Classify gets to see here.
+// So mark the errors that should end the loop, such as a refused login. The loop
+// waits for an open [Breaker] in op, however often.
 //
 // The error is an [*Error], even after a permanent one, and its Reason says
 // why the loop ended. Do not test for context.Canceled instead: it would also

@@ -12,8 +12,8 @@ import (
 // [http.DefaultTransport]. Like [http.DefaultClient] it has no timeout: give
 // its requests a context that ends, or the policy an AttemptTimeout.
 //
-// Like every Transport it has two guards for each host, which may slow a call
-// down, or end it before the policy does:
+// Like every Transport it has guards for each host, which may slow a call down, or
+// end it before the policy does:
 //
 //   - A [pace.Pacer] makes calls wait for their turn once the host has said "too
 //     much" (429). Its [backoff.RetryBudget] pays for other retries by success:
@@ -25,7 +25,7 @@ import (
 //     calls fail at once with [backoff.ErrOpen], until a probe succeeds. To
 //     change that, set Transport.Breakers.
 //
-// Transport.Unguarded switches both off. If a guard or the policy ends a call
+// Transport.Unguarded switches them off. If a guard or the policy ends a call
 // after a response, the client returns the response, such as a 503, and no
 // error: [Check] then returns an error that says what ended the call. If it does
 // so after the wait for a retry, the response is gone, and there is an error.

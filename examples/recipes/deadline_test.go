@@ -25,9 +25,18 @@ func Example_deadline() {
 	defer cancel()
 	err := policy.Do(ctx, search)
 
-	fmt.Println("deadline exceeded:", errors.Is(err, context.DeadlineExceeded))
+	var gaveUp *backoff.Error
+	switch {
+	case err == nil:
+		fmt.Println("found")
+	case errors.As(err, &gaveUp) && gaveUp.ContextError() != nil:
+		fmt.Println("not found in time")
+	default:
+		fmt.Println("failed:", backoff.Cause(err)) // the error of search itself
+	}
+
 	fmt.Println("too late:", time.Since(began) > 10*time.Second)
 	// Output:
-	// deadline exceeded: true
+	// not found in time
 	// too late: false
 }

@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 
 	"gopkg.in/yaml.v3"
@@ -27,17 +29,19 @@ func services(name string, text []byte) (map[string]backoff.Doer, error) {
 	if err := decoder.Decode(&file); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	for key, node := range file.Services {
+	var wrong error
+	for _, key := range slices.Sorted(maps.Keys(file.Services)) {
 		var s spec.Spec
+		node := file.Services[key]
 		err := node.Decode(&s)
 		if err == nil {
 			made[key], err = s.Stack() // the policy, inside its breaker if it has one
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%s:%d: services.%s: %w", name, node.Line, key, err)
+			wrong = errors.Join(wrong, fmt.Errorf("%s:%d: services.%s: %w", name, node.Line, key, err))
 		}
 	}
-	return made, nil
+	return made, wrong
 }
 
 // transport makes an HTTP transport, which has a breaker for each host by itself.
@@ -69,12 +73,12 @@ func Example_file() {
 	fmt.Println(made["search"].Do(context.Background(), func(context.Context) error { return io.ErrUnexpectedEOF }))
 	for _, text := range []string{
 		"services:\n  search:\n    name: search\n    maxAttempts: three\n",
-		"services:\n  search:\n    jitter: ful\n",
+		"services:\n  search:\n    jitter: ful\n  ledger:\n    maxAttemps: 7\n",
 		"services:\n  search:\n",
 		"servces: {}\n",
 	} {
 		_, err = services("services.yaml", []byte(text))
-		fmt.Println(strings.ReplaceAll(err.Error(), "\n", ""))
+		fmt.Println(strings.ReplaceAll(err.Error(), ":\n", ":"))
 	}
 	for _, text := range []string{`{}`, `{"breaker": {}}`, `{"maxAttempts": -1}`} {
 		s, _ := spec.Parse([]byte(text))
@@ -84,6 +88,7 @@ func Example_file() {
 	// Output:
 	// backoff: search: gave up after 3 attempts: unexpected EOF
 	// services.yaml:3: services.search: backoff: spec: "search": maxAttempts is "three", want a whole number of 0 or more, or -1 for no limit
+	// services.yaml:5: services.ledger: backoff: spec: maxAttemps is not known, did you mean maxAttempts?
 	// services.yaml:3: services.search: backoff: spec: jitter is "ful", want none, full, equal, or an object with one of decorrelated, uniform, added, slotted
 	// services.yaml:2: services.search: backoff: spec: no policy was decoded; write {} for the defaults
 	// services.yaml: yaml: unmarshal errors:  line 1: field servces not found in type struct { Services map[string]yaml.Node }

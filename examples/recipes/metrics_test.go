@@ -24,12 +24,18 @@ func Example_metrics() {
 	var metrics backoffmetrics.Metrics
 	http.Handle("/metrics", metrics.Handler())
 
+	var routes http.ServeMux // of the service that is called; it serves nothing here
+	for _, pattern := range []string{"/orders/{id}", "/items/{id}"} {
+		routes.Handle(pattern, http.NotFoundHandler())
+	}
+	endpoint := func(r *http.Request) string {
+		_, pattern := routes.Handler(r)
+		return r.Method + " " + pattern // "GET /orders/{id}" of /orders/17
+	}
 	client := &http.Client{Transport: &backoffhttp.Transport{
-		Policy: backoff.Policy{Name: "shop", Observer: metrics.Observe},
-		Endpoint: func(r *http.Request) string {
-			route, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/") // "orders" of /orders/17
-			return r.Method + " " + r.URL.Host + "/" + route
-		},
+		Policy:   backoff.Policy{Name: "shop", Observer: metrics.Observe},
+		Endpoint: endpoint, // of the series
+		Guards:   endpoint, // a budget and a breaker for each; without it the host has one
 	}}
 
 	for _, path := range []string{"/orders/17", "/orders/18", "/items/1"} {
@@ -43,13 +49,16 @@ func Example_metrics() {
 	scraped := httptest.NewRecorder()
 	http.DefaultServeMux.ServeHTTP(scraped, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 	for line := range strings.Lines(scraped.Body.String()) {
-		if strings.HasPrefix(line, "backoff_calls_total{") && !strings.Contains(line, `"failed"`) {
-			fmt.Print(strings.Replace(line, server.Addr, "shop", 1))
+		if strings.HasPrefix(line, "backoff_calls_total{") && !strings.Contains(line, `"failed"`) ||
+			strings.HasPrefix(line, "backoff_breaker_state{") && strings.Contains(line, `"closed"`) {
+			fmt.Print(strings.Replace(line, server.URL, "http://shop", 1))
 		}
 	}
 	// Output:
-	// backoff_calls_total{operation="shop",endpoint="GET shop/items",outcome="first"} 1
-	// backoff_calls_total{operation="shop",endpoint="GET shop/items",outcome="retried"} 0
-	// backoff_calls_total{operation="shop",endpoint="GET shop/orders",outcome="first"} 1
-	// backoff_calls_total{operation="shop",endpoint="GET shop/orders",outcome="retried"} 1
+	// backoff_calls_total{operation="shop",endpoint="GET /items/{id}",outcome="first"} 1
+	// backoff_calls_total{operation="shop",endpoint="GET /items/{id}",outcome="retried"} 0
+	// backoff_calls_total{operation="shop",endpoint="GET /orders/{id}",outcome="first"} 1
+	// backoff_calls_total{operation="shop",endpoint="GET /orders/{id}",outcome="retried"} 1
+	// backoff_breaker_state{breaker="http://shop#GET /items/{id}",state="closed"} 1
+	// backoff_breaker_state{breaker="http://shop#GET /orders/{id}",state="closed"} 1
 }

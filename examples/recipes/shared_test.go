@@ -23,9 +23,10 @@ var (
 	}}
 )
 
-func clientFor(name string) *http.Client {
+func clientFor(policy backoff.Policy) *http.Client {
+	policy.Observer = metrics.Observe
 	return &http.Client{Timeout: 5 * time.Second, Transport: &backoffhttp.Transport{
-		Policy:   backoff.Policy{Name: name, Observer: metrics.Observe},
+		Policy:   policy,
 		Budgets:  budgets,
 		Breakers: breakers,
 	}}
@@ -46,7 +47,7 @@ func Example_shared() {
 	mux := http.NewServeMux()
 	debug(mux)
 	send := func(name string, calls int) {
-		for client := clientFor(name); calls > 0; calls-- {
+		for client := clientFor(backoff.Policy{Name: name}); calls > 0; calls-- {
 			if resp, err := client.Get(host.URL); err == nil {
 				resp.Body.Close()
 			}

@@ -1,0 +1,63 @@
+package recipes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"time"
+
+	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/backoffslog"
+)
+
+var errPassword = errors.New("wrong password")
+
+// The server starts after a second and a half, and then refuses the password.
+func Example_startup() {
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	address := free.Addr().String()
+	free.Close() // connections are refused from here on
+	time.AfterFunc(1500*time.Millisecond, func() {
+		if free, err = net.Listen("tcp", address); err == nil {
+			defer free.Close()
+			time.Sleep(10 * time.Second)
+		}
+	})
+	refused := 0
+	connect := func(ctx context.Context) (net.Conn, error) {
+		conn, err := new(net.Dialer).DialContext(ctx, "tcp", address)
+		if err != nil {
+			refused++
+			return nil, err
+		}
+		conn.Close()
+		return nil, errPassword
+	}
+	ctx, logger := context.Background(), slog.New(slog.DiscardHandler)
+
+	policy := backoff.Policy{
+		Name:           "database",
+		MaxAttempts:    -1, // the deadline ends it, and not the default of 4
+		Schedule:       backoff.Exponential{Max: 500 * time.Millisecond},
+		AttemptTimeout: 5 * time.Second,
+		Observer:       backoffslog.New(logger, nil),
+	}
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	_, err = backoff.DoValue(ctx, policy, func(ctx context.Context) (net.Conn, error) {
+		conn, err := connect(ctx)
+		if errors.Is(err, errPassword) {
+			return nil, backoff.Permanent(err)
+		}
+		return conn, err
+	})
+
+	fmt.Println(refused > 3, err)
+	// Output: true wrong password
+}
