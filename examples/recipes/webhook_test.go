@@ -12,16 +12,20 @@ import (
 	"github.com/gobackoff/backoff/examples/internal/faulty"
 )
 
-var webhooks = &http.Client{Transport: &backoffhttp.Transport{
-	Policy: backoff.Policy{
-		Name:           "webhook",
-		MaxAttempts:    -1, // the deadline of the call ends it
-		Schedule:       backoff.Exponential{Max: time.Minute},
-		AttemptTimeout: 10 * time.Second,
-		Idempotency:    backoff.Idempotent, // the receiver knows events by their ids
+var webhooks = &http.Client{
+	Transport: &backoffhttp.Transport{
+		Policy: backoff.Policy{
+			Name:           "webhook",
+			MaxAttempts:    -1, // the deadline of the call ends it
+			Schedule:       backoff.Exponential{Max: time.Minute},
+			MaxRetryAfter:  time.Hour, // a longer Retry-After than this ends it, too
+			AttemptTimeout: 10 * time.Second,
+			Idempotency:    backoff.Idempotent, // the receiver knows events by their ids
+		},
+		Patient: true, // while a receiver is down, its events wait, and one at a time is tried
 	},
-	Patient: true, // while a receiver is down, its events wait, and one at a time is tried
-}}
+	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+}
 
 func deliver(ctx context.Context, url string, event []byte) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Hour)

@@ -21,7 +21,7 @@ type Retrier interface {
 }
 
 type Options struct {
-	Retry Retrier // nil means four attempts, fewer while nearly all calls fail
+	Retry Retrier // nil means four attempts, or one while nearly all calls of the client fail
 	Send  func(context.Context) error
 }
 
