@@ -167,15 +167,7 @@ func TestNotifyIsCalledForEachRetry(t *testing.T) {
 // A context that is cancelled and one with a deadline end v4 with the context's
 // error, which a caller may compare with.
 func TestTheEndOfTheContextIsReturnedAsInV4(t *testing.T) {
-	here := func(ctx context.Context, save operation) error {
-		policy := backoff.Policy{MaxAttempts: -1, Classify: backoff.RetryIf(func(error) bool { return true })}
-		err := policy.Do(ctx, save)
-		if e, ok := err.(*backoff.Error); ok && e.ContextError() != nil {
-			return e.ContextError()
-		}
-		return backoff.Cause(err)
-	}
-	for _, c := range []call{cenkalti4Notify, here} {
+	for _, c := range []call{cenkalti4Notify, hereNotify} {
 		var late, stopped error
 		attempts := recorded(t, func(ctx context.Context, save operation) error {
 			limited, cancel := context.WithTimeout(ctx, 10*time.Second)

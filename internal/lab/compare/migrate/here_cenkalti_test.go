@@ -92,6 +92,9 @@ func hereNotify(ctx context.Context, save operation) error {
 			}
 		},
 	}
-	err := backoff.Cause(policy.Do(ctx, save)) // without a context: func(context.Context) error { return save() }
-	return err
+	err := policy.Do(ctx, save) // if save takes no context: func(context.Context) error { return save() }
+	if e, ok := err.(*backoff.Error); ok && e.ContextError() != nil {
+		return e.ContextError() // the context ended the call
+	}
+	return backoff.Cause(err)
 }
