@@ -18,7 +18,7 @@ import (
 var (
 	metrics  backoffmetrics.Metrics
 	budgets  = &backoff.Budgets{New: func(string) backoff.Budget { return new(pace.Pacer) }}
-	breakers = &backoff.Breakers{New: func(host string) *backoff.Breaker { // both have a key for each host
+	breakers = &backoff.Breakers{New: func(host string) *backoff.Breaker { // such as "http://example.com"
 		return &backoff.Breaker{Name: host, Observer: metrics.Observe}
 	}}
 )

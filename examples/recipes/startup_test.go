@@ -50,7 +50,7 @@ func Example_startup() {
 	}
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
-	_, err = backoff.DoValue(ctx, policy, func(ctx context.Context) (net.Conn, error) {
+	conn, err := backoff.DoValue(ctx, policy, func(ctx context.Context) (net.Conn, error) {
 		conn, err := connect(ctx)
 		if errors.Is(err, errPassword) {
 			return nil, backoff.Permanent(err)
@@ -58,6 +58,6 @@ func Example_startup() {
 		return conn, err
 	})
 
-	fmt.Println(refused > 3, err)
-	// Output: true wrong password
+	fmt.Println(refused > 3, conn, err)
+	// Output: true <nil> wrong password
 }
