@@ -49,8 +49,8 @@ import (
 // call go that waits.
 //
 // Calls of a higher priority (see [WithPriority]) go first. A call that has not
-// the time for another attempt ends at once. So does one that has failed 16
-// times while the service answered others: the fault is its own.
+// the time for another attempt ends at once. So does one that has failed, and then
+// 16 times more while the service answered others: the fault is its own.
 //
 // # Errors
 //

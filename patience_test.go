@@ -600,9 +600,25 @@ func TestACallWhoseFaultIsItsOwnIsReturned(t *testing.T) {
 		n := 0
 		err := service.Do(t.Context(), func(context.Context) error { n++; return errBoom })
 		require.EqualError(t, err, "backoff: gave up after 4 attempts: boom")
-		require.Equal(t, 16, n)
+		require.Equal(t, 4+16, n)
 		cancel()
 		wg.Wait()
+	})
+}
+
+// However many attempts a policy has made while no other call was answered.
+func TestManyAttemptsAreNoFaultOfTheCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		service := backoff.Stack(&backoff.Patience{}, &backoff.Policy{MaxAttempts: 20})
+		n := 0
+		require.NoError(t, within(t, 30*time.Minute, func(ctx context.Context) error {
+			return service.Do(ctx, func(context.Context) error {
+				if n++; n <= 50 {
+					return errBoom
+				}
+				return nil
+			})
+		}))
 	})
 }
 

@@ -26,6 +26,7 @@ type Call struct {
 	probed     bool          // it was a probe
 	full       bool          // it was refused for want of room
 	made       bool          // it has ended before
+	answers    uint64        // of the line, when it ended
 	again      bool          // to the front of the line
 	alone      time.Duration // how long it waits before it stands in line, because it was throttled
 }

@@ -41,6 +41,7 @@ type Line struct {
 	mu        sync.Mutex
 	phase     phase
 	number    uint64 // the generation: how often the service was down or came back
+	answers   uint64 // while the service is busy
 	row       int    // calls that failed since the last success
 	rowAge    time.Time
 	why       error // with which the last call failed
@@ -145,7 +146,7 @@ func (l *Line) Leave(ok bool, of uint64) {
 
 // settle records how a call ended, and releases its turn. It reports whether the
 // service is down, and whether it has answered another call since the previous
-// failure.
+// failure, and since this call ended before.
 func (l *Line) settle(c *Call, r Result) (isDown, answers bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -167,13 +168,15 @@ func (l *Line) settle(c *Call, r Result) (isDown, answers bool) {
 	if probed && l.phase == down {
 		l.probed(now, r.Verdict)
 	}
-	isDown, answers = l.phase == down, l.row <= 1
+	isDown, answers = l.phase == down, c.made && c.answers < l.answers && l.row <= 1
+	c.answers = l.answers
 	l.dispatch(now)
 	return isDown, answers
 }
 
 // answered records an answer of the service.
 func (l *Line) answered(now time.Time) {
+	l.answers++
 	l.row, l.throttled, l.hold, l.gap, l.until = 0, 0, false, firstGap, time.Time{}
 	l.next = now.Add(firstGap)
 	switch l.phase {
