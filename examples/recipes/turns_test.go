@@ -12,12 +12,16 @@ import (
 	"github.com/gobackoff/backoff"
 )
 
+var errNoPlace = errors.New("no place within a second")
+
 // turns are the places of attempts.
 type turns chan struct{}
 
 func (t turns) Do(ctx context.Context, attempt func(context.Context) error) error {
 	select {
 	case t <- struct{}{}: // waits for a place
+	case <-time.After(time.Second):
+		return backoff.Permanent(errNoPlace) // or the policy would wait for a place again
 	case <-ctx.Done():
 		return ctx.Err()
 	}
