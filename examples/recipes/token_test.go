@@ -3,6 +3,7 @@ package recipes
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 
@@ -13,7 +14,7 @@ import (
 
 // tokens goes around a Transport: all attempts of a call have the same token.
 type tokens struct {
-	host string // a redirect to another one gets no token
+	host string // with its port; a redirect to another one gets no token
 	next http.RoundTripper
 	get  func(ctx context.Context, rejected string) (string, error) // fetches one if the current one was rejected
 }
@@ -22,8 +23,8 @@ func (t *tokens) RoundTrip(req *http.Request) (*http.Response, error) {
 	if req.URL.Host != t.host {
 		return t.next.RoundTrip(req)
 	}
-	if req.Body != nil {
-		defer req.Body.Close()
+	if req.GetBody != nil {
+		defer req.Body.Close() // send takes others
 	}
 	token, err := t.get(req.Context(), "")
 	if err != nil {
@@ -33,6 +34,7 @@ func (t *tokens) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil || resp.StatusCode != http.StatusUnauthorized || req.Body != nil && req.GetBody == nil {
 		return resp, err
 	}
+	io.CopyN(io.Discard, resp.Body, 4<<10) // or its connection would be lost
 	resp.Body.Close()
 	if token, err = t.get(req.Context(), token); err != nil {
 		return nil, err
