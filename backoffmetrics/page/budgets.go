@@ -36,6 +36,8 @@ type budgetRow struct {
 	Allowed uint64 `json:"allowed"`
 	Extra   uint64 `json:"extra"`
 	Text    string `json:"text"`
+
+	paced bool // calls wait for their turn
 }
 
 // budgetRows returns what the page shows of budgets.
@@ -59,7 +61,9 @@ func budgetRowOf(b *snapshot.Budget) budgetRow {
 	if b.Strained {
 		r.Text = "the service is much slower than usual, so there are fewer retries; " + r.Text
 	}
-	r.Text = paceText(b.Of) + r.Text
+	if text := paceText(b.Of); text != "" {
+		r.Text, r.paced = text+r.Text, true
+	}
 	if r.Extra > 0 {
 		r.Text += "; " + count(r.Extra, "more was", "more were") + " granted, on earlier successes or as spare retries"
 	}

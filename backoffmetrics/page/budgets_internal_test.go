@@ -51,7 +51,9 @@ func TestABudgetSaysThatCallsWaitForTheirTurn(t *testing.T) {
 		}
 		synctest.Wait()
 		require.Regexp(t, `^the service throttles: calls wait for their turn, at \d+\.\d a second, and 2 calls wait now; 10 successes`, m.pageData().Budgets[0].Text)
+		require.Equal(t, "Calls wait for their turn at a.test. The service throttles: send fewer calls, or ask for a higher limit.", headlineText(t, m))
 		time.Sleep(time.Minute)
 		require.NotContains(t, m.pageData().Budgets[0].Text, "turn", "it is over")
+		require.Contains(t, headlineText(t, m), "Nothing to do")
 	})
 }

@@ -62,7 +62,7 @@ func headlineOf(d *pageData) headline {
 	}
 	h.addBreakers(d.Breakers, named)
 	if h.Sentences == nil {
-		h.add(good, nothingToDo(d.Operations))
+		h.add(nothingToDo(d))
 	}
 	h.addOverrides(d.Controls)
 	for _, s := range h.Sentences {
@@ -71,14 +71,23 @@ func headlineOf(d *pageData) headline {
 	return h
 }
 
-// nothingToDo says that, as far as it is known.
-func nothingToDo(operations []card) sentence {
-	for i := range operations {
-		if c := &operations[i]; c.finding == few && c.failures > 0 {
-			return say("Nothing to do", ", as far as so few calls tell.")
+// nothingToDo says that, as far as it is known, unless calls are slow for a reason.
+func nothingToDo(d *pageData) (level, sentence) {
+	var slow []string
+	for i := range d.Budgets {
+		if b := &d.Budgets[i]; b.paced {
+			slow = append(slow, b.Name)
 		}
 	}
-	return say("Nothing to do", ".")
+	if len(slow) > 0 {
+		return watch, say("Calls wait for their turn at "+list(slow), "."+sendFewer)
+	}
+	for i := range d.Operations {
+		if c := &d.Operations[i]; c.finding == few && c.failures > 0 {
+			return good, say("Nothing to do", ", as far as so few calls tell.")
+		}
+	}
+	return good, say("Nothing to do", ".")
 }
 
 // add adds a sentence.
