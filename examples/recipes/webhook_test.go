@@ -19,7 +19,7 @@ var webhooks = &http.Client{
 			MaxAttempts:    -1, // the deadline of the call ends it
 			Schedule:       backoff.Exponential{Max: time.Minute},
 			Jitter:         backoff.EqualJitter, // a wait is from half of the delay to all of it
-			MaxRetryAfter:  time.Hour, // a longer Retry-After than this ends it, too
+			MaxRetryAfter:  time.Hour,           // a longer Retry-After than this ends it, too
 			AttemptTimeout: 10 * time.Second,
 			Idempotency:    backoff.Idempotent, // the receiver knows events by their ids
 		},
