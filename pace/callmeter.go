@@ -110,4 +110,4 @@ func (m *callMeter) recent() float64 {
 }
 
 // young reports whether most of the calls of the last 4 s came in the last one.
-func (m *callMeter) young() bool { return m.within(time.Second) > 0.7*m.within(4*time.Second) }
+func (m *callMeter) young() bool { return m.within(time.Second) > burstShare*m.within(4*time.Second) }

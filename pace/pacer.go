@@ -29,9 +29,9 @@ import (
 //
 //   - A pace begins with the first throttled response, or with the fourth for a
 //     program that makes 12 calls a second or more. It begins at three quarters
-//     of the program's recent rate of calls. A program that has just started
-//     begins lower, and climbs: by 4 turns a second for each answer, until it is
-//     throttled.
+//     of the program's recent rate of calls. A program that has just started, or
+//     rested before a burst of calls, begins at 10 turns a second or more, and
+//     climbs: by 4 turns a second for each answer, until it is throttled.
 //   - A throttled response lowers the rate by a quarter, or by less if there were
 //     more than five answers for each. So does an attempt that timed out. A
 //     response to an attempt that was sent before the rate fell, or within 50 ms
@@ -116,6 +116,7 @@ const (
 	paceLineTime = 10               // or as many as pass in that many seconds
 	busyCaller   = 12               // calls a second of a program whose first refusals prove nothing
 	fewCalls     = 4                // calls in a second; with fewer, a program never counts as just started
+	burstShare   = 0.7              // of the calls of 4 s in the last one; with more, the program has begun anew
 
 	defaultMaxWait = 5 * time.Minute
 )
@@ -300,6 +301,7 @@ func (p *Pacer) onThrottled(t uint64, r backoff.Result, paced bool) {
 		p.speed.onThrottled(p.now, p.calls.rate())
 	default: // it was sent before the rate fell
 		p.speed.onLateThrottled(p.now, t != 0 && t != withoutTurn, p.calls.rate())
+		p.reviewBurst()
 	}
 }
 
@@ -402,6 +404,20 @@ func (p *Pacer) reviewStart() bool {
 		s.raiseTo(max(calls, p.calls.recent()))
 	}
 	return true
+}
+
+// reviewBurst corrects a pace that a refusal began, when more refusals show that it
+// was one of a burst: most calls of the last 4 s came in the last one. The rate of
+// a program that rests between its bursts says nothing, as that of one that has just
+// started.
+func (p *Pacer) reviewBurst() {
+	s, refused := &p.speed, p.speed.refusals+1
+	if s.epoch != s.opened || refused < fewCalls || p.now-s.began >= time.Second {
+		return
+	}
+	if burst := refused + p.calls.within(time.Second); burst > burstShare*(refused+p.calls.within(4*time.Second)) {
+		s.raiseTo(burst)
+	}
 }
 
 // endPace ends the pace.

@@ -214,9 +214,15 @@ func TestTheRateOfAPacerThroughItsLife(t *testing.T) {
 			{sleep: 4 * time.Second, times: 30, result: tooMuch, sent: true, rate: 1},
 		}},
 		"the usual rate is counted for a second after the first refusal": {0, []step{
-			{times: 5, result: tooMuch, rate: 0.75},
+			{times: 3, result: tooMuch, rate: 0.75},
 			{asked: 100, rate: 0.75},
 			{times: 1, result: tooMuch, rate: 75},
+		}},
+		"after four refusals within a second the rate of a program that has rested climbs": {1, []step{
+			{sleep: 10 * time.Second, rate: notPaced},
+			{times: 3, result: tooMuch, rate: 0.75 * 5 / 14},
+			{times: 1, result: tooMuch, rate: 10},
+			{sleep: 100 * time.Millisecond, times: 1, result: success, sent: true, rate: 14},
 		}},
 		"the first refusal of a program's first calls is forgotten if others succeed": {0, []step{
 			{times: 1, result: tooMuch, rate: 0.75},

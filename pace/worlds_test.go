@@ -125,6 +125,38 @@ func TestAColdBulkJobGetsAlmostAllThatARateLimitedServiceGives(t *testing.T) {
 	}
 }
 
+// A program that rests between its bursts is served like one that has just started.
+// The calls have five seconds, of which the limit needs at most two.
+func TestBurstsAfterARestGetWhatALimitGives(t *testing.T) {
+	for _, c := range []struct {
+		perSecond, burst, calls int
+		rest                    time.Duration
+	}{
+		{20, 5, 20, 10 * time.Second}, {20, 5, 20, time.Minute}, {10, 1, 20, 30 * time.Second},
+		{50, 5, 50, 30 * time.Second}, {5, 5, 10, 30 * time.Second}, {50, 10, 100, 30 * time.Second},
+	} {
+		t.Run(fmt.Sprintf("%d at once every %v, %d per second, burst %d", c.calls, c.rest, c.perSecond, c.burst), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				limiter := rate.NewLimiter(rate.Limit(c.perSecond), c.burst)
+				p := newProgram(rand.New(rand.NewPCG(1, 1)))
+				for range 10 {
+					var group sync.WaitGroup
+					for range c.calls {
+						group.Go(func() {
+							ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+							defer cancel()
+							p.call(ctx, 0, 5*time.Millisecond, func() bool { return !limiter.Allow() })
+						})
+					}
+					group.Wait()
+					time.Sleep(c.rest)
+				}
+				require.LessOrEqual(t, p.failed, c.calls, "a tenth: refused four times")
+			})
+		})
+	}
+}
+
 // A job that says a limit of its own and is wrong by two fifths takes no longer
 // than one that says none. The other budget delays calls that the Pacer has let
 // go, and so asks it twice.
