@@ -22,7 +22,30 @@ func limits() []world {
 			run: func(c client, seed uint64) figures { return sharedLimit(c, seed, programs) },
 		})
 	}
+	for _, b := range []struct {
+		calls int
+		rate  float64
+	}{{20, 20}, {20, 10}, {100, 50}} {
+		worlds = append(worlds, world{
+			group: "limits", name: fmt.Sprintf("%d calls at once every 30 s, at %g a second", b.calls, b.rate), seeds: 3, quick: true, bars: []bar{atLeast(ours, success, 96)},
+			run: func(c client, seed uint64) figures { return bursts(c, seed, b.calls, b.rate) },
+		})
+	}
 	return worlds
+}
+
+// bursts is a world whose program rests between bursts of calls, of which five may
+// go at once.
+func bursts(c client, seed uint64, each int, perSecond float64) figures {
+	l := newLimiter(perSecond, 5)
+	s := newService(seed, l.answer)
+	do := fleet(c, s, 1, 0)
+	var all calls
+	for range 20 {
+		all = append(all, job{workers: each, calls: each, deadline: 5 * time.Second}.run(do)...)
+		time.Sleep(30 * time.Second)
+	}
+	return counted(all, s.arrived, 100).with(refusals, 100*float64(l.refused)/float64(s.arrived))
 }
 
 // sharedLimit is a world in which programs of 50 workers share a limit.

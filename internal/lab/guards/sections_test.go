@@ -20,7 +20,8 @@ with a median of 20 ms, or errors that take longer (300 ms, successes 5) or shor
 or each by chance. A call has 3 s.`, []string{success, slow}},
 	{"limits", "Limits", `The server has a limit (a token bucket). Each program has 50 workers, and so could make many
 times as many calls, for a minute. Or the limit is a tenth for half a minute, and it is counted how long
-it takes until it is used again.`, []string{success, refusals, least, recovery}},
+it takes until it is used again. Or a program rests between bursts of calls, which have 5 s; five of them
+may go at once.`, []string{success, refusals, least, recovery}},
 	{"chain", "Services between", `A call goes through services to the last one, which fails by chance. Those of
 this library have Inbound and WriteError, as its documents say; those of the others pass on that it
 failed. A call has 30 s, and so not all attempts that could be made are made.`, []string{success, leaf}},
