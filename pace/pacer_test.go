@@ -224,6 +224,17 @@ func TestTheRateOfAPacerThroughItsLife(t *testing.T) {
 			{times: 1, result: tooMuch, rate: 10},
 			{sleep: 100 * time.Millisecond, times: 1, result: success, sent: true, rate: 14},
 		}},
+		"but not if the fourth comes after that second": {1, []step{
+			{sleep: 10 * time.Second, rate: notPaced},
+			{times: 3, result: tooMuch, rate: 0.75 * 5 / 14},
+			{sleep: time.Second, times: 1, result: tooMuch, rate: 0.75 * 5 / 14},
+		}},
+		"nor again once the rate has fallen": {1, []step{
+			{sleep: 10 * time.Second, rate: notPaced},
+			{times: 4, result: tooMuch, rate: 10},
+			{sleep: 100 * time.Millisecond, times: 2, result: tooMuch, sent: true, rate: 2.4},
+			{times: 8, result: tooMuch, rate: 2.4},
+		}},
 		"the first refusal of a program's first calls is forgotten if others succeed": {0, []step{
 			{times: 1, result: tooMuch, rate: 0.75},
 			{times: 12, result: success, asked: 12, rate: notPaced},
