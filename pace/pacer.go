@@ -407,9 +407,9 @@ func (p *Pacer) reviewStart() bool {
 }
 
 // reviewBurst corrects a pace that a refusal began, when more refusals show that it
-// was one of a burst: most calls of the last 4 s came in the last one. The rate of
-// a program that rests between its bursts says nothing, as that of one that has just
-// started.
+// was one of a burst: most calls of the last 4 s came in the last one. The mean rate
+// of a program that rests between its bursts says as little as that of one that has
+// just started.
 func (p *Pacer) reviewBurst() {
 	s, refused := &p.speed, p.speed.refusals+1
 	if s.epoch != s.opened || refused < fewCalls || p.now-s.began >= time.Second {
