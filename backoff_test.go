@@ -7,6 +7,7 @@ package backoff_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -244,3 +245,14 @@ func draws(us ...float64) func() float64 {
 type doer func(ctx context.Context, op func(context.Context) error) error
 
 func (d doer) Do(ctx context.Context, op func(context.Context) error) error { return d(ctx, op) }
+
+// layers puts Doers around one another, the first one outermost.
+func layers(doers ...backoff.Doer) backoff.Doer {
+	return doer(func(ctx context.Context, op func(context.Context) error) error {
+		for _, d := range slices.Backward(doers) {
+			inside := op
+			op = func(ctx context.Context) error { return d.Do(ctx, inside) }
+		}
+		return op(ctx)
+	})
+}

@@ -15,10 +15,10 @@ import (
 // A Breaker is a circuit breaker, the CircuitBreaker of other libraries: it
 // stops calls to a service that is down, and finds out when the service is
 // back. Around a [Policy] it sees one result per call, after all retries;
-// inside one it sees a result per attempt. [Stack] puts them together. This is
-// the usual order:
+// inside one, as policy.Do(ctx, breaker.Wrap(op)), it sees a result per attempt. A
+// guard.Service has one around its calls. This is the usual order:
 //
-//	var service = backoff.Stack(&backoff.Breaker{Name: "search"}, &backoff.Policy{Name: "search"})
+//	err := breaker.Do(ctx, policy.Wrap(op))
 //
 // A breaker starts closed: it admits every call. It opens when at least half of
 // at least 20 calls failed within 10 seconds, or after 5 failures in a row over
@@ -174,7 +174,7 @@ type Breaker struct {
 	// backoffhttp and the interceptors of backoffgrpc mark them, unless an
 	// attempt timed out before; every other deadline counts, except one that
 	// passed before the call. A negative time means that all of them count.
-	// Other servers call WithInboundDeadline.
+	// Other servers call WithInboundDeadline of package guard.
 	MinAttemptTime time.Duration
 	// Classify sorts errors. nil means DefaultClassifier.
 	Classify Classifier
@@ -186,15 +186,39 @@ type Breaker struct {
 	// every call that is refused, on the goroutine of that call. nil means
 	// none.
 	Observer Observer
-	// Shared is what the processes of a fleet tell each other about the
-	// service, which they know by Name. The breaker may ignore it. It opens a
-	// closed circuit that has not seen MinCalls in the window, or whose last
-	// call failed; and it keeps a half-open one from probing while another
-	// process does. If the store is slow, gone or wrong, the breaker decides
-	// by what it sees itself. It is asked under ModeEnforce only, and about
-	// once a second at most; other calls cost what they cost without it. nil
-	// means none.
-	Shared Shared
+	// Shared is what the processes of a fleet tell each other about the service,
+	// which they know by Name; the Client of contrib/fleet keeps it in a store. The
+	// breaker may ignore it. It opens a closed circuit that has not seen MinCalls in
+	// the window, or whose last call failed; and it keeps a half-open one from probing
+	// while another process does. If the store is slow, gone or wrong, the breaker
+	// decides by what it sees itself. It is asked under ModeEnforce only, and about
+	// once a second at most; other calls cost what they cost without it. nil means
+	// none.
+	//
+	// Its advice is the BreakerTransition that a circuit should make: To, RetryAfter
+	// for how long an open circuit stays open (bounded by MaxRetryAfter), Openings of
+	// the whole fleet, and Err as the reason. The zero BreakerTransition advises
+	// nothing. The methods must be safe for concurrent use, and not call a breaker.
+	Shared interface {
+		// Consult advises a circuit that is closed in this process: to open, or to
+		// become half-open. It is called by the first call of a closed circuit, and
+		// by the first call after wake. It should return from memory; if it blocks,
+		// it holds up that call only. wake may be called at any time, any number of
+		// times, or never. It takes no lock, does not block, and does not keep a
+		// forgotten breaker alive.
+		Consult(ctx context.Context, name string, wake func()) BreakerTransition
+		// Probe advises each call that may probe a circuit which is half-open in this
+		// process; timeout is how long the probe may take. The zero
+		// BreakerTransition lets the call probe. BreakerHalfOpen refuses it, because
+		// another process probes. BreakerOpen refuses it and opens the circuit.
+		Probe(ctx context.Context, name string, timeout time.Duration) BreakerTransition
+		// Opened reports that this process opened the circuit by what it saw: for how
+		// long, and how many times in a row, at least 1. Openings by ClassNotSent are
+		// not counted. It is called under a lock and must not block, as is Closed.
+		Opened(name string, openFor time.Duration, openings int)
+		// Closed reports that probes of this process closed the circuit.
+		Closed(name string)
+	}
 	// Rand draws the numbers for Jitter and RampUp, uniformly from [0,1). It
 	// must be safe for concurrent use. nil means math/rand/v2.
 	Rand func() float64
@@ -421,41 +445,4 @@ func checkRate(field string, rate float64) error {
 		return nil
 	}
 	return invalid(field, "is "+strconv.FormatFloat(rate, 'g', -1, 64)+", want 0 (for 0.5), a share up to 1, or a negative number for none")
-}
-
-// Shared is what the processes of a fleet know together about their services,
-// for [Breaker.Shared]. The Client of package fleet implements it with a store
-// such as Redis.
-//
-// Its advice is the [BreakerTransition] that a circuit should make: To, RetryAfter
-// for how long an open circuit stays open (bounded by
-// [Breaker.MaxRetryAfter]), Openings of the whole fleet, and Err as the
-// reason. The zero BreakerTransition advises nothing: the breaker decides by what it
-// sees itself.
-//
-// All methods must be safe for concurrent use and must not call a breaker.
-// Opened and Closed are called under the breaker's lock and must not block.
-type Shared interface {
-	// Consult advises a circuit that is closed in this process: to open, or to
-	// become half-open.
-	//
-	// It is called by the first call of a closed circuit, and by the first
-	// call after wake. It should return from memory; if it blocks, it holds up
-	// that call only. wake may be called at any time, any number of times, or
-	// never. It takes no lock, does not block, and does not keep a forgotten
-	// breaker alive.
-	Consult(ctx context.Context, name string, wake func()) BreakerTransition
-	// Probe advises a call that may probe a circuit which is half-open in this
-	// process; timeout is how long the probe may take. The zero BreakerTransition lets
-	// the call probe. BreakerHalfOpen refuses it, because another process probes.
-	// BreakerOpen refuses it and opens the circuit.
-	//
-	// It is called by every call of a half-open circuit.
-	Probe(ctx context.Context, name string, timeout time.Duration) BreakerTransition
-	// Opened reports that this process opened the circuit by what it saw: for
-	// how long, and how many times in a row. Openings by ClassNotSent are not
-	// counted, because they lengthen no other; openings is at least 1.
-	Opened(name string, openFor time.Duration, openings int)
-	// Closed reports that probes of this process closed the circuit.
-	Closed(name string)
 }

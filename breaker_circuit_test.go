@@ -172,22 +172,6 @@ func TestAProcessThatTheFleetWarnedProbesEarlyToo(t *testing.T) {
 	})
 }
 
-// How early a circuit is probed says nothing about how long a probe takes.
-func TestAnEarlyProbeHasTime(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := rateBreaker()
-		feed(b, 20, refused)
-		time.Sleep(250 * time.Millisecond)
-		_ = b.Do(t.Context(), func(context.Context) error {
-			time.Sleep(5*time.Second - 1)
-			require.Zero(t, feed(b, 1, nil), "there is one probe at a time")
-			time.Sleep(time.Nanosecond)
-			require.Equal(t, 1, feed(b, 1, nil))
-			return nil
-		})
-	})
-}
-
 func TestBreakerCountsHealthByCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := rateBreaker()
@@ -238,7 +222,7 @@ func TestBreakerRemembersItsOpenTimeForTheJitter(t *testing.T) {
 		b := rateBreaker()
 		b.Rand = func() float64 { return 0.5 }
 		b.Jitter = func(delay, prev time.Duration, u float64) time.Duration {
-			if delay != time.Second { // of Validate
+			if delay != 0 { // of Validate
 				require.Equal(t, 0.5, u)
 				seen = append(seen, prev)
 			}
@@ -472,7 +456,6 @@ func TestBreakerTellsHowLongItRamps(t *testing.T) {
 		time.Sleep(time.Second)
 		err := b.Do(t.Context(), nil)
 		require.EqualError(t, err, "backoff: db: circuit recovering: outage")
-		require.Equal(t, 20, feed(b, 0, nil)+20)
 		b.Rand = func() float64 { return 0 }
 		feed(b, 20, errOutage)
 		require.Equal(t, backoff.BreakerOpen, b.State(), "it can open again")
@@ -589,22 +572,6 @@ func TestBreakerTellsEachTransitionOnce(t *testing.T) {
 	})
 }
 
-func TestBreakerNamesItsTrigger(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var last string
-		note := func(tr backoff.BreakerTransition) { last = tr.Trigger }
-		streak := &backoff.Breaker{ConsecutiveFailures: 1, ConsecutiveSpan: -1, Observer: onTransition(note)}
-		feed(streak, 1, errOutage)
-		require.Equal(t, "consecutive", last)
-		time.Sleep(6 * time.Second)
-		feed(streak, 1, errOutage)
-		require.Equal(t, "probe", last)
-		slow := &backoff.Breaker{SlowCall: time.Second, MinCalls: 1, Observer: onTransition(note)}
-		_ = slow.Do(t.Context(), func(context.Context) error { time.Sleep(time.Second); return nil })
-		require.Equal(t, "slow", last)
-	})
-}
-
 func TestBreakerSurvivesItsObserver(t *testing.T) {
 	silence(t)
 	bubble(t, "that calls the breaker", func(t *testing.T) {
@@ -653,30 +620,6 @@ func TestBreakerSurvivesItsObserver(t *testing.T) {
 		close(release)
 		<-tripped
 		require.Equal(t, []backoff.BreakerState{backoff.BreakerOpen, backoff.BreakerClosed}, to)
-	})
-}
-
-type callKey struct{}
-
-func TestBreakerTellsATransitionInTheNameOfItsCall(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var names []any
-		call := func(b *backoff.Breaker, name string, err error) {
-			_ = b.Do(context.WithValue(t.Context(), callKey{}, name), func(context.Context) error { return err })
-		}
-		b := &backoff.Breaker{ConsecutiveFailures: 1, ConsecutiveSpan: -1, ProbeSuccesses: 1, OpenFor: backoff.Constant(time.Second), Jitter: backoff.NoJitter}
-		b.Observer = func(ctx context.Context, e backoff.Event) {
-			if e.Kind != backoff.EventTransition {
-				return
-			}
-			if names = append(names, ctx.Value(callKey{})); len(names) == 1 {
-				time.Sleep(time.Second)
-				call(b, "probe", nil)
-				call(b, "next", errOutage)
-			}
-		}
-		call(b, "first", errOutage)
-		require.Equal(t, []any{"first", "probe", "probe", "next"}, names)
 	})
 }
 
@@ -772,7 +715,6 @@ func TestAdviceOpensTheCircuitOfAProcessThatKnowsNothing(t *testing.T) {
 		require.ErrorIs(t, err, backoff.ErrOpen)
 		require.Equal(t, errElsewhere, err.(*backoff.OpenError).Last)
 		require.Len(t, seen, 1)
-		require.Equal(t, "shared", seen[0].Trigger)
 		require.Equal(t, "shared", seen[0].Trigger)
 		require.Equal(t, 3*time.Second, seen[0].RetryAfter)
 		require.Empty(t, r.opened, "what was heard is not passed on")
@@ -961,7 +903,7 @@ func TestWakeDoesNotKeepABreakerAlive(t *testing.T) {
 }
 
 // broken is a fleet that says so.
-type broken struct{ backoff.Shared }
+type broken struct{ rumour }
 
 func (broken) Validate() error { return errElsewhere }
 
@@ -969,7 +911,7 @@ func TestAFleetNeedsAName(t *testing.T) {
 	err := (&backoff.Breaker{Shared: new(rumour)}).Validate()
 	require.ErrorContains(t, err, "Breaker.Name is empty")
 	require.NoError(t, sharing(new(rumour)).Validate())
-	b := &backoff.Breaker{Name: "db", Shared: broken{}}
+	b := &backoff.Breaker{Name: "db", Shared: new(broken)}
 	require.ErrorIs(t, b.Validate(), errElsewhere)
 	require.ErrorIs(t, b.Do(t.Context(), func(context.Context) error { return nil }), errElsewhere)
 }

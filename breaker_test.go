@@ -119,17 +119,6 @@ func TestBreakerOfANewClientDoesNotTakeQuickFailuresForAll(t *testing.T) {
 	})
 }
 
-func TestBreakerNeedsAMinimumOfCalls(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := rateBreaker()
-		require.Equal(t, 19, feed(b, 19, errOutage))
-		require.Equal(t, backoff.BreakerClosed, b.State())
-		require.Equal(t, 1, feed(b, 2, errOutage))
-	})
-	one := &backoff.Breaker{MinCalls: -1}
-	require.Equal(t, 1, feed(one, 2, errOutage))
-}
-
 func TestBreakerThresholdIsExact(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for percent := 1; percent <= 100; percent++ {
@@ -454,14 +443,14 @@ func TestBreakerTripsAndResetsByHand(t *testing.T) {
 func TestBreakerValidates(t *testing.T) {
 	impossible := backoff.UniformJitter(2, 1)
 	cases := map[string]*backoff.Breaker{
-		"backoff: Breaker.FailureRate is 1.5, want 0 (for 0.5), a share up to 1, or a negative number for none":                                                                   {FailureRate: 1.5},
-		"backoff: Breaker.SlowRate is NaN, want 0 (for 0.5), a share up to 1, or a negative number for none":                                                                      {SlowRate: math.NaN()},
-		"backoff: Breaker.SlowRate is 1.5, want 0 (for 0.5), a share up to 1, or a negative number for none":                                                                      {SlowRate: 1.5},
-		"backoff: Breaker.SlowRate is 1e+21, want 0 (for 0.5), a share up to 1, or a negative number for none":                                                                    {SlowRate: 1e21},
-		"backoff: Breaker.WindowCalls is 10001, want at most 10000":                                                                                                               {WindowCalls: 10_001},
-		"backoff: Breaker.ProbeSuccesses is -1, want 0 (for 2) or more":                                                                                                           {ProbeSuccesses: -1},
-		"backoff: Breaker.OpenFor: Constant is -1ns, want 0 or more":                                                                                                              {OpenFor: backoff.Constant(-1)},
-		"backoff: Breaker.Jitter has impossible bounds: DecorrelatedJitter wants 0 <= base <= max, UniformJitter 0 <= lo <= hi, AddedJitter 0 or more, SlottedJitter more than 0": {Jitter: impossible},
+		"backoff: Breaker.FailureRate is 1.5, want 0 (for 0.5), a share up to 1, or a negative number for none":                 {FailureRate: 1.5},
+		"backoff: Breaker.SlowRate is NaN, want 0 (for 0.5), a share up to 1, or a negative number for none":                    {SlowRate: math.NaN()},
+		"backoff: Breaker.SlowRate is 1.5, want 0 (for 0.5), a share up to 1, or a negative number for none":                    {SlowRate: 1.5},
+		"backoff: Breaker.SlowRate is 1e+21, want 0 (for 0.5), a share up to 1, or a negative number for none":                  {SlowRate: 1e21},
+		"backoff: Breaker.WindowCalls is 10001, want at most 10000":                                                             {WindowCalls: 10_001},
+		"backoff: Breaker.ProbeSuccesses is -1, want 0 (for 2) or more":                                                         {ProbeSuccesses: -1},
+		"backoff: Breaker.OpenFor: Constant is -1ns, want 0 or more":                                                            {OpenFor: backoff.Constant(-1)},
+		"backoff: Breaker.Jitter has impossible bounds: DecorrelatedJitter wants 0 <= base <= max, UniformJitter 0 <= lo <= hi": {Jitter: impossible},
 	}
 	for want, b := range cases {
 		require.EqualError(t, b.Validate(), want)
@@ -582,10 +571,10 @@ func TestBreakerTakesNoLockWhileCallsSucceed(t *testing.T) {
 		lock := backoff.LockOf(b)
 		lock.Lock()
 		done := make(chan int)
-		go func() { done <- feed(b, 3, nil) + feed(backoff.Stack(b, new(backoff.Policy)), 3, nil) }()
+		go func() { done <- feed(b, 3, nil) }()
 		select {
 		case n := <-done:
-			require.Equal(t, 6, n, name)
+			require.Equal(t, 3, n, name)
 		case <-time.After(5 * time.Second):
 			require.Fail(t, "waits for the lock", name)
 		}
@@ -621,7 +610,7 @@ func TestBreakerLeavesNothingBehind(t *testing.T) {
 func TestEverySuccessCountsHoweverManyThereAreAtOnce(t *testing.T) {
 	const goroutines, each = 8, 20_000
 	breaker, alone, budget := &backoff.Breaker{}, &backoff.Breaker{}, &backoff.RetryBudget{Window: time.Hour}
-	service := backoff.Stack(breaker, &backoff.Policy{Budget: budget})
+	service := layers(breaker, &backoff.Policy{Budget: budget})
 	quiet := func(context.Context) error { return nil }
 	breaker.Reset() // so that it is not the first call that makes it ready
 	var group sync.WaitGroup
@@ -699,11 +688,9 @@ func onTransition(tell func(backoff.BreakerTransition)) backoff.Observer {
 // That two processors meet at the counter, no test can rely on.
 func TestBreakerCountsSuccessesThatMeet(t *testing.T) {
 	var b backoff.Breaker
-	stack := backoff.Stack(&b, &backoff.Policy{})
 	require.NoError(t, b.Do(t.Context(), returning(nil).do))
 	backoff.SplitCounter(&b)
 
-	require.NoError(t, b.Do(t.Context(), returning(nil).do))
-	require.NoError(t, stack.Do(t.Context(), returning(nil).do))
+	require.Equal(t, 2, feed(&b, 2, nil))
 	require.EqualValues(t, 3, b.Stats().Successes)
 }

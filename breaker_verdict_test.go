@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/guard"
 	"github.com/gobackoff/backoff/hedge"
 	"github.com/gobackoff/backoff/internal/inbound"
 )
@@ -116,7 +117,7 @@ func TestBreakerAsksItsOwnClassifier(t *testing.T) {
 		return backoff.ClassUnknown
 	}
 	p := backoff.Policy{Classify: func(error) backoff.Class { return backoff.ClassPermanent }}
-	feed(backoff.Stack(b, &p), 3, errOutage)
+	feed(layers(b, &p), 3, errOutage)
 	s := b.Stats()
 	require.EqualValues(t, 3, s.Failures, "the policy's opinion is about retrying")
 }
@@ -322,34 +323,13 @@ func TestBreakerAroundAPolicyHearsOneVerdictPerCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &backoff.Policy{MaxAttempts: 3}
 		b := rateBreaker()
-		require.Equal(t, 30, feed(backoff.Stack(b, p), 10, errOutage))
+		require.Equal(t, 30, feed(layers(b, p), 10, errOutage))
 		require.EqualValues(t, 10, b.Stats().Failures)
 
 		b.Trip()
 		began := time.Now()
-		require.Zero(t, feed(backoff.Stack(b, p), 10, errOutage))
+		require.Zero(t, feed(layers(b, p), 10, errOutage))
 		require.Zero(t, time.Since(began))
-	})
-}
-
-func TestBreakerAroundAPolicyIsNoOtherForBeingStacked(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := rateBreaker()
-		budget := new(backoff.RetryBudget)
-		d := backoff.Stack(b, &backoff.Policy{Budget: budget})
-		require.Equal(t, 3, feed(d, 3, nil))
-		require.EqualValues(t, 3, b.Stats().Successes)
-		require.EqualValues(t, 3, budget.Stats().Successes)
-
-		ctx, cancel := context.WithCancel(t.Context())
-		cancel()
-		require.Equal(t, context.Canceled, d.Do(ctx, func(context.Context) error { panic("called") }))
-
-		slow := &backoff.Breaker{SlowCall: time.Second, SlowRate: -1}
-		feed(slow, 1, nil)
-		wait := func(context.Context) error { time.Sleep(time.Second); return nil }
-		require.NoError(t, backoff.Stack(slow, new(backoff.Policy)).Do(t.Context(), wait))
-		require.EqualValues(t, 1, slow.Stats().Slow)
 	})
 }
 
@@ -375,7 +355,7 @@ func TestBreakerPolicyAndBudgetInOneOutage(t *testing.T) {
 				}
 			},
 		}
-		d := backoff.Stack(b, p)
+		d := layers(b, p)
 		began := time.Now()
 		for n := range 1200 { // a minute, of which 20 s are an outage
 			down := n >= 400 && n < 800
@@ -644,14 +624,14 @@ func TestADeadlineOfAClientCountsIfItLeftTimeEnough(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, cancel := inbound.WithDeadline(t.Context(), time.Now().Add(c.left))
 			defer cancel()
-			doers := []backoff.Doer{c.breaker}
+			d := layers(c.breaker)
 			if c.inner != nil {
-				doers = append(doers, c.inner)
+				d = layers(d, c.inner)
 			}
 			if c.outer != nil {
-				doers = append([]backoff.Doer{c.outer}, doers...)
+				d = layers(c.outer, d)
 			}
-			require.Error(t, backoff.Stack(doers...).Do(ctx, c.op))
+			require.Error(t, d.Do(ctx, c.op))
 			require.Equal(t, c.counts, c.breaker.Stats().Failures > 0, name)
 		})
 	}
@@ -671,14 +651,14 @@ func TestAnInboundDeadlineThatLeavesNoTimeOpensNoCircuit(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), row.left)
 			defer cancel()
 			if row.mark {
-				ctx = backoff.WithInboundDeadline(ctx)
+				ctx = guard.WithInboundDeadline(ctx)
 			}
 			breaker := &backoff.Breaker{ConsecutiveFailures: 1, ConsecutiveSpan: -1}
 			require.Error(t, breaker.Do(ctx, func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }))
 			require.Equal(t, row.want, breaker.State())
 		})
 	}
-	require.Equal(t, t.Context(), backoff.WithInboundDeadline(t.Context()), "it has none")
+	require.Equal(t, t.Context(), guard.WithInboundDeadline(t.Context()), "it has none")
 }
 
 // An ownCause is an error that wraps itself.

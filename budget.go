@@ -29,10 +29,8 @@ type Attempt struct {
 	// an attempt that goes, and not to one that only waits. If the budget would
 	// have a token before Wait is over, it gives none, and gives one in Pace.
 	//
-	// All loops of this library set it. So does [Run.Retry], which cannot know
-	// whether a hand-written loop calls [Run.Begin]. If it does not, the budget
-	// hears only of Done, and must count the attempt then. [Run.Admit] does not
-	// set it.
+	// All loops of this library set it. So does [Run.Tried], whose loop does not
+	// call them: the budget only gets Done, and counts the attempt there.
 	Paced bool
 }
 
@@ -206,14 +204,6 @@ func (BudgetDefaults) Confirm(Ticket) bool { return true }
 // Validate returns nil.
 func (BudgetDefaults) Validate() error { return nil }
 
-// joinKeys makes a budget one of those of a Budgets, which share what the first
-// call gets. late says that its key came when there was no place for it.
-func joinKeys(b Budget, l *furthestCall, late bool) {
-	if k, ok := b.(interface{ joinKeys(*furthestCall, bool) }); ok {
-		k.joinKeys(l, late)
-	}
-}
-
 // JoinBudgets returns a [Budget] that grants what every one of budgets grants.
 // If one refuses, those that granted before get OutcomeNotSent, in reverse
 // order. The wait is the longest of their waits. A nil budget is left out, and a
@@ -240,14 +230,30 @@ func JoinBudgets(budgets ...Budget) Budget {
 		switch b := b.(type) {
 		case nil:
 		case joined:
-			for _, member := range b.members {
-				s.add(member)
-			}
+			s.add(b.members...)
+		case holding:
+			s.add(b.members...)
 		default:
 			s.add(b)
 		}
 	}
+	if s.holds > 0 {
+		return holding{s}
+	}
 	return s
+}
+
+// holder is a budget that can make all attempts wait.
+type holder interface{ Hold(time.Duration) }
+
+// holding is what JoinBudgets returns if a member is a holder.
+type holding struct{ joined }
+
+// Hold makes all attempts wait.
+func (h holding) Hold(d time.Duration) {
+	for _, b := range h.members[:h.holds] {
+		b.(holder).Hold(d)
+	}
 }
 
 // joined is what JoinBudgets returns.
@@ -257,15 +263,17 @@ type joined struct {
 	spaces  bool     // it matters to another one how long an attempt waits
 }
 
-// add adds a member, behind those that hold all attempts if it is one of them.
-func (s *joined) add(b Budget) {
-	if _, holds := b.(interface{ Hold(time.Duration) }); holds {
-		s.members = slices.Insert(s.members, s.holds, b)
-		s.holds++
-		return
+// add adds members, each behind those that hold all attempts if it is one of them.
+func (s *joined) add(budgets ...Budget) {
+	for _, b := range budgets {
+		if _, holds := b.(holder); holds {
+			s.members = slices.Insert(s.members, s.holds, b)
+			s.holds++
+			continue
+		}
+		s.members = append(s.members, b)
+		s.spaces = s.spaces || spaces(b)
 	}
-	s.members = append(s.members, b)
-	s.spaces = s.spaces || spaces(b)
 }
 
 // spaces reports whether it matters to a budget how long an attempt waits. It
@@ -381,15 +389,6 @@ func (s joined) GrantsFirst() bool {
 		}
 	}
 	return true
-}
-
-// joinKeys gives each of the members a furthestCall of its own, or one would take from
-// another what all have to grant.
-func (s joined) joinKeys(l *furthestCall, late bool) {
-	for _, b := range s.members {
-		joinKeys(b, l, late)
-		l = l.following()
-	}
 }
 
 func (s joined) Validate() (all error) {

@@ -5,7 +5,6 @@ import (
 	"math"
 	"strconv"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/gobackoff/backoff/internal/clock"
@@ -45,14 +44,12 @@ const (
 // one at the start and one after each success, but not within two Windows of
 // the last time it asked for a retry, and after a timeout only one time in
 // four. While it has had fewer than three successes in its life, it has its
-// spare retry at any time, unless a [Budgets] made its budget when MaxKeys
-// others were there.
+// spare retry at any time.
 //
 // Until the third success, one call may use all of its MaxAttempts, so that a
 // program that makes one call and then ends gets what it asked for. If several
 // calls run at once, it is the one with the most retries. A call without a limit
-// counts as one with MaxAttempts 4. All budgets of a Budgets, and so all hosts
-// of a Transport, share that one call, until a retry of it succeeds.
+// counts as one with MaxAttempts 4.
 //
 // In any interval of length T there are at most
 //
@@ -113,38 +110,7 @@ type RetryBudget struct {
 	spareAt     uint64          // the number of successes when a spare retry was last asked for
 	spared      bool            // it was granted
 	spareGrant  window.Grant    // the last one
-	late        bool            // there are no spare retries before the third success
-
-	furthest      int           // how many retries the call has made that has got furthest
-	furthestOfAll *furthestCall // of all keys of a Budgets; nil for a budget of none
-}
-
-// A furthestCall is how many retries the call has made that has got furthest, of
-// all keys of a Budgets, until such a retry succeeds. Keys whose budgets are
-// joined share one for each member, by its place.
-type furthestCall struct {
-	retries atomic.Int64
-	once    sync.Once
-	next    *furthestCall
-}
-
-// reach reports whether a call of so many retries has got further than all others.
-func (l *furthestCall) reach(retries int64) bool {
-	for {
-		made := l.retries.Load()
-		if retries <= made {
-			return false
-		}
-		if l.retries.CompareAndSwap(made, retries) {
-			return true
-		}
-	}
-}
-
-// following returns the furthestCall of the next place.
-func (l *furthestCall) following() *furthestCall {
-	l.once.Do(func() { l.next = new(furthestCall) })
-	return l.next
+	furthest    int             // how many retries the call has made that has got furthest
 }
 
 // GrantsFirst implements [Budget]. It reports whether the budget
@@ -230,37 +196,25 @@ func (b *RetryBudget) spare(quiet bool, earned uint64) bool {
 	if earned != b.spareAt {
 		b.spareAt, b.spared = earned, false
 	}
-	if earned < newClient {
-		quiet = !b.late
-	}
+	quiet = quiet || earned < newClient
 	granted := quiet && !b.spared
 	b.spared = b.spared || quiet
 	return granted
 }
 
-// grantFurther takes a retry of the first call, which is whatever call has got
-// furthest. Every retry that it takes gets further than the one before. So there
-// are at most as many as a single call may make, without a note of the call.
+// grantFurther takes a retry of the first call. The budget cannot tell calls apart:
+// it grants a retry whose number is higher than any before, so the first calls
+// together get at most MaxAttempts - 1.
 func (b *RetryBudget) grantFurther(number, most int) bool {
 	if most <= 0 {
 		most = defaultMaxAttempts
 	}
 	retries := number - 1
-	if number > most || retries <= b.furthest || b.furthestOfAll != nil && !b.furthestOfAll.reach(int64(retries)) {
+	if number > most || retries <= b.furthest {
 		return false
 	}
 	b.furthest = retries
 	return true
-}
-
-// joinKeys makes l count for the budget, and takes the spare retry of a client
-// that has just started away from one that came late.
-func (b *RetryBudget) joinKeys(l *furthestCall, late bool) {
-	if b != nil {
-		b.mu.Lock()
-		b.furthestOfAll, b.late = l, b.late || late
-		b.mu.Unlock()
-	}
 }
 
 // allowed is how many retries the window allows, with so much room left. It
@@ -307,9 +261,6 @@ func (b *RetryBudget) settle(g window.Grant, r *Result, answered bool) (counts b
 		b.giveBack(g)
 	case answered && g&window.Fruitless == 0:
 		b.grants.Win(g)
-		if g&window.Led != 0 && b.furthestOfAll != nil {
-			b.furthestOfAll.retries.Store(0) // it is no outage that all keys see
-		}
 	}
 	if r.Took > 0 {
 		b.measure(r)
@@ -322,9 +273,6 @@ func (b *RetryBudget) giveBack(g window.Grant) {
 	switch {
 	case g&window.Led != 0:
 		b.furthest--
-		if b.furthestOfAll != nil {
-			b.furthestOfAll.retries.Add(-1)
-		}
 	case g&^window.Fruitless == b.spareGrant: // as if it had not been asked for
 		b.spared, b.lookedUntil = false, 0
 	}

@@ -8,16 +8,12 @@ import (
 	"maps"
 	"math"
 	"math/rand/v2"
-	"runtime"
 	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
-	"unsafe"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/time/rate"
@@ -89,19 +85,11 @@ func TestRetryBudgetGivesAClientWithFewCallsOneOfThree(t *testing.T) {
 }
 
 func TestRetryBudgetIsPaidByWhatWasAnswered(t *testing.T) {
-	for o, paid := range map[backoff.Outcome]uint64{
-		backoff.OutcomeSuccess:    1,
-		backoff.OutcomeDefinitive: 1,
-		backoff.OutcomeTransient:  0,
-		backoff.OutcomeThrottled:  0,
-		backoff.OutcomeTimeout:    0,
-		backoff.OutcomeCanceled:   0,
-		backoff.OutcomeNotSent:    0,
-	} {
+	for o := backoff.OutcomeSuccess; o <= backoff.OutcomeNotSent; o++ {
 		b := new(backoff.RetryBudget)
 		ticket, _, _ := b.Reserve(backoff.Attempt{Number: 1})
 		b.Done(ticket, backoff.Result{Outcome: o})
-		require.Equal(t, paid, b.Stats().Successes, "outcome %d", o)
+		require.Equal(t, o <= backoff.OutcomeDefinitive, b.Stats().Successes == 1, "outcome %d", o)
 	}
 }
 
@@ -111,9 +99,6 @@ func TestRetryBudgetHearsOfFirstAttempts(t *testing.T) {
 	for _, way := range []func(*backoff.Policy, context.Context, func(context.Context) error) error{
 		(*backoff.Policy).Do,
 		func(p *backoff.Policy, ctx context.Context, op func(context.Context) error) error {
-			return backoff.Stack(new(backoff.Breaker), p).Do(ctx, op)
-		},
-		func(p *backoff.Policy, ctx context.Context, op func(context.Context) error) error {
 			r := p.Start(ctx)
 			for ctx := range r.Attempts() {
 				r.Fail(op(ctx))
@@ -122,7 +107,7 @@ func TestRetryBudgetHearsOfFirstAttempts(t *testing.T) {
 		},
 		func(p *backoff.Policy, ctx context.Context, op func(context.Context) error) error {
 			r := p.Start(ctx)
-			r.Retry(op(ctx))
+			r.Tried(op(ctx))
 			return r.Err()
 		},
 	} {
@@ -133,20 +118,6 @@ func TestRetryBudgetHearsOfFirstAttempts(t *testing.T) {
 		require.ErrorIs(t, way(p, t.Context(), returning(errBoom).do), errBoom)
 		require.EqualValues(t, 1, b.Stats().Successes)
 	}
-}
-
-func TestRetryBudgetForgetsWithItsWindow(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := &backoff.RetryBudget{Window: 10 * time.Second}
-		budgetPay(b, 100)
-		require.Len(t, budgetDrain(b, 1000), 15)
-		time.Sleep(8900 * time.Millisecond)
-		require.Empty(t, budgetDrain(b, 1), "the retries still count")
-		time.Sleep(1100 * time.Millisecond)
-		require.Equal(t, backoff.RetryBudgetStats{Retries: 15}, b.Stats())
-		budgetPay(b, 100)
-		require.Len(t, budgetDrain(b, 1000), 15)
-	})
 }
 
 // budgetDrainLate is budgetDrain for a budget whose first call has been.
@@ -185,8 +156,7 @@ func TestTheFirstCallUnderARetryBudgetMayUseAllOfItsAttempts(t *testing.T) {
 			for failures := range 7 {
 				for name, budget := range map[string]backoff.Budget{
 					"alone":  new(backoff.RetryBudget),
-					"keyed":  new(backoff.Budgets).For("a"),
-					"joined": backoff.JoinBudgets(new(clerk), new(backoff.RetryBudget)),
+					"joined": backoff.JoinBudgets(new(clerk), new(backoff.RetryBudget), new(backoff.RetryBudget)),
 					"inside": &struct{ backoff.RetryBudget }{},
 				} {
 					attempts := 0
@@ -294,75 +264,6 @@ func TestAFirstCallThatProgressesHasItsAttemptsOnce(t *testing.T) {
 	})
 }
 
-func TestRetryBudgetHasASpareRetryForACallOnceAMinute(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := new(backoff.RetryBudget)
-		budgetPay(b, 3)
-		time.Sleep(15 * time.Second)
-		require.Len(t, budgetDrain(b, 10), 1, "nobody has asked within two windows")
-		budgetPay(b, 1)
-		for range 100 {
-			time.Sleep(time.Minute)
-			ticket, ok := budgetRetry(b)
-			require.True(t, ok)
-			_, again := budgetRetry(b)
-			require.False(t, again, "one at a time")
-			b.Done(ticket, backoff.Result{})
-		}
-		time.Sleep(time.Minute)
-		ticket, ok := budgetRetry(b)
-		require.True(t, ok)
-		b.Done(ticket, backoff.Result{Outcome: backoff.OutcomeTransient})
-		for range 100 {
-			time.Sleep(time.Minute)
-			_, ok = budgetRetry(b)
-			require.False(t, ok, "the spare one failed: not before a success")
-		}
-		budgetPay(b, 1)
-		time.Sleep(time.Minute)
-		_, ok = budgetRetry(b)
-		require.True(t, ok)
-	})
-}
-
-func TestRetryBudgetKeepsItsSpareRetryFromThoseWhoAskOften(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := new(backoff.RetryBudget)
-		budgetPay(b, 3)
-		budgetRetry(b)
-		for range 10 {
-			time.Sleep(19 * time.Second) // less than two windows
-			_, ok := budgetRetry(b)
-			require.False(t, ok)
-		}
-		time.Sleep(20 * time.Second)
-		_, ok := budgetRetry(b)
-		require.False(t, ok, "not before a tenth of a window more: it counts in these")
-		time.Sleep(21 * time.Second)
-		_, ok = budgetRetry(b)
-		require.True(t, ok)
-	})
-}
-
-func TestRetryBudgetGetsARetryBackThatWasNotMade(t *testing.T) {
-	b := new(backoff.RetryBudget)
-	budgetPay(b, 100)
-	tickets := budgetDrain(b, 1000)
-	require.Len(t, tickets, 15)
-	for _, ticket := range tickets[:5] {
-		b.Done(ticket, backoff.Result{Outcome: backoff.OutcomeNotSent})
-		b.Done(ticket, backoff.Result{Outcome: backoff.OutcomeNotSent}) // a second Done changes nothing
-	}
-	require.Equal(t, backoff.RetryBudgetStats{Successes: 100, Retries: 10, Allowed: 15}, b.Stats())
-	require.Len(t, budgetDrain(b, 1000), 5)
-
-	spare := new(backoff.RetryBudget)
-	tickets = budgetDrain(spare, 10)
-	spare.Done(tickets[0], backoff.Result{Outcome: backoff.OutcomeNotSent})
-	spare.Done(tickets[0], backoff.Result{Outcome: backoff.OutcomeNotSent})
-	require.Len(t, budgetDrain(spare, 10), 1, "a spare one, too")
-}
-
 func TestRetryBudgetDoneMayComeTwiceOrNever(t *testing.T) {
 	b := &backoff.RetryBudget{Ratio: 30}
 	budgetPay(b, 100)
@@ -383,51 +284,6 @@ func TestRetryBudgetDoneMayComeTwiceOrNever(t *testing.T) {
 	require.Equal(t, uint64(1202), b.Stats().Retries, "too long ago to be given back")
 	b.Done(old, backoff.Result{})
 	require.Equal(t, uint64(104), b.Stats().Successes, "but it was paid for")
-}
-
-// The ways in which a call ends without its operation's return.
-func TestRetryBudgetIsRightAfterPanicGoexitAndCancellation(t *testing.T) {
-	p := backoff.Policy{Schedule: backoff.Constant(2 * time.Second), Jitter: backoff.NoJitter}
-	failing := errors.New("transient")
-	run := func(t *testing.T, ctx context.Context, op func(attempt int) error) {
-		var all sync.WaitGroup
-		all.Go(func() {
-			defer func() { _ = recover() }()
-			attempt := 0
-			_ = p.Do(ctx, func(context.Context) error { attempt++; return op(attempt) })
-		})
-		all.Wait()
-	}
-	for name, end := range map[string]func(cancel func()){
-		"panic":        func(func()) { panic("at the disco") },
-		"Goexit":       func(func()) { runtime.Goexit() },
-		"cancellation": func(cancel func()) { cancel() },
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			b := new(backoff.RetryBudget)
-			p.Budget = b
-			ctx, cancel := context.WithCancel(t.Context())
-			budgetPay(b, 100)
-			run(t, ctx, func(attempt int) error {
-				if attempt == 2 {
-					end(cancel)
-				}
-				return failing
-			})
-			require.Equal(t, backoff.RetryBudgetStats{Successes: 100, Retries: 1, Allowed: 15}, b.Stats(), name)
-			require.Len(t, budgetDrain(b, 1000), 14, "%s: nothing is lost", name)
-		})
-	}
-	synctest.Test(t, func(t *testing.T) {
-		b := new(backoff.RetryBudget)
-		p.Budget = b
-		budgetPay(b, 100)
-		ctx, cancel := context.WithTimeoutCause(t.Context(), 2*time.Hour, errors.New("enough"))
-		defer cancel()
-		time.AfterFunc(time.Second, cancel)
-		run(t, ctx, func(int) error { return failing })
-		require.Zero(t, b.Stats().Retries, "cancelled in the sleep: the retry is given back")
-	})
 }
 
 func TestRetryBudgetRefusesBeforeTheSleepAndKeepsTheError(t *testing.T) {
@@ -646,24 +502,6 @@ func TestUnderStrainARetryBudgetGrantsWhatItsRatioAllows(t *testing.T) {
 		require.False(t, b.Stats().Strained)
 		budgetPay(b, 3)
 		require.Len(t, budgetDrain(b, 100), 1)
-	})
-}
-
-// Members of a joined budget, and budgets of many keys, measure as others do.
-func TestJoinedBudgetsFeelStrainToo(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b, fleet := new(backoff.RetryBudget), new(backoff.RetryBudget)
-		hosts := backoff.Budgets{New: func(string) backoff.Budget { return backoff.JoinBudgets(b, fleet) }}
-		latency := 10 * time.Millisecond
-		for range 2000 {
-			p := backoff.Policy{Budget: hosts.For("a")}
-			require.NoError(t, p.Do(t.Context(), func(context.Context) error { time.Sleep(latency); return nil }))
-			if !b.Stats().Strained && time.Duration(b.Stats().Successes)*latency >= 9*time.Second {
-				latency = 300 * time.Millisecond
-			}
-		}
-		require.True(t, b.Stats().Strained)
-		require.True(t, fleet.Stats().Strained)
 	})
 }
 
@@ -1144,6 +982,21 @@ func (b *recordingBudget) Confirm(t backoff.Ticket) bool {
 	return !b.stay
 }
 
+func TestAJoinedBudgetHoldsAttemptsIfOneOfItsMembersDoes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		first, second := new(pace.HoldOff), new(pace.HoldOff)
+		all := backoff.JoinBudgets(new(backoff.RetryBudget), backoff.JoinBudgets(first, new(backoff.RetryBudget)), second)
+		all.(interface{ Hold(time.Duration) }).Hold(time.Minute)
+		for _, b := range []backoff.Budget{all, first, second} {
+			_, wait, ok := b.Reserve(backoff.Attempt{Number: 1})
+			require.True(t, ok)
+			require.GreaterOrEqual(t, wait, time.Minute)
+		}
+		_, holds := backoff.JoinBudgets(new(backoff.RetryBudget)).(interface{ Hold(time.Duration) })
+		require.False(t, holds)
+	})
+}
+
 func TestJoinBudgetsAsksInOrderAndGivesBackInReverse(t *testing.T) {
 	var log []string
 	a, b, c := &recordingBudget{name: "a", log: &log, wait: time.Second}, &recordingBudget{name: "b", log: &log, wait: time.Minute}, &recordingBudget{name: "c", log: &log, wait: time.Millisecond}
@@ -1202,144 +1055,6 @@ func TestAllHoldsTheBoundsOfItsMembersTogether(t *testing.T) {
 	require.Equal(t, uint64(100), strict.Stats().Successes)
 }
 
-// A key that fails does not take the retries of
-// another.
-func TestBudgetsKeepOnePerKey(t *testing.T) {
-	var hosts backoff.Budgets
-	budgetPay(hosts.For("a"), 100)
-	budgetPay(hosts.For("b"), 100)
-	require.Len(t, budgetDrain(hosts.For("a"), 1000), 15)
-	require.Len(t, budgetDrain(hosts.For("b"), 1000), 15)
-	require.Empty(t, budgetDrain(hosts.For("a"), 1))
-	require.Same(t, hosts.For("a"), hosts.For("a"))
-}
-
-func TestBudgetsBoundTheKeysThatStrangersChoose(t *testing.T) {
-	made := 0
-	hosts := backoff.Budgets{MaxKeys: 100, New: func(string) backoff.Budget { made++; return new(backoff.RetryBudget) }}
-	kept := hosts.For("kept")
-	for i := range 10_000 {
-		hosts.For("key " + strconv.Itoa(i))
-		require.Same(t, kept, hosts.For("kept"), "what is used is kept")
-	}
-	require.Equal(t, 10_001, made)
-	require.EqualValues(t, 10_001-100, hosts.Evictions())
-	for i := range 100 {
-		hosts.For("key " + strconv.Itoa(9_999-i))
-	}
-	require.GreaterOrEqual(t, made, 10_001+1, "no more than MaxKeys were kept")
-	require.LessOrEqual(t, made, 10_001+75, "and about as many")
-
-	long := strings.Repeat("x", 1<<20)
-	for _, key := range []string{"", "\x00", "\xff\xfe", "a\nb", long + "a", long[:9]} {
-		require.Same(t, hosts.For(key), hosts.For(key), "%q", key[:min(len(key), 9)])
-	}
-	require.NotSame(t, hosts.For(long+"a"), hosts.For(long+"b"))
-	for key := range hosts.All() {
-		require.LessOrEqual(t, len(key), 4096)
-		require.NotSame(t, unsafe.StringData(long), unsafe.StringData(key), "of a long text a part only is kept")
-	}
-}
-
-// Each new budget used to bring two spare retries: 2.5 times the calls for 900
-// keys, 3 times for 3000. What the first call gets, all keys have together.
-func TestAnOutageOfManyKeysIsNotAmplified(t *testing.T) {
-	for _, keys := range []int{900, 3000} {
-		synctest.Test(t, func(t *testing.T) {
-			const rounds = 20
-			var shards backoff.Budgets
-			attempts := 0
-			for range rounds {
-				for key := range keys {
-					p := backoff.Policy{Schedule: backoff.Constant(0), MaxAttempts: 3, Budget: shards.For(strconv.Itoa(key))}
-					_ = p.Do(t.Context(), func(context.Context) error { attempts++; return errOutage })
-				}
-				time.Sleep(time.Second)
-			}
-			require.LessOrEqual(t, attempts, rounds*keys+min(keys, 1024)+2, "one for each of the first keys, and none after that")
-			require.Equal(t, keys > 1024, shards.Evictions() > 0)
-		})
-	}
-}
-
-// One per host, and one for all of them: the second must not count what the
-// first has just granted to the same call.
-func TestJoinedBudgetsOfAKeyGiveTheFirstCallAllOfItsAttempts(t *testing.T) {
-	var fleet *backoff.RetryBudget
-	for name, made := range map[string]func(string) backoff.Budget{
-		"of a key": func(string) backoff.Budget {
-			return backoff.JoinBudgets(new(backoff.RetryBudget), new(backoff.RetryBudget))
-		},
-		"and of all":   func(string) backoff.Budget { return backoff.JoinBudgets(new(backoff.RetryBudget), fleet) },
-		"with another": func(string) backoff.Budget { return backoff.JoinBudgets(new(clerk), new(backoff.RetryBudget), fleet) },
-		"too many": func(string) backoff.Budget {
-			b := new(backoff.RetryBudget)
-			return backoff.JoinBudgets(b, b, b, b, b)
-		},
-	} {
-		fleet = new(backoff.RetryBudget)
-		hosts := backoff.Budgets{New: made}
-		attempts := 0
-		for key := range 900 {
-			p := backoff.Policy{MaxAttempts: 5, Schedule: backoff.Constant(0), Budget: hosts.For(strconv.Itoa(key))}
-			n := fruitless(t.Context(), p)
-			if key == 0 && name != "too many" {
-				require.Equal(t, 5, n, name)
-			}
-			attempts += n
-		}
-		require.LessOrEqual(t, attempts, 900+900+3, "%s: once for all, and the spare one of each key", name)
-	}
-}
-
-func TestBudgetsGiveALateKeyNoSpareRetries(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var last *backoff.RetryBudget
-		for _, made := range []func() backoff.Budget{
-			func() backoff.Budget { return last },
-			func() backoff.Budget { return backoff.JoinBudgets(new(limit.Throttle), last) },
-		} {
-			hosts := backoff.Budgets{MaxKeys: 1, New: func(string) backoff.Budget {
-				last = &backoff.RetryBudget{Floor: 1, Ratio: 0.001}
-				return made()
-			}}
-			require.Len(t, budgetDrain(hosts.For("early"), 10), 2, "one of them as the first call")
-			late := hosts.For("late")
-			for range 3 {
-				require.Empty(t, budgetDrain(late, 10))
-				budgetPay(late, 1)
-			}
-			require.Len(t, budgetDrain(late, 10), 1, "the floor, by three successes")
-			time.Sleep(time.Hour)
-			require.Len(t, budgetDrain(late, 10), 1, "a spare one, like any other")
-		}
-		var absent backoff.Budgets
-		absent.MaxKeys, absent.New = 1, func(string) backoff.Budget { return (*backoff.RetryBudget)(nil) }
-		absent.For("early")
-		require.Error(t, (&backoff.Policy{Budget: absent.For("late")}).Validate())
-	})
-}
-
-func TestBudgetsForgetKeysOutOfUse(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		for idle, pause := range map[time.Duration]time.Duration{0: 10 * time.Minute, time.Second: 2 * time.Second, -1: 10_000 * time.Hour} {
-			hosts := backoff.Budgets{Idle: idle}
-			old := hosts.For("old")
-			for _, key := range []string{"new", "newer", "newest"} { // a key is forgotten when new ones come
-				time.Sleep(pause)
-				hosts.For(key)
-			}
-			require.Equal(t, idle < 0, old == hosts.For("old"), "%v", idle)
-		}
-	})
-}
-
-func TestBudgetsFindAKnownKeyWithoutAllocating(t *testing.T) {
-	var hosts backoff.Budgets
-	hosts.For("a")
-	require.Zero(t, testing.AllocsPerRun(1000, func() { hosts.For("a") }))
-}
-
 func ExampleRetryBudget() {
 	budget := new(backoff.RetryBudget) // one per service, shared by all that call it
 	fetch := backoff.Policy{Name: "fetch", Budget: budget, Schedule: backoff.Constant(0)}
@@ -1368,18 +1083,6 @@ func ExampleJoinBudgets() {
 	// Output: <nil>
 }
 
-func ExampleBudgets() {
-	var hosts backoff.Budgets
-	policy := backoff.Policy{Name: "fetch"}
-	fetch := func(ctx context.Context, host string, op func(context.Context) error) error {
-		toHost := policy
-		toHost.Budget = hosts.For(host)
-		return toHost.Do(ctx, op)
-	}
-	fmt.Println(fetch(context.Background(), "a.example", func(context.Context) error { return nil }))
-	// Output: <nil>
-}
-
 func TestABudgetHearsTheClassAndWhatTheServerAskedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		throttled := backoff.RetryAfter(backoff.OfClass(errBoom, backoff.ClassThrottled), time.Second)
@@ -1390,14 +1093,6 @@ func TestABudgetHearsTheClassAndWhatTheServerAskedFor(t *testing.T) {
 		}
 		b := new(clerk)
 		require.NoError(t, backoff.Policy{Budget: b}.Do(t.Context(), returning(throttled, errBoom, nil).do))
-		require.Equal(t, want, b.results)
-
-		b = new(clerk)
-		op := returning(throttled, errBoom, nil)
-		_, err := hedge.Value(t.Context(), &hedge.Hedge{MaxAttempts: 3, MaxExtraLoad: -1, Budget: backoff.JoinBudgets(b)}, func(ctx context.Context) (int, error) {
-			return 0, op.do(ctx)
-		}, nil)
-		require.NoError(t, err)
 		require.Equal(t, want, b.results)
 	})
 }
@@ -1432,19 +1127,6 @@ func TestABudgetIsAskedForFirstAttemptsOnlyWhileItWantsToBe(t *testing.T) {
 		require.NoError(t, p.Do(t.Context(), returning(nil).do))
 		require.Len(t, b.asked, 1, "for one of the others wants to be asked")
 	}
-}
-
-func TestABudgetSeesHowManyAttemptsTheCallMayMake(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		for limit, want := range map[int]int{0: 4, 2: 2, -1: -1} {
-			b := new(clerk)
-			_ = backoff.Policy{MaxAttempts: limit, Budget: b}.Do(t.Context(), returning(errBoom, backoff.Permanent(errFinal)).do)
-			require.Len(t, b.asked, 2)
-			for _, a := range b.asked {
-				require.Equal(t, want, a.MaxAttempts)
-			}
-		}
-	})
 }
 
 // wrapped is what a user writes to add to a budget.
@@ -1491,7 +1173,7 @@ func TestABudgetHearsHowLongAnAttemptTookThatItWasAskedFor(t *testing.T) {
 				return nil
 			}))
 			want := msec(1, 2, 3)
-			if way == "Retry only" { // without Begin, nobody knows when an attempt began
+			if way == "Tried" { // without Begin, nobody knows when an attempt began
 				want = msec(0, 0, 0)
 			}
 			require.Equal(t, want, b.took())
@@ -1711,7 +1393,7 @@ func joinAtRandom(t *testing.T, random *rand.Rand) (all backoff.Budget, running 
 	limiter := rate.NewLimiter(20, burst)
 	odd := &whimsical{T: t, refusals: 0.05 * random.Float64(), random: rand.New(rand.NewPCG(random.Uint64(), 0)), out: map[uint64]bool{}}
 	hold, retries := new(pace.HoldOff), &backoff.RetryBudget{Ratio: 1}
-	members := []backoff.Budget{running, &limit.Rate{Limiter: limiter}, odd, hold, retries, &limit.Rate{Limiter: rate.NewLimiter(30, 1)}, &limit.Sleeping{}}
+	members := []backoff.Budget{running, &limit.Rate{Limiter: limiter}, odd, hold, retries, &limit.Rate{Limiter: rate.NewLimiter(30, 1)}}
 	random.Shuffle(len(members), func(i, j int) { members[i], members[j] = members[j], members[i] })
 	began := time.Now()
 	return backoff.JoinBudgets(members...), running, func(attempts int) {
@@ -1784,29 +1466,6 @@ func TestJoinedBudgetsLoseAndDoubleNothing(t *testing.T) {
 			check(int(attempts.Load()))
 		})
 	}
-}
-
-// The answer of another attempt may put a hedge off that was granted.
-func TestAHedgeThatIsPutOffGivesItsTokenBack(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var log []string
-		b := &spacer{name: "b", log: &log, waits: []time.Duration{0, 3 * time.Second}}
-		h := &hedge.Hedge{Delay: time.Second, Budget: b, MaxExtraLoad: -1}
-		began := time.Now()
-		_, err := hedge.Value(t.Context(), h, func(ctx context.Context) (int, error) {
-			if hedge.Number(ctx) == 0 {
-				time.Sleep(2 * time.Second)
-				return 0, backoff.RetryAfter(errBoom, 10*time.Second)
-			}
-			require.Equal(t, 12*time.Second, time.Since(began))
-			return 0, nil
-		}, nil)
-		require.NoError(t, err)
-		require.Equal(t, []string{
-			"b: reserve after 0s: 0s true", "b: reserve after 0s: 3s true", "b: done 1: false", "b: done 2: true",
-			"b: reserve after 0s: 0s true", "b: done 3: false",
-		}, log)
-	})
 }
 
 // late grants each attempt after a wait, and refuses it when that is over.

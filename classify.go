@@ -192,19 +192,21 @@ func DefaultClassifier(err error) Class {
 
 // verdict is what the loop needs to know of an error.
 type verdict struct {
-	class      Class
-	marked     bool       // the operation, or a policy that gave up, set the class
-	judged     bool       // a classifier of the policy's own, or a text, set the class
-	gaveUp     bool       // a policy inside, or the loop of another library, gave up
-	outOfTime  *Error     // its error, if it did so because no time was left
-	supervised bool       // a Supervisor asks: of marks, those of the operation count
-	timedOut   bool       // the attempt's own timeout ended it
-	throttled  bool       // there is a mark that says so below the mark that counts
-	ended      error      // of the caller's context, when the attempt had failed
-	open       *OpenError // a breaker refused
-	hint       hint       // what the server asked for
-	atOnce     bool       // the operation asked for a retry without a wait
-	seen       int        // errors of the tree that were read
+	_ [0]func() // no ==, which every program would have the code of
+
+	class     Class
+	marked    bool       // the operation, or a policy that gave up, set the class
+	judged    bool       // a classifier of the policy's own set the class
+	gaveUp    bool       // a policy inside, or the loop of another library, gave up
+	outOfTime *Error     // its error, if it did so because no time was left
+	persists  bool       // of marks, those of the operation count (Policy.persists)
+	timedOut  bool       // the attempt's own timeout ended it
+	throttled bool       // there is a mark that says so below the mark that counts
+	ended     error      // of the caller's context, when the attempt had failed
+	open      *OpenError // a breaker refused
+	hint      hint       // what the server asked for
+	atOnce    bool       // the operation asked for a retry without a wait
+	seen      int        // errors of the tree that were read
 }
 
 func judge(classify Classifier, err error) (v verdict) {
@@ -233,7 +235,7 @@ func (v *verdict) judge(classify Classifier, err error) {
 	}
 	if v.class == ClassUnknown && !plain {
 		v.class = Class(evidence.Of(err, lastOf))
-		if v.supervised && !v.class.Retryable() {
+		if v.persists && !v.class.Retryable() {
 			v.class = ClassUnknown // neither a mark nor Classify said so
 		}
 	}
@@ -318,7 +320,7 @@ func (v *verdict) collectMarks(err error, overruled bool) {
 	}
 	switch e := err.(type) {
 	case *marked:
-		if e.class != ClassUnknown && !overruled && !(e.inferred && v.supervised) {
+		if e.class != ClassUnknown && !overruled && !(e.inferred && v.persists) {
 			v.mark(e.class)
 			overruled = true
 		} else if overruled && e.class == ClassThrottled {
@@ -329,7 +331,7 @@ func (v *verdict) collectMarks(err error, overruled bool) {
 	case *Error:
 		switch {
 		case e == nil: // returned by mistake
-		case e.isFinal() && !overruled && !v.supervised:
+		case e.isFinal() && !overruled && !v.persists:
 			v.mark(ClassPermanent)
 			v.gaveUp = true
 			v.outOfTime = e.ifOutOfTime()
@@ -352,7 +354,7 @@ func (v *verdict) collectMarks(err error, overruled bool) {
 		v.hint = v.hint.longer(hint{after: max(0, e.RetryAfter()), given: true})
 		v.descend(err, overruled)
 	default:
-		if !overruled && !v.supervised && evidence.GaveUp(err) { // no mark: AttemptTimeout may have ended that loop
+		if !overruled && !v.persists && evidence.GaveUp(err) { // no mark: AttemptTimeout may have ended that loop
 			v.class, v.gaveUp, overruled = ClassPermanent, true, true
 		}
 		v.descend(err, overruled)

@@ -280,8 +280,6 @@ func TestStatusesAreClassified(t *testing.T) {
 	}
 }
 
-// Of evidence that contradicts itself, the weightier stands; of equal, the more
-// careful.
 // A branch that nobody marked may have been sent.
 func TestAMarkOfNotSentIsNoWordForTheBranchesBesideIt(t *testing.T) {
 	unsent := backoff.OfClass(errBoom, backoff.ClassNotSent)
@@ -298,6 +296,8 @@ func TestAMarkOfNotSentIsNoWordForTheBranchesBesideIt(t *testing.T) {
 	}
 }
 
+// Of evidence that contradicts itself, the weightier stands; of equal, the more
+// careful.
 func TestJoinedEvidenceIsWeighed(t *testing.T) {
 	for _, row := range []struct {
 		a, b error
@@ -467,20 +467,6 @@ func TestRetryIfRetriesExactlyWhatItsPredicateAccepts(t *testing.T) {
 	require.False(t, policy.Retryable(syscall.ECONNREFUSED))
 	require.False(t, policy.Retryable(nil))
 	require.True(t, policy.Retryable(io.ErrShortBuffer))
-}
-
-// No opinion leaves the error to the default.
-func TestAClassifierWithoutAnOpinionLeavesTheErrorToTheDefault(t *testing.T) {
-	policy := backoff.Policy{Classify: func(err error) backoff.Class {
-		if errors.Is(err, errFinal) {
-			return backoff.ClassPermanent
-		}
-		return backoff.ClassUnknown
-	}}
-	require.False(t, policy.Retryable(errFinal))
-	require.False(t, policy.Retryable(context.Canceled))
-	require.True(t, policy.Retryable(errBoom))
-	require.True(t, policy.Retryable(syscall.ECONNRESET))
 }
 
 func TestClassesHaveNames(t *testing.T) {

@@ -20,13 +20,13 @@ func (r *Run) fail(err error) (wait time.Duration, again bool) {
 	}
 	wait, why := r.decide(&v)
 	switch {
-	case why == ReasonSuccess:
+	case why == goOn:
 		r.phase, r.slept = waiting, 0
 		if wait > 0 && r.began.IsZero() {
 			r.began, r.late = clock.Now(), r.number > 0 // a refusal took no time
 		}
 		return wait, true
-	case r.supervised:
+	case r.policy.persists:
 		r.giveUp(why, v.class, wait)
 	case why == ReasonOpen && r.number == 0 && v.class == ClassPermanent, why == ReasonPermanent && !v.judged: // there is nothing to add
 		r.end(why, v.class, r.last)
@@ -41,12 +41,11 @@ func (r *Run) fail(err error) (wait time.Duration, again bool) {
 // assess judges the error of an attempt, and keeps what the decision and the
 // error of the call need of it.
 func (r *Run) assess(v *verdict, err error) {
-	v.ended, v.supervised = r.ctx.Err(), r.supervised
+	v.ended, v.persists = r.ctx.Err(), r.policy.persists
 	v.judge(r.policy.Classify, err)
-	v.readText(r.attempt, err)
 	r.timedOut = r.cancel != nil && r.timeoutEnded(v, err)
 	v.timedOut = r.timedOut || r.policy.Budget != nil && r.attempt == nil && errtree.Is(err, ErrAttemptTimeout)
-	if r.timedOut && (!v.marked || v.outOfTime != nil) && !v.isBound(r.ctx, err) { // also where a classifier lists what it retries
+	if r.timedOut && (!v.marked || v.outOfTime != nil) && !v.isBound(err) { // also where a classifier lists what it retries
 		v.class = ClassRetryable
 	}
 	r.refused = v.open
@@ -58,7 +57,7 @@ func (r *Run) assess(v *verdict, err error) {
 			r.last = err // after a refusal, the service's last answer stays, if there is one
 		}
 	}
-	if r.supervised {
+	if r.policy.persists {
 		v.hint = r.policy.capped(v.hint)
 	}
 	if v.open == nil {
@@ -89,7 +88,7 @@ func (r *Run) timeoutEnded(v *verdict, err error) bool {
 // must end this call, too: the operation marked its last error as final, or that
 // policy must not repeat it, or made a key, in place of which a further call would
 // have another.
-func (v *verdict) isBound(ctx context.Context, err error) bool {
+func (v *verdict) isBound(err error) bool {
 	var last verdict
 	binds := func(err error) bool {
 		e, ok := err.(*Error)
@@ -100,8 +99,7 @@ func (v *verdict) isBound(ctx context.Context, err error) bool {
 			last = verdict{seen: last.seen} // the limit is for all of them together
 			last.collectMarks(err, false)
 		}
-		return last.answered() || e.Reason == ReasonNotIdempotent || !e.repeatable(ctx) ||
-			e.repeat != nil && e.repeat.key != ""
+		return last.answered() || e.Reason == ReasonNotIdempotent || e.bound
 	}
 	return v.outOfTime != nil && (errtree.Find(err, binds) || errtree.Find(v.outOfTime, binds))
 }
@@ -110,7 +108,7 @@ func (v *verdict) isBound(ctx context.Context, err error) bool {
 // is the only place that decides after a failure, and the order of its questions
 // is the library's behaviour: first what ends the call whatever the wait, then
 // the wait, then time and budget for it. Between attempts cancelPending ends a
-// call. Package hedge and Patience decide for themselves.
+// call. Package hedge decides for itself.
 func (r *Run) decide(v *verdict) (time.Duration, Reason) {
 	p := &r.policy
 	if p.ByClass != nil && r.number == 1 {
@@ -125,7 +123,7 @@ func (r *Run) decide(v *verdict) (time.Duration, Reason) {
 	case v.open == nil:
 		r.limit = p.limitsFor(v.class).MaxAttempts
 	}
-	if why := p.ends(r.ctx, v, r.number-r.base, r.limit); why != ReasonSuccess {
+	if why := p.ends(r.ctx, v, r.number-r.base, r.limit); why != goOn {
 		return 0, why
 	}
 	var age time.Duration
@@ -133,27 +131,27 @@ func (r *Run) decide(v *verdict) (time.Duration, Reason) {
 		age = r.age() // read once: a wait that is cut to the time left must fit into it
 	}
 	delay, wait := r.wait(v, age)
-	if v.open != nil && !r.supervised && p.MaxElapsed <= 0 && p.exceedsRetryAfter(r.waitedOpen) {
+	if v.open != nil && !p.persists && p.MaxElapsed <= 0 && p.exceedsRetryAfter(r.waitedOpen) {
 		return 0, ReasonOpen
 	}
-	why := ReasonSuccess
+	why := goOn
 	if wait > 0 || p.MaxElapsed > 0 || r.timedOut {
 		why = r.timeFor(wait, age)
 	}
-	if why == ReasonSuccess && p.Budget != nil {
+	if why == goOn && p.Budget != nil {
 		wait, why = r.reserve(r.ask(r.number+1, v), wait, age)
 	}
-	if why == ReasonSuccess && p.Observer != nil {
+	if why == goOn && p.Observer != nil {
 		r.notifyWait(v, delay, wait)
 	}
 	return wait, why
 }
 
 // ends returns why a call ends after a failure, whatever the time and the
-// budget, or ReasonSuccess if it goes on.
+// budget, or goOn.
 func (p *Policy) ends(ctx context.Context, v *verdict, attempts, limit int) Reason {
 	switch {
-	case v.open != nil && !v.supervised && v.class == ClassPermanent:
+	case v.open != nil && !p.persists && v.class == ClassPermanent:
 		return ReasonOpen
 	case v.open != nil: // the other limits are for attempts that were made
 	case v.class == ClassPermanent:
@@ -168,7 +166,7 @@ func (p *Policy) ends(ctx context.Context, v *verdict, attempts, limit int) Reas
 	if v.hint.given && p.exceedsRetryAfter(v.hint.after) {
 		return ReasonRetryAfter
 	}
-	return ReasonSuccess
+	return goOn
 }
 
 // wait returns the schedule's delay before the next attempt, and the wait that
@@ -222,7 +220,7 @@ func (r *Run) waitForCircuit(after time.Duration) (delay, wait time.Duration) {
 	return delay, wait
 }
 
-// timeFor returns ReasonSuccess if an attempt after wait would start within the
+// timeFor returns goOn if an attempt after wait would start within the
 // time of a call of that age, and otherwise the limit of that time.
 func (r *Run) timeFor(wait, age time.Duration) Reason {
 	p := &r.policy
@@ -235,7 +233,7 @@ func (r *Run) timeFor(wait, age time.Duration) Reason {
 	if (wait > 0 || r.timedOut) && wait >= untilDeadline(r.ctx) { // a timeout may come with it
 		return ReasonDeadline
 	}
-	return ReasonSuccess
+	return goOn
 }
 
 // left returns how much time is left for a call of that age.
@@ -286,7 +284,7 @@ func (r *Run) reserve(a Attempt, wait, age time.Duration) (time.Duration, Reason
 		r.sent = a.Now
 	}
 	why := r.timeFor(wait, age)
-	if why != ReasonSuccess {
+	if why != goOn {
 		r.settle(Result{Outcome: OutcomeNotSent})
 	}
 	return wait, why
@@ -318,13 +316,8 @@ func (r *Run) giveUp(why Reason, c Class, wait time.Duration) {
 	}
 	e.single = r.limit == 1 && e.Attempts == 1 // ByClass may have allowed more
 	e.endedBy(r.ctx)
-	if r.policy.Idempotency != nil {
-		e.repeat = &repeat{key: cmp.Or(r.key, madeKey(r.policy.Idempotency))}
-		if r.phase == running { // otherwise it was asked when the attempt failed
-			e.repeat.idempotency = r.policy.Idempotency
-		}
-	}
-	e.tell(r.ctx)
+	asks := r.phase == running && why != ReasonNotIdempotent // otherwise it was asked when the attempt failed
+	e.bound = r.policy.binds(r.ctx, r.key, c, asks)
 	r.end(why, c, e)
 }
 

@@ -7,7 +7,6 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/gobackoff/backoff/internal/badfield"
@@ -34,8 +33,7 @@ var (
 type Reason uint8
 
 const (
-	// ReasonSuccess: the operation returned nil.
-	ReasonSuccess Reason = iota
+	goOn Reason = iota // it has not ended, or it succeeded
 	// ReasonPermanent: the error was definitive. Do returns it as the
 	// operation returned it, or marked (see [Policy.Do]), and a [Supervisor]
 	// returns it in an Error.
@@ -99,10 +97,7 @@ func (r Reason) String() string {
 // the Error is not permanent: such a policy leaves retrying to others.
 //
 // All this holds if the layers between wrap the Error with %w. With %v, which
-// keeps its text only, it holds if the policy around has an attempt timeout or
-// makes a key for the call ([Keyed]), and for the last seven calls inside an
-// attempt that gave up.
-// Otherwise the loops multiply.
+// keeps its text only, outer policies retry.
 //
 // An Error that a program makes itself, as a literal, is permanent to every
 // policy around it, as the others are. Its Reason decides which sentinel it
@@ -135,9 +130,8 @@ type Error struct {
 	early      bool          // the call ended before a wait that would have passed a limit
 	timedOut   bool          // AttemptTimeout ended the last attempt
 	single     bool          // the policy allowed one attempt only, and one was made
-	class      Class         // of the failure on which the policy gave up, for a Patience
-	repeat     *repeat       // what a Patience must know to repeat the call; nil if nothing
-	waited     string        // for how long a Patience waited for the service; "" if none did
+	class      Class         // of the failure on which the policy gave up
+	bound      bool          // another call must not make the operation again
 }
 
 // endedBy keeps the errors of a context that ended the call.
@@ -163,20 +157,14 @@ func (e *Error) Error() string {
 	if e == nil {
 		return nilError
 	}
-	what := e.outcome()
-	if e.Note != "" {
-		what += "; " + e.Note
-	}
-	return line(e.Name, what, e.Last)
-}
-
-// outcome is the text of e without its Note and its Last.
-func (e *Error) outcome() string {
 	what := e.tried() + e.why()
 	if e.timedOut {
 		what += ": attempt timed out"
 	}
-	return what
+	if e.Note != "" {
+		what += "; " + e.Note
+	}
+	return line(e.Name, what, e.Last)
 }
 
 // prefix is what the errors of this package begin with.
@@ -195,20 +183,14 @@ func line(name, what string, last error) string {
 	return prefix + what
 }
 
-// lineOf is the text of an error as part of another one, and nothing for nil.
+// lineOf is the text of an error as part of another one.
 func lineOf(err error) string {
-	if err == nil {
-		return ""
-	}
 	text := strings.ReplaceAll(strings.TrimPrefix(err.Error(), prefix), "\n"+prefix, "; ")
 	return strings.ReplaceAll(text, "\n", "; ")
 }
 
 // tried says how many attempts were made.
 func (e *Error) tried() string {
-	if e.waited != "" {
-		return e.waited
-	}
 	switch e.Attempts {
 	case 0:
 		return "not started"
@@ -338,6 +320,22 @@ func (e *Error) RetryAfter() time.Duration {
 	return e.retryAfter
 }
 
+// Class returns the class of the failure on which the policy gave up, or
+// ClassUnknown if there was none.
+func (e *Error) Class() Class {
+	if e == nil {
+		return ClassUnknown
+	}
+	return e.class
+}
+
+// Repeatable reports whether the operation may be made again by another call under
+// the same context: the Idempotency of the policy allows it, and the policy did not
+// make a key for this call alone. Whether that would help, Reason and Class say.
+func (e *Error) Repeatable() bool {
+	return e != nil && !e.bound && e.Reason != ReasonNotIdempotent
+}
+
 // isFinal reports whether the loops around this one must not retry.
 func (e *Error) isFinal() bool { return e == nil || !e.single || e.Reason != ReasonAttempts }
 
@@ -363,7 +361,7 @@ func (e *Error) NonRetriable() {}
 //
 // It is permanent to every policy of this package, except to a
 // [Supervisor], and its methods say so to the loops of other libraries.
-// To wait for the service instead, put a [Patience] around all layers. An
+// To wait for the service instead, make the call through a patient guard.Service. An
 // operation inside a policy can also return OfClass(err, ClassRetryable). Then
 // the policy waits until the circuit may be tried again, which is no attempt and
 // costs the budget nothing. If the breaker cannot say when that is, the policy
@@ -420,58 +418,3 @@ func invalid(field, problem string) error { return Permanent(badfield.New(field,
 
 // negative is the error for a duration that must not be negative.
 func negative(field string, d time.Duration) error { return Permanent(badfield.Negative(field, d)) }
-
-// enclosingKey is the key by which a context finds the attempt that it is for.
-type enclosingKey struct{}
-
-// An enclosing attempt has a context of its own, by which a call inside tells it
-// that it gave up: the error may arrive as a text only.
-type enclosing struct {
-	outer *enclosing
-	// gaveUp has the newest errors of calls that gave up. The first is of a
-	// call that was cancelled, often because another one gave up.
-	gaveUp [8]atomic.Pointer[Error]
-	next   atomic.Uint32 // where the next of the others goes
-}
-
-// enclosingOf returns the innermost attempt that ctx is for, or nil.
-func enclosingOf(ctx context.Context) *enclosing {
-	e, _ := ctx.Value(enclosingKey{}).(*enclosing)
-	return e
-}
-
-// withEnclosing returns a context for an attempt of a call under ctx.
-func withEnclosing(ctx context.Context) context.Context {
-	return context.WithValue(ctx, enclosingKey{}, &enclosing{outer: enclosingOf(ctx)})
-}
-
-// tell tells the attempts around a call under ctx that it gave up.
-func (e *Error) tell(ctx context.Context) {
-	for around := enclosingOf(ctx); around != nil && e.isFinal(); around = around.outer {
-		i := uint32(0)
-		if e.Reason != ReasonCanceled {
-			i = 1 + around.next.Add(1)%uint32(len(around.gaveUp)-1)
-		}
-		around.gaveUp[i].Store(e)
-	}
-}
-
-// readText looks in the text of err for the error of a call inside the attempt
-// that gave up.
-func (v *verdict) readText(attempt context.Context, err error) {
-	if attempt == nil || v.marked || v.supervised {
-		return
-	}
-	around := enclosingOf(attempt)
-	for i := range around.gaveUp {
-		gave := around.gaveUp[i].Load()
-		if gave == nil {
-			continue
-		}
-		text := err.Error() // perhaps with another Note
-		if strings.Contains(text, line(gave.Name, gave.outcome(), nil)) && strings.Contains(text, lineOf(gave.Last)) {
-			v.class, v.judged, v.gaveUp, v.outOfTime = ClassPermanent, true, true, gave.ifOutOfTime()
-			return
-		}
-	}
-}

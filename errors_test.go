@@ -118,13 +118,13 @@ func TestElapsedIsSinceTheCallBeganOrAbsentWhereNobodyMeasuredIt(t *testing.T) {
 
 			r := policy.Start(t.Context()) // which learns of the first attempt afterwards
 			want = 0
-			_, again := r.Retry(fail(t.Context()))
+			_, again := r.Tried(fail(t.Context()))
 			if name == "nothing" {
 				want = 2 * time.Second
 				r.Progress()
 			}
 			for again {
-				_, again = r.Retry(fail(t.Context()))
+				_, again = r.Tried(fail(t.Context()))
 			}
 			require.Equal(t, want, gaveUp(t, r.Err()).Elapsed, name)
 		})
@@ -372,9 +372,6 @@ func TestTheErrorCarriesTheLastRetryAfter(t *testing.T) {
 			defer cancel()
 			return steady(0).Do(ctx, returning(hinted).do)
 		},
-		"attempts": func(ctx context.Context) error {
-			return (&backoff.Policy{MaxAttempts: 1}).Do(ctx, returning(hinted).do)
-		},
 		"budget": func(ctx context.Context) error {
 			return (&backoff.Policy{Budget: refusing(2)}).Do(ctx, returning(hinted).do)
 		},
@@ -397,7 +394,7 @@ func TestAnErrorMadeByHandDoesNotPanic(t *testing.T) {
 	require.ErrorIs(t, open, backoff.ErrOpen)
 	late := &backoff.Error{Reason: backoff.ReasonDeadline, Last: errBoom, Attempts: 1}
 	require.EqualError(t, late, "backoff: gave up after 1 attempt: context deadline exceeded: boom")
-	for reason := backoff.ReasonSuccess; reason <= backoff.ReasonInvalid+1; reason++ {
+	for reason := backoff.Reason(0); reason <= backoff.ReasonInvalid+1; reason++ {
 		e := &backoff.Error{Name: "fetch", Reason: reason, Last: errBoom, Attempts: 1}
 		require.NotPanics(t, func() {
 			require.Contains(t, e.Error(), "boom", "%v", reason)
@@ -408,7 +405,7 @@ func TestAnErrorMadeByHandDoesNotPanic(t *testing.T) {
 
 func TestReasonsHaveNames(t *testing.T) {
 	seen := map[string]bool{}
-	for reason := backoff.ReasonSuccess; reason <= backoff.ReasonInvalid; reason++ {
+	for reason := backoff.Reason(0); reason <= backoff.ReasonInvalid; reason++ {
 		require.NotEqual(t, "unknown", reason.String())
 		seen[reason.String()] = true
 	}
@@ -555,10 +552,10 @@ func TestAnErrorKeepsNoContextThatDidNotEndTheCall(t *testing.T) {
 // waysToFail are ways, and a loop that does not call Begin.
 var waysToFail = func() map[string]func(context.Context, *backoff.Policy, func(context.Context) error) error {
 	all := maps.Clone(ways)
-	all["Retry only"] = func(ctx context.Context, p *backoff.Policy, op func(context.Context) error) error {
+	all["Tried"] = func(ctx context.Context, p *backoff.Policy, op func(context.Context) error) error {
 		r := p.Start(ctx)
 		for {
-			pause, ok := r.Retry(op(ctx))
+			pause, ok := r.Tried(op(ctx))
 			if !ok {
 				return r.Err()
 			}
@@ -600,28 +597,14 @@ func TestGuardsAroundOneAnotherSayTheirPrefixOnce(t *testing.T) {
 	fail := returning(errors.New("status 503")).do
 	failed := func(d backoff.Doer) error { _ = d.Do(t.Context(), fail); return d.Do(t.Context(), fail) }
 
-	require.EqualError(t, failed(backoff.Stack(breaker(), policy)), "backoff: orders: circuit open: status 503")
-	require.EqualError(t, failed(backoff.Stack(breaker(), once, policy)), "backoff: orders: circuit open: status 503")
-	require.EqualError(t, failed(backoff.Stack(policy, breaker())), "backoff: orders: circuit open: status 503")
-	require.EqualError(t, failed(backoff.Stack(once, breaker(), policy)), "backoff: orders: circuit open: status 503")
+	require.EqualError(t, failed(layers(breaker(), policy)), "backoff: orders: circuit open: status 503")
+	require.EqualError(t, failed(layers(breaker(), once, policy)), "backoff: orders: circuit open: status 503")
+	require.EqualError(t, failed(layers(policy, breaker())), "backoff: orders: circuit open: status 503")
+	require.EqualError(t, failed(layers(once, breaker(), policy)), "backoff: orders: circuit open: status 503")
 	require.EqualError(t, policy.Do(t.Context(), breaker().Wrap(fail)), "backoff: orders: gave up after 1 attempt: circuit open: status 503")
 	require.EqualError(t, policy.Do(t.Context(), once.Wrap(fail)), "backoff: orders: gave up after 4 attempts: once: gave up after 1 attempt: status 503")
 	require.EqualError(t, policy.Do(t.Context(), returning(backoff.RetryAfter(backoff.ErrBudget, 0)).do), "backoff: orders: gave up after 4 attempts: budget refused")
 	require.EqualError(t, &backoff.OpenError{Name: "orders", State: backoff.BreakerOpen, Last: errors.Join(errBoom, io.EOF)}, "backoff: orders: circuit open: boom; EOF")
-}
-
-// An Error may be looked at long after its call, and outside of the bubble of a
-// test that it comes from.
-func TestAnErrorOutlivesTheBubbleOfItsContext(t *testing.T) {
-	var err error
-	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, errFinal)
-		defer cancel()
-		err = backoff.Policy{MaxAttempts: -1}.Do(ctx, func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
-	})
-	require.ErrorIs(t, err, context.DeadlineExceeded)
-	require.ErrorIs(t, err, errFinal)
-	require.ErrorContains(t, err, "deadline")
 }
 
 func TestContextErrorIsTheErrorOfTheContextThatEndedTheCall(t *testing.T) {
@@ -669,4 +652,42 @@ func TestAContextMayHaveAnErrorThatCannotBeCompared(t *testing.T) {
 	require.ErrorContains(t, err, "shutting down")
 	gave := gaveUp(t, err)
 	require.Equal(t, listed{"a"}, gave.ContextError())
+}
+
+// strangers is the Idempotency of a call whose key somebody else has made.
+type strangers struct{ backoff.Idempotency }
+
+func (strangers) MadeKey() string { return "key" }
+
+// Another call must not send a key that only this one knows, nor what may not be
+// sent again.
+func TestAnErrorSaysWhetherAnotherCallMayMakeTheOperation(t *testing.T) {
+	unsent := backoff.OfClass(errBoom, backoff.ClassNotSent)
+	plain, withKey := t.Context(), backoff.WithIdempotencyKey(t.Context(), "key")
+	for name, c := range map[string]struct {
+		ctx    context.Context
+		policy backoff.Policy
+		err    error
+		class  backoff.Class
+		want   bool
+	}{
+		"idempotent":                   {plain, backoff.Policy{}, backoff.OfClass(errBoom, backoff.ClassThrottled), backoff.ClassThrottled, true},
+		"not idempotent":               {plain, backoff.Policy{Idempotency: backoff.NonIdempotent}, errBoom, backoff.ClassUnknown, false},
+		"so, out of attempts":          {plain, backoff.Policy{Idempotency: backoff.NonIdempotent, MaxAttempts: 1}, errBoom, backoff.ClassUnknown, false},
+		"so, but not sent":             {plain, backoff.Policy{Idempotency: backoff.NonIdempotent}, unsent, backoff.ClassNotSent, true},
+		"so, between two attempts":     {plain, backoff.Policy{Idempotency: backoff.NonIdempotent, Budget: refusing(2)}, unsent, backoff.ClassNotSent, true},
+		"keyed by itself":              {plain, backoff.Policy{Idempotency: backoff.Keyed}, errBoom, backoff.ClassUnknown, false},
+		"keyed by the caller":          {withKey, backoff.Policy{Idempotency: backoff.Keyed}, errBoom, backoff.ClassUnknown, true},
+		"keyed elsewhere":              {plain, backoff.Policy{Idempotency: strangers{backoff.Idempotent}}, errBoom, backoff.ClassUnknown, false},
+		"keyed elsewhere, by a caller": {withKey, backoff.Policy{Idempotency: strangers{backoff.Idempotent}}, errBoom, backoff.ClassUnknown, true},
+		"overloaded":                   {plain, backoff.Policy{}, backoff.OfClass(errBoom, backoff.ClassOverloaded), backoff.ClassOverloaded, true},
+	} {
+		c.policy.Schedule = backoff.Constant(0)
+		gave := gaveUp(t, c.policy.Do(c.ctx, returning(c.err).do))
+		require.Equal(t, c.want, gave.Repeatable(), name)
+		require.Equal(t, c.class, gave.Class(), name)
+	}
+	var none *backoff.Error
+	require.False(t, none.Repeatable())
+	require.Equal(t, backoff.ClassUnknown, none.Class())
 }

@@ -214,17 +214,34 @@ func ExampleRun() {
 	// Output: true true
 }
 
-// A caller with an event loop of its own sleeps itself.
+// A loop that does something before each wait.
 func ExampleRun_Retry() {
-	policy := backoff.Policy{Jitter: backoff.NoJitter, MaxAttempts: 3}
+	policy := backoff.Policy{Schedule: quick, Jitter: backoff.NoJitter, MaxAttempts: 3}
 	r := policy.Start(context.Background())
-	fmt.Println(r.Retry(io.ErrUnexpectedEOF))
-	fmt.Println(r.Retry(io.ErrUnexpectedEOF))
-	fmt.Println(r.Retry(io.ErrUnexpectedEOF))
+	ctx, ok := r.Begin(0)
+	for ok {
+		var wait time.Duration
+		if wait, ok = r.Retry(flaky(1)(ctx)); ok {
+			fmt.Println("again in", wait)
+			ctx, ok = r.Begin(wait)
+		}
+	}
+	fmt.Println(errors.Is(r.Err(), backoff.ErrExhausted))
+	// Output:
+	// again in 1µs
+	// again in 1µs
+	// true
+}
+
+// The loop of another library makes the attempts, and sleeps itself.
+func ExampleRun_Tried() {
+	policy := backoff.Policy{Jitter: backoff.NoJitter, MaxAttempts: 2}
+	r := policy.Start(context.Background())
+	fmt.Println(r.Tried(io.ErrUnexpectedEOF))
+	fmt.Println(r.Tried(io.ErrUnexpectedEOF))
 	fmt.Println(errors.Is(r.Err(), backoff.ErrExhausted))
 	// Output:
 	// 100ms true
-	// 200ms true
 	// 0s false
 	// true
 }
@@ -313,11 +330,6 @@ func ExampleExponential() {
 	// Output: 1s 3s 9s 20s 20s
 }
 
-func ExampleTruncate() {
-	print5(backoff.Truncate(fibonacci{time.Second}, 3*time.Second))
-	// Output: 1s 1s 2s 3s 3s
-}
-
 // One retry at once, for the connection that was idle too long, and then
 // patience.
 func ExampleSequence() {
@@ -333,19 +345,9 @@ func ExampleJitter() {
 	// Output: 1s
 }
 
-func ExampleNoJitter() {
-	fmt.Println(backoff.NoJitter(time.Second, 0, 0.25))
-	// Output: 1s
-}
-
 func ExampleFullJitter() {
 	fmt.Println(backoff.FullJitter(time.Second, 0, 0.25))
 	// Output: 250ms
-}
-
-func ExampleEqualJitter() {
-	fmt.Println(backoff.EqualJitter(time.Second, 0, 0.25))
-	// Output: 625ms
 }
 
 func ExampleDecorrelatedJitter() {
@@ -363,21 +365,6 @@ func ExampleUniformJitter() {
 	jitter := backoff.UniformJitter(0.8, 1.2)
 	fmt.Println(jitter(time.Second, 0, 0), jitter(time.Second, 0, 0.5))
 	// Output: 800ms 1s
-}
-
-// Whole seconds, and up to one on top.
-func ExampleAddedJitter() {
-	jitter := backoff.AddedJitter(time.Second)
-	fmt.Println(jitter(8*time.Second, 0, 0.25))
-	// Output: 8.25s
-}
-
-// Ethernet, after the third collision: 0 to 7 slots.
-func ExampleSlottedJitter() {
-	slot := 51200 * time.Nanosecond
-	jitter := backoff.SlottedJitter(slot)
-	fmt.Println(int(jitter(7*slot, 0, 0.5) / slot))
-	// Output: 4
 }
 
 func ExampleClass() {
@@ -535,18 +522,6 @@ func ExampleIdempotency() {
 	// POST 1
 }
 
-func ExampleConditional() {
-	type ifMatch struct{}
-	hasPrecondition := func(ctx context.Context) bool { return ctx.Value(ifMatch{}) != nil }
-	update := backoff.Conditional(hasPrecondition)
-	ctx := context.Background()
-	fmt.Println(update.Repeatable(ctx, backoff.ClassRetryable))
-	fmt.Println(update.Repeatable(context.WithValue(ctx, ifMatch{}, "etag"), backoff.ClassRetryable))
-	// Output:
-	// false
-	// true
-}
-
 func ExampleWithIdempotencyKey() {
 	ctx := backoff.WithIdempotencyKey(context.Background(), "order-7")
 	policy := backoff.Policy{Idempotency: backoff.Keyed}
@@ -568,23 +543,6 @@ func ExampleObserver() {
 	// Output:
 	// fetch: retry, attempt 1 of 2: unexpected EOF
 	// fetch: give up, attempt 2 of 2: unexpected EOF
-}
-
-// An Observer serves as the OnRetry of other libraries: a retry is an event of
-// the kind EventRetry.
-func ExamplePolicy_onRetry() {
-	policy := backoff.Policy{
-		Schedule: quick,
-		Observer: func(_ context.Context, e backoff.Event) {
-			if e.Kind == backoff.EventRetry {
-				fmt.Printf("attempt %d failed: %v\n", e.Attempt, e.Err)
-			}
-		},
-	}
-	_ = policy.Do(context.Background(), flaky(2))
-	// Output:
-	// attempt 1 failed: connection reset
-	// attempt 2 failed: connection reset
 }
 
 func ExampleJoinObservers() {
@@ -637,14 +595,6 @@ func ExampleDoer() {
 	n, err := backoff.DoValue(context.Background(), &calls, func(context.Context) (int64, error) { return calls.n.Load(), nil })
 	fmt.Println(n, err, calls.n.Load())
 	// Output: 1 <nil> 0
-}
-
-func ExampleStack() {
-	var calls counted
-	policy := &backoff.Policy{Schedule: quick}
-	guarded := backoff.Stack(&calls, policy) // one call, however many attempts
-	fmt.Println(guarded.Do(context.Background(), flaky(3)))
-	// Output: <nil>
 }
 
 func ExampleDoValue() {
@@ -820,51 +770,16 @@ func ExampleCause() {
 	// true
 }
 
-// A maintenanceWindow is a budget of the user's own. Attempts may be made while
-// it is open. It must know that when they are made, not when the sleep before
-// them begins.
-type maintenanceWindow struct {
-	backoff.BudgetDefaults
-
-	open bool
-}
-
-func (w *maintenanceWindow) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
-	return backoff.Ticket{}, 0, !a.First() || w.open
-}
-
-func (w *maintenanceWindow) Confirm(backoff.Ticket) bool { return w.open }
-
-func (w *maintenanceWindow) Done(_ backoff.Ticket, r backoff.Result) {
-	if r.Outcome == backoff.OutcomeNotSent {
-		fmt.Println("not sent")
-	}
-}
-
-func ExampleBudget_confirm() {
-	window := &maintenanceWindow{open: true}
-	policy := backoff.Policy{Name: "upload", Schedule: backoff.Constant(time.Millisecond), Budget: window}
-
-	err := policy.Do(context.Background(), func(context.Context) error {
-		window.open = false // while this attempt runs
-		return errors.New("connection reset")
-	})
-	fmt.Println(errors.Is(err, backoff.ErrBudget))
-	// Output:
-	// not sent
-	// true
-}
-
 func ExampleBreaker() {
 	breaker := &backoff.Breaker{Name: "search"}
-	search := backoff.Stack(breaker, &backoff.Policy{Name: "search", MaxAttempts: 1})
+	policy := backoff.Policy{Name: "search", MaxAttempts: 1}
 
-	down := errors.New("connection refused")
+	search := policy.Wrap(func(context.Context) error { return errors.New("connection refused") })
 	for range 30 {
-		_ = search.Do(context.Background(), func(context.Context) error { return down })
+		_ = breaker.Do(context.Background(), search) // one call, however many attempts
 	}
 
-	err := search.Do(context.Background(), func(context.Context) error {
+	err := breaker.Do(context.Background(), func(context.Context) error {
 		fmt.Println("not reached")
 		return nil
 	})
@@ -877,31 +792,6 @@ func ExampleBreaker() {
 
 // A breaker on trial: it goes through its states and tells, but refuses
 // nothing.
-// A job has time: it waits for a service that restarts.
-func ExamplePatience() {
-	service := backoff.Stack(&backoff.Patience{Name: "search"}, &backoff.Breaker{}, &backoff.Policy{MaxAttempts: 1})
-	back := time.Now().Add(500 * time.Millisecond)
-	search := func(context.Context) error {
-		if time.Now().Before(back) {
-			return errors.New("connection refused")
-		}
-		return nil
-	}
-
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	fmt.Println("job:", service.Do(ctx, search))
-
-	back = time.Now().Add(time.Hour)
-	ctx, cancel = context.WithTimeout(context.Background(), 100*time.Millisecond)
-	defer cancel()
-	err := service.Do(ctx, search)
-	fmt.Println("no time:", errors.Is(err, context.DeadlineExceeded), backoff.Cause(err))
-	// Output:
-	// job: <nil>
-	// no time: true connection refused
-}
-
 func ExampleBreaker_Force() {
 	breaker := &backoff.Breaker{
 		Name: "search",
@@ -948,22 +838,7 @@ func ExampleBreaker_Allow() {
 	// search is open for some 5s
 }
 
-func ExampleBreakers() {
-	hosts := backoff.Breakers{New: func(host string) *backoff.Breaker {
-		return &backoff.Breaker{Name: host, OpenFor: backoff.Linear{Initial: 30 * time.Second, Max: 5 * time.Minute}}
-	}}
-	hosts.For("a.example").Trip()
-
-	for _, host := range []string{"a.example", "b.example"} {
-		err := hosts.For(host).Do(context.Background(), func(context.Context) error { return nil })
-		fmt.Println(host, hosts.For(host).State(), errors.Is(err, backoff.ErrOpen))
-	}
-	// Output:
-	// a.example open true
-	// b.example closed false
-}
-
-// maintenance is a [backoff.Shared] that operators write: services, and for how
+// maintenance is the Shared of a Breaker that operators write: services, and for how
 // long they are down. The one of package fleet learns from the breakers of all
 // processes instead.
 type maintenance map[string]time.Duration
@@ -982,7 +857,7 @@ func (maintenance) Probe(context.Context, string, time.Duration) backoff.Breaker
 func (maintenance) Opened(string, time.Duration, int) {}
 func (maintenance) Closed(string)                     {}
 
-func ExampleShared() {
+func ExampleBreaker_shared() {
 	breaker := &backoff.Breaker{Name: "billing", Shared: maintenance{"billing": time.Minute}}
 	err := breaker.Do(context.Background(), func(context.Context) error {
 		fmt.Println("not reached")
@@ -990,19 +865,6 @@ func ExampleShared() {
 	})
 	fmt.Println(errors.Is(err, backoff.ErrOpen))
 	// Output: true
-}
-
-// The zero value says nothing about a service: the breaker goes by what it
-// sees.
-func ExampleShared_consult() {
-	fleet := maintenance{"billing": time.Minute}
-	for _, name := range []string{"billing", "search"} {
-		advice := fleet.Consult(context.Background(), name, func() {})
-		fmt.Println(name, advice.To, advice.RetryAfter, advice.Err)
-	}
-	// Output:
-	// billing open 1m0s maintenance
-	// search closed 0s <nil>
 }
 
 func ExampleBreakerStats() {

@@ -13,11 +13,10 @@ import (
 // use.
 //
 // The ready-made ones are [Idempotent], which nil means to [Policy.Do] as well,
-// [NonIdempotent], [Keyed] and [Conditional]. To retry nothing, set MaxAttempts to
-// 1 instead.
+// [NonIdempotent] and [Keyed]. To retry nothing, set MaxAttempts to 1 instead.
 //
 // Who makes a key for a call, and an Idempotency for it, gives that the method
-// MadeKey() string. Then a [Patience] makes the call again with the same key.
+// MadeKey() string. Then no other call makes the operation again under another key.
 type Idempotency interface {
 	Repeatable(ctx context.Context, c Class) bool
 }
@@ -49,26 +48,6 @@ func (i idempotency) Repeatable(_ context.Context, c Class) bool {
 // String returns the name of the constant.
 func (i idempotency) String() string {
 	return [...]string{"Idempotent", "NonIdempotent", "Keyed"}[min(i, Keyed)]
-}
-
-// Conditional returns an [Idempotency] for operations that may be repeated
-// under preconditions, such as an If-Match header or an ifGenerationMatch
-// parameter. All conditions must hold for the call's context. If they do not,
-// or if there are none, the operation is NonIdempotent.
-func Conditional(conditions ...func(context.Context) bool) Idempotency {
-	return conditional(append([]func(context.Context) bool(nil), conditions...))
-}
-
-// conditional is what Conditional returns.
-type conditional []func(context.Context) bool
-
-func (c conditional) Repeatable(ctx context.Context, class Class) bool {
-	for _, holds := range c {
-		if !holds(ctx) {
-			return NonIdempotent.Repeatable(ctx, class)
-		}
-	}
-	return len(c) > 0 || NonIdempotent.Repeatable(ctx, class)
 }
 
 // WithIdempotencyKey returns a context that carries key, for the one operation

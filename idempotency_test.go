@@ -10,10 +10,6 @@ import (
 	"github.com/gobackoff/backoff"
 )
 
-func TestAnUnknownIdempotencyHasAName(t *testing.T) {
-	require.Equal(t, "Keyed", (backoff.Keyed + 1).String())
-}
-
 func TestRepeatable(t *testing.T) {
 	plain := t.Context()
 	for _, row := range []struct {
@@ -23,10 +19,6 @@ func TestRepeatable(t *testing.T) {
 		{backoff.Idempotent, true, true},
 		{backoff.NonIdempotent, true, false},
 		{backoff.Keyed, true, true},
-		{backoff.Conditional(), true, false},
-		{backoff.Conditional(always), true, true},
-		{backoff.Conditional(always, never), true, false},
-		{backoff.Conditional(never), true, false},
 	} {
 		for _, ctx := range []context.Context{plain, backoff.WithIdempotencyKey(plain, "which nobody says is sent")} {
 			require.Equal(t, row.unsent, row.operation.Repeatable(ctx, backoff.ClassNotSent), "%v", row.operation)
@@ -37,45 +29,23 @@ func TestRepeatable(t *testing.T) {
 	}
 }
 
-func always(context.Context) bool { return true }
-func never(context.Context) bool  { return false }
-
-// The predicate sees the call, and any type will
-// do.
-func TestAConditionReadsTheContextOfTheCall(t *testing.T) {
-	type generation struct{}
-	policy := backoff.Policy{
-		Schedule:    backoff.Constant(0),
-		Idempotency: backoff.Conditional(func(ctx context.Context) bool { return ctx.Value(generation{}) != nil }),
-	}
-	op := returning(errBoom)
-	require.Error(t, policy.Do(t.Context(), op.do))
-	require.Len(t, op.at, 1)
-	op = returning(errBoom)
-	require.Error(t, policy.Do(context.WithValue(t.Context(), generation{}, 7), op.do))
-	require.Len(t, op.at, 4)
-}
-
-func TestConditionalKeepsACopy(t *testing.T) {
-	conditions := []func(context.Context) bool{always}
-	operation := backoff.Conditional(conditions...)
-	conditions[0] = never
-	require.True(t, operation.Repeatable(t.Context(), backoff.ClassRetryable))
-}
-
 // strict is an Idempotency of a user's own.
 type strict struct{ asked *int }
 
-func (s strict) Repeatable(_ context.Context, c backoff.Class) bool {
+// generation is what a request has that is safe to repeat.
+type generation struct{}
+
+func (s strict) Repeatable(ctx context.Context, c backoff.Class) bool {
 	*s.asked++
-	return c == backoff.ClassThrottled
+	return c == backoff.ClassThrottled && ctx.Value(generation{}) != nil
 }
 
 func TestAnIdempotencyOfTheUsersOwnIsAskedOnceAFailure(t *testing.T) {
 	asked := 0
 	policy := backoff.Policy{Schedule: backoff.Constant(0), Idempotency: strict{&asked}}
 	op := returning(backoff.OfClass(errBoom, backoff.ClassThrottled), errBoom)
-	err := policy.Do(t.Context(), op.do)
+	ctx := context.WithValue(t.Context(), generation{}, 7)
+	err := policy.Do(ctx, op.do)
 	require.Equal(t, backoff.ReasonNotIdempotent, gaveUp(t, err).Reason)
 	require.Len(t, op.at, 2)
 	require.Equal(t, 2, asked)
@@ -126,6 +96,6 @@ func TestANestedKeyedCallKeepsTheOuterKey(t *testing.T) {
 }
 
 func TestIdempotenciesHaveNames(t *testing.T) {
-	require.Equal(t, "[Idempotent NonIdempotent Keyed]",
-		fmt.Sprint([]backoff.Idempotency{backoff.Idempotent, backoff.NonIdempotent, backoff.Keyed}))
+	require.Equal(t, "[Idempotent NonIdempotent Keyed Keyed]",
+		fmt.Sprint([]backoff.Idempotency{backoff.Idempotent, backoff.NonIdempotent, backoff.Keyed, backoff.Keyed + 1}), "one that is not known is Keyed")
 }

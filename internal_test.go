@@ -66,9 +66,12 @@ func TestBreakerAsksAgainUnderTheLock(t *testing.T) {
 }
 
 // countingFleet counts how often it is consulted.
-type countingFleet struct {
-	Shared
-	consulted int
+type countingFleet struct{ consulted int }
+
+func (*countingFleet) Opened(string, time.Duration, int) {}
+func (*countingFleet) Closed(string)                     {}
+func (*countingFleet) Probe(context.Context, string, time.Duration) (none BreakerTransition) {
+	return none
 }
 
 func (f *countingFleet) Consult(context.Context, string, func()) BreakerTransition {

@@ -2,7 +2,6 @@ package backoff
 
 import (
 	"math"
-	"reflect"
 	"time"
 
 	"github.com/gobackoff/backoff/internal/limits"
@@ -86,51 +85,19 @@ func UniformJitter(lo, hi float64) Jitter {
 	}
 }
 
-// AddedJitter waits the delay and between 0 and max more. With
-// [Policy.MaxDelay] as the bound of the sum, it is the formula of IoT Core and
-// gcloud, min(2^n + random, maximum), which leaves no jitter at the maximum.
-//
-// [Policy.Validate] refuses the jitter if max is negative.
-func AddedJitter(max time.Duration) Jitter {
-	if max < 0 {
-		return invalidJitter
-	}
-	return func(delay, _ time.Duration, u float64) time.Duration {
-		return limits.Add(delay, scale(max, u))
-	}
-}
-
-// SlottedJitter waits a whole number of slots, from none up to as many as the
-// delay holds, all equally likely. This is the draw of Ethernet's backoff (IEEE
-// 802.3, 4.2.3.2.5), which a continuous draw in the same range does not
-// replace.
-//
-// [Policy.Validate] refuses the jitter unless slot is positive.
-func SlottedJitter(slot time.Duration) Jitter {
-	if slot <= 0 {
-		return invalidJitter
-	}
-	return func(delay, _ time.Duration, u float64) time.Duration {
-		slots := delay / slot
-		return min(scale(limits.Add(slots, 1), u), slots) * slot
-	}
-}
-
 // invalidJitter is what a constructor returns for bounds that cannot be.
-func invalidJitter(delay, _ time.Duration, _ float64) time.Duration { return delay }
-
-// Every call validates its policy. It knows these two jitters by their address,
-// because to call a jitter costs more than the rest of a call that succeeds.
-var noJitterFunc, invalidJitterFunc Jitter = NoJitter, invalidJitter
-
-func isNoJitter(j Jitter) bool      { return sameFunc(j, noJitterFunc) }
-func isInvalidJitter(j Jitter) bool { return sameFunc(j, invalidJitterFunc) }
-
-// sameFunc reports whether two functions are the same. It compares their code
-// pointers, which are unique for top-level functions.
-func sameFunc(j, k Jitter) bool {
-	return reflect.ValueOf(j).Pointer() == reflect.ValueOf(k).Pointer()
+func invalidJitter(delay, _ time.Duration, _ float64) time.Duration {
+	if delay == 0 {
+		return impossible
+	}
+	return delay
 }
+
+// impossible is how invalidJitter is recognized. No other jitter waits for so long
+// before now.
+const impossible = time.Duration(math.MinInt64)
+
+func isInvalidJitter(j Jitter) bool { return j(0, 0, 0) == impossible }
 
 // checkJitter returns the error of a jitter that was made with bounds which
 // cannot be.
@@ -138,7 +105,7 @@ func checkJitter(field string, j Jitter) error {
 	if j == nil || !isInvalidJitter(j) {
 		return nil
 	}
-	return invalid(field, "has impossible bounds: DecorrelatedJitter wants 0 <= base <= max, UniformJitter 0 <= lo <= hi, AddedJitter 0 or more, SlottedJitter more than 0")
+	return invalid(field, "has impossible bounds: DecorrelatedJitter wants 0 <= base <= max, UniformJitter 0 <= lo <= hi")
 }
 
 // clamp moves d into [lo, hi].

@@ -57,7 +57,7 @@ func (k EventKind) String() string {
 type Event struct {
 	Kind        EventKind
 	Class       Class              // of the attempt's error
-	Reason      Reason             // why the call ended or was refused; ReasonSuccess if it goes on
+	Reason      Reason             // why the call ended or was refused; 0 if it goes on or succeeded
 	Waiting     bool               // the call ended between two attempts; the retry last announced was not made
 	Name        string             // of the policy, hedge or breaker
 	Attempt     int                // the attempt that just ended, from 1, since the call or its last Progress began; 0 if none was made

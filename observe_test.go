@@ -356,25 +356,6 @@ func (a answered) ResponseHeader() map[string][]string {
 	return map[string][]string{"X-Amzn-Requestid": {a.id}}
 }
 
-// However a call is run, its success is told once.
-func TestASuccessIsToldOnceWhateverStandsAroundThePolicy(t *testing.T) {
-	policy := backoff.Policy{}
-	events := watch(&policy)
-	op := func(context.Context) error { return nil }
-	for name, do := range map[string]func(context.Context, func(context.Context) error) error{
-		"alone":            policy.Do,
-		"wrapped":          func(ctx context.Context, op func(context.Context) error) error { return policy.Wrap(op)(ctx) },
-		"in a breaker":     backoff.Stack(new(backoff.Breaker), &policy).Do,
-		"around a breaker": backoff.Stack(&policy, new(backoff.Breaker)).Do,
-	} {
-		for range 2 { // the second time, the breaker is in use
-			*events = nil
-			require.NoError(t, do(t.Context(), op), name)
-			require.Equal(t, []backoff.Event{{Kind: backoff.EventSuccess, Attempt: 1, MaxAttempts: 4}}, *events, name)
-		}
-	}
-}
-
 func TestNotifySurvivesAPanicAndANilObserver(t *testing.T) {
 	backoff.Observer(nil).Notify(t.Context(), backoff.Event{})
 	backoff.Observer(func(context.Context, backoff.Event) { panic("observer") }).Notify(t.Context(), backoff.Event{})

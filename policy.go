@@ -9,9 +9,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/gobackoff/backoff/internal/badfield"
 	"github.com/gobackoff/backoff/internal/draw"
-	"github.com/gobackoff/backoff/internal/errtree"
 	"github.com/gobackoff/backoff/internal/limits"
 )
 
@@ -112,6 +110,10 @@ type Policy struct {
 	// Rand draws the numbers for jitter, uniformly from [0,1). It must be safe
 	// for concurrent use. nil means math/rand/v2.
 	Rand func() float64
+
+	// persists says that only an error that the operation has marked, or that Classify
+	// names, ends a call, and with an *Error. A Supervisor sets it.
+	persists bool
 }
 
 // ClassLimits is what a [Policy] does after a failure of one [Class], in place
@@ -203,35 +205,6 @@ func (p Policy) Wrap(op func(context.Context) error) func(context.Context) error
 	return func(ctx context.Context) error { return p.Do(ctx, op) }
 }
 
-// Refused tells the Observer that a layer around the policy, such as a
-// [Breaker], refused a call with err, and so the policy never ran: it is an
-// EventGiveUp without an attempt. A [Stack] calls it.
-func (p Policy) Refused(ctx context.Context, err error) {
-	if p.Observer == nil || err == nil {
-		return
-	}
-	e := Event{Kind: EventGiveUp, Name: p.Name, Err: err, MaxAttempts: p.maxAttempts()}
-	v := judge(nil, err)
-	gave, _ := errtree.As[*Error](err)
-	invalid, _ := errtree.As[*badfield.Error](err)
-	switch {
-	case gave != nil:
-		e.Reason = gave.Reason
-	case v.open != nil || errtree.Is(err, ErrOpen):
-		e.Reason = ReasonOpen
-	case errtree.Is(err, ErrBudget):
-		e.Reason = ReasonBudget
-	case invalid != nil:
-		e.Reason = ReasonInvalid
-	case ctx.Err() != nil:
-		e.Reason = endOf(ctx.Err())
-	default:
-		e.Reason, e.Class = ReasonPermanent, ClassPermanent
-	}
-	e.RetryAfter, _ = RetryAfterOf(err)
-	p.Observer.Notify(ctx, e)
-}
-
 // Start returns a new [Run], for callers that cannot pass their operation as a
 // function. The Run holds a copy of the policy.
 func (p Policy) Start(ctx context.Context) *Run {
@@ -263,7 +236,7 @@ type Decision struct {
 	Wait       time.Duration // before the retry
 	Again      bool          // whether to retry
 	Class      Class         // of the failure
-	Reason     Reason        // why there is no retry; ReasonSuccess if there is one, or ReasonOpen if it waits for a circuit
+	Reason     Reason        // why there is no retry; 0 if there is one, or ReasonOpen if it waits for a circuit
 	RetryAfter time.Duration // what the server asked for; 0 if it did not
 
 	result Result
@@ -278,21 +251,16 @@ func (d Decision) Result() Result { return d.result }
 // for, and the schedule, but neither time nor budget; for those see
 // [Policy.Start].
 func (p Policy) Decide(retry int, err error) Decision {
-	return p.decide(retry, err, false)
-}
-
-// decide is Decide for a Policy, or for that of a Supervisor.
-func (p *Policy) decide(retry int, err error, supervised bool) Decision {
-	v := verdict{supervised: supervised}
+	v := verdict{persists: p.persists}
 	v.judge(p.Classify, err)
 	d := Decision{Class: v.class, RetryAfter: v.hint.after, result: v.result()}
-	if supervised {
+	if p.persists {
 		v.hint = p.capped(v.hint)
 	}
 	retry = max(retry, 1)
 	after := p.limitsFor(v.class)
 	d.Reason = p.ends(context.Background(), &v, retry, after.MaxAttempts)
-	d.Again = d.Reason == ReasonSuccess
+	d.Again = d.Reason == goOn
 	if d.Again && v.open != nil {
 		d.Reason = ReasonOpen
 	}
@@ -313,8 +281,7 @@ func (p *Policy) decide(retry int, err error, supervised bool) Decision {
 // The loop fills in the fields of e that it knows. For ReasonOpen, the refusal is
 // Last, or Interrupted if an attempt failed before it. The rest follows from the
 // policy, from ctx and from what the errors say. So the error is final to the
-// policies around the loop, unless the limit of attempts is 1, and a [Patience] can make
-// the call again. For ReasonPermanent, GiveUp returns e.Last as Do does, and
+// policies around the loop, unless the limit of attempts is 1. For ReasonPermanent, GiveUp returns e.Last as Do does, and
 // otherwise an [*Error].
 func (p Policy) GiveUp(ctx context.Context, e Error) error {
 	if e.Reason == ReasonPermanent && e.Last != nil {
@@ -336,10 +303,7 @@ func (p Policy) GiveUp(ctx context.Context, e Error) error {
 	e.Name, e.single = cmp.Or(e.Name, p.Name), p.limitsFor(e.class).MaxAttempts == 1 && e.Attempts == 1
 	e.early = then.ended == nil && untilDeadline(ctx) > 0
 	e.endedBy(ctx)
-	if p.Idempotency != nil {
-		e.repeat = &repeat{idempotency: p.Idempotency, key: cmp.Or(madeKey(p.Idempotency), IdempotencyKey(ctx))}
-	}
-	e.tell(ctx)
+	e.bound = p.binds(ctx, "", e.class, true)
 	return &e
 }
 
@@ -369,24 +333,15 @@ func validate(v any) error {
 	return nil
 }
 
-// Validate reports what the doers of a [Stack] report.
-func (s doers) Validate() (all error) {
-	for _, d := range s {
-		all = errors.Join(all, validate(d))
-	}
-	return all
-}
-
 // checkByClass is Validate for ByClass.
-func (p *Policy) checkByClass() error {
-	var wrong error
+func (p *Policy) checkByClass() (wrong error) {
 	for class, own := range p.ByClass {
 		if class.Retryable() && valid(own.Schedule, own.Jitter) {
 			continue
 		}
 		field := "Policy.ByClass[" + class.String() + "]"
 		if !class.Retryable() {
-			wrong = errors.Join(wrong, invalid(field, "is class "+strconv.Itoa(int(class))+", want one that is retried"))
+			wrong = errors.Join(wrong, invalid(field, "is "+strconv.Itoa(int(class))+", want one that is retried"))
 		}
 		wrong = errors.Join(wrong, checkSchedule(field+".Schedule", own.Schedule), checkJitter(field+".Jitter", own.Jitter))
 	}
@@ -419,6 +374,16 @@ func (p *Policy) maxAttempts() int { return limits.Or(p.MaxAttempts, defaultMaxA
 // class c.
 func (p *Policy) repeatable(ctx context.Context, c Class) bool {
 	return p.Idempotency == nil || p.Idempotency.Repeatable(ctx, c)
+}
+
+// binds reports whether the operation of a call that failed must not be made again by
+// another call under ctx: it sends a key that only this call knows, or it may not be
+// repeated. ask says that the Idempotency was not asked yet about the last failure.
+func (p *Policy) binds(ctx context.Context, key string, c Class, ask bool) bool {
+	if key == "" {
+		key = madeKey(p.Idempotency)
+	}
+	return key != "" && key != IdempotencyKey(ctx) || ask && c.Retryable() && !p.repeatable(ctx, c)
 }
 
 // timeLimit returns the time that the n-th attempt may take, 0 for no limit.
@@ -456,9 +421,6 @@ func (p *Policy) maxRetryAfter() time.Duration {
 func (p *Policy) jittered(j Jitter, delay, prev time.Duration) time.Duration {
 	switch {
 	case j != nil:
-		if isNoJitter(j) && p.MaxDelay <= 0 {
-			return delay // needs no draw
-		}
 		return p.jitteredWith(j, delay, prev, draw.Unit(p.Rand))
 	case delay == 0:
 		return 0

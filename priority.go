@@ -12,30 +12,27 @@ const (
 	PriorityNormal
 	// PriorityHigh is for work that somebody waits for.
 	PriorityHigh
-	// PriorityCritical is for work that must not fail if anything else can.
-	PriorityCritical
 )
 
 // String returns the name of the priority in lower case.
 func (p Priority) String() string {
-	if p < PriorityBackground || p > PriorityCritical {
+	if p < PriorityBackground || p > PriorityHigh {
 		return "invalid"
 	}
-	return [...]string{"background", "normal", "high", "critical"}[p-PriorityBackground]
+	return [...]string{"background", "normal", "high"}[p-PriorityBackground]
 }
 
 // priorityKey is the key by which a context finds its priority.
 type priorityKey struct{}
 
 // WithPriority returns a context for calls that matter more or less than others
-// under the same policy. A critical call waits a quarter as long between attempts
-// as a normal one, a high one half as long, and a background one four times as
-// long. [Policy.MaxDelay] still bounds the wait, and the time that a server asked
+// under the same policy. A call of high priority waits half as long between attempts
+// as a normal one, and a background one four times as long. [Policy.MaxDelay] still bounds the wait, and the time that a server asked
 // for is not shortened. A [Budget] sees the priority and may refuse calls of low
 // priority first, as the Throttle of package limit does. A priority out of range
 // counts as the nearest one.
 func WithPriority(ctx context.Context, p Priority) context.Context {
-	return context.WithValue(ctx, priorityKey{}, min(max(p, PriorityBackground), PriorityCritical))
+	return context.WithValue(ctx, priorityKey{}, min(max(p, PriorityBackground), PriorityHigh))
 }
 
 // PriorityOf returns the priority that ctx carries, PriorityNormal if there is none.
@@ -46,5 +43,5 @@ func PriorityOf(ctx context.Context) Priority {
 
 // waitFactor is what a wait is multiplied by.
 func (p Priority) waitFactor() float64 {
-	return [...]float64{4, 1, 0.5, 0.25}[p-PriorityBackground]
+	return [...]float64{4, 1, 0.5}[p-PriorityBackground]
 }

@@ -146,19 +146,6 @@ func each[T, V any](all []T, f func(T) V) (values []V) {
 	return values
 }
 
-func TestTheBudgetIsAskedBeforeAndToldAfterEveryAttempt(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		policy, books := steady(time.Second), &ledger{}
-		policy.Budget = books
-		require.NoError(t, policy.Do(t.Context(), returning(errBoom, backoff.OfClass(errBoom, backoff.ClassThrottled), nil).do))
-		require.Equal(t, []string{
-			"0s: reserve first 1 after unknown", "done 1: transient",
-			"0s: reserve retry 2 after unknown", "done 2: throttled",
-			"1s: reserve retry 3 after throttled", "done 3: success",
-		}, books.lines)
-	})
-}
-
 func TestTheBudgetIsToldHowAnAttemptEnded(t *testing.T) {
 	for _, row := range []struct {
 		err  error
@@ -171,7 +158,7 @@ func TestTheBudgetIsToldHowAnAttemptEnded(t *testing.T) {
 		{backoff.OfClass(errBoom, backoff.ClassThrottled), "throttled"},
 		{backoff.OfClass(errBoom, backoff.ClassOverloaded), "throttled"},
 		{backoff.Permanent(errFinal), "definitive"},
-		{context.DeadlineExceeded, "timeout"}, // once the attempt's time is over, see below
+		{context.DeadlineExceeded, "timeout"}, // once the time of the attempt is over
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			books := &ledger{}
@@ -246,22 +233,7 @@ func TestAFirstAttemptThatIsNotMadeIsPaidBack(t *testing.T) {
 	})
 }
 
-func TestABudgetsWaitForARetryIsNotBegunIfItIsTooLong(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-		defer cancel()
-		books := &ledger{wait: func(a backoff.Attempt) time.Duration { return time.Duration(a.Number-1) * 10 * time.Second }}
-		policy := steady(time.Second)
-		policy.Budget = books
-		began := time.Now()
-		err := policy.Do(ctx, returning(errBoom).do)
-		require.Zero(t, time.Since(began))
-		require.Equal(t, backoff.ReasonDeadline, gaveUp(t, err).Reason)
-		require.Equal(t, "done 2: not sent", books.lines[len(books.lines)-1])
-	})
-}
-
-// The same before the first attempt.
+// Nor is one before a retry, as for any other wait.
 func TestABudgetsWaitForTheFirstAttemptIsNotBegunIfItIsTooLong(t *testing.T) {
 	for _, row := range []struct {
 		elapsed time.Duration
@@ -330,10 +302,10 @@ func TestABudgetIsAskedForThePaceWhenAWaitIsOver(t *testing.T) {
 		want  []string
 		why   backoff.Reason
 	}{
-		{[]time.Duration{0}, msec(0, 1000), []string{"1s: pace 2: 0s", "done 102: success"}, backoff.ReasonSuccess},
+		{[]time.Duration{0}, msec(0, 1000), []string{"1s: pace 2: 0s", "done 102: success"}, backoff.Reason(0)},
 		{
 			[]time.Duration{2 * s, s, 0}, msec(0, 4000),
-			[]string{"1s: pace 2: 2s", "3s: pace 102: 1s", "4s: pace 202: 0s", "done 302: success"}, backoff.ReasonSuccess,
+			[]string{"1s: pace 2: 2s", "3s: pace 102: 1s", "4s: pace 202: 0s", "done 302: success"}, backoff.Reason(0),
 		},
 		{[]time.Duration{-1}, msec(0), []string{"1s: pace 2: -1ns", "done 2: not sent"}, backoff.ReasonBudget},
 		{[]time.Duration{9*s + 1}, msec(0), []string{"1s: pace 2: 9.000000001s", "done 102: not sent"}, backoff.ReasonElapsed},
@@ -440,6 +412,11 @@ type timingOut struct{ error }
 
 func (timingOut) Timeout() bool { panic("bug") }
 
+// careless is an Idempotency that panics.
+type careless struct{}
+
+func (careless) Repeatable(context.Context, backoff.Class) bool { panic("bug") }
+
 // Nor do the other functions of a policy, or of an error, keep a place that
 // nobody gives back, wherever they panic.
 func TestAPanicInAFunctionOfThePolicySettlesTheAttempt(t *testing.T) {
@@ -448,7 +425,7 @@ func TestAPanicInAFunctionOfThePolicySettlesTheAttempt(t *testing.T) {
 		"Classify":               {Classify: func(error) backoff.Class { crash(); return 0 }},
 		"Schedule":               {Schedule: backoff.ScheduleFunc(func(int) time.Duration { crash(); return 0 })},
 		"Jitter":                 {Jitter: func(time.Duration, time.Duration, float64) time.Duration { crash(); return 0 }},
-		"Idempotency":            {Idempotency: backoff.Conditional(func(context.Context) bool { crash(); return true })},
+		"Idempotency":            {Idempotency: careless{}},
 		"AttemptTimeoutSchedule": {AttemptTimeoutSchedule: backoff.ScheduleFunc(func(int) time.Duration { crash(); return 0 })},
 		"Timeout":                {AttemptTimeout: time.Nanosecond},
 	} {
@@ -476,8 +453,8 @@ func TestAPanicInAFunctionOfThePolicySettlesTheAttempt(t *testing.T) {
 			},
 			"Retry": func(p *backoff.Policy) {
 				r := p.Start(t.Context())
-				r.Begin(0)
-				r.Retry(fail(r.Context()))
+				ctx, _ := r.Begin(0)
+				r.Retry(fail(ctx))
 			},
 		} {
 			books := &ledger{}
@@ -504,11 +481,8 @@ var ways = map[string]func(context.Context, *backoff.Policy, func(context.Contex
 		_, err := backoff.DoValue(ctx, *p, func(ctx context.Context) (int, error) { return 1, op(ctx) })
 		return err
 	},
-	"Stack": func(ctx context.Context, p *backoff.Policy, op func(context.Context) error) error {
-		return backoff.Stack(backoff.Stack(), *p).Do(ctx, op)
-	},
 	"in a Breaker": func(ctx context.Context, p *backoff.Policy, op func(context.Context) error) error {
-		return backoff.Stack(&backoff.Breaker{}, p).Do(ctx, op)
+		return new(backoff.Breaker).Do(ctx, p.Wrap(op))
 	},
 	"range": func(ctx context.Context, p *backoff.Policy, op func(context.Context) error) error {
 		r := p.Start(ctx)
@@ -523,9 +497,12 @@ var ways = map[string]func(context.Context, *backoff.Policy, func(context.Contex
 	},
 	"Retry": func(ctx context.Context, p *backoff.Policy, op func(context.Context) error) error {
 		r := p.Start(ctx)
-		pause, ok := r.Admit()
-		for ok && r.Begin(pause) {
-			pause, ok = r.Retry(op(r.Context()))
+		ctx, ok := r.Begin(0)
+		for ok {
+			var wait time.Duration
+			if wait, ok = r.Retry(op(ctx)); ok {
+				ctx, ok = r.Begin(wait)
+			}
 		}
 		return r.Err()
 	},

@@ -256,7 +256,7 @@ func TestOfErrorsInARowOnlyTheFirstIsRetriedAtOnce(t *testing.T) {
 		r := policy.Start(t.Context())
 		var waits []time.Duration
 		retry := func() {
-			wait, ok := r.Retry(backoff.AtOnce(errBoom))
+			wait, ok := r.Tried(backoff.AtOnce(errBoom))
 			require.True(t, ok)
 			waits = append(waits, wait)
 		}

@@ -25,7 +25,20 @@ import (
 //	}
 //	return zero, r.Err()
 //
-// A hand-written loop calls Retry after each attempt, and sleeps itself.
+// The end of an attempt and the wait for the next one can also be told apart, by
+// Retry and Begin, for a loop that does something between the two. Every attempt
+// begins with Begin, which returns its context:
+//
+//	r := policy.Start(ctx)
+//	ctx, ok := r.Begin(0)
+//	for ok {
+//		var wait time.Duration
+//		if wait, ok = r.Retry(save(ctx)); ok {
+//			log.Print("retry in ", wait)
+//			ctx, ok = r.Begin(wait)
+//		}
+//	}
+//	return r.Err()
 type Run struct {
 	ctx    context.Context // of the call
 	policy Policy          // a copy, never changed
@@ -37,12 +50,11 @@ type Run struct {
 	refused     *OpenError    // by which a breaker refused an attempt
 	retryAfter  time.Duration // what the server asked for by last
 
-	timedOut   bool // AttemptTimeout ended the last attempt
-	granted    bool // the budget waits for the ticket
-	asked      bool // the budget was asked for it
-	supervised bool // by a Supervisor: only what was said explicitly ends it, and with an *Error
-	atOnce     bool // the last error asked for a retry without a wait
-	late       bool // the call began before the clock was read
+	timedOut bool // AttemptTimeout ended the last attempt
+	granted  bool // the budget waits for the ticket
+	asked    bool // the budget was asked for it
+	atOnce   bool // the last error asked for a retry without a wait
+	late     bool // the call began before the clock was read
 
 	number     int           // of attempts begun
 	base       int           // attempts that Progress no longer counts
@@ -99,7 +111,7 @@ func (p *Policy) run(ctx context.Context, op func(context.Context) error, err er
 	}
 	defer r.discard()
 	for wait, ok := r.next(); ok && r.sleep(wait) && r.begin(); wait, ok = r.next() {
-		if r.err = op(r.Context()); r.err == nil {
+		if r.err = op(r.context()); r.err == nil {
 			r.finish()
 			break
 		}
@@ -134,7 +146,7 @@ func (r *Run) Attempts() iter.Seq[context.Context] {
 			r.phase = asking
 		default:
 			r.first()
-			if !yield(r.Context()) {
+			if !yield(r.context()) {
 				r.finish()
 				return
 			}
@@ -147,7 +159,7 @@ func (r *Run) Attempts() iter.Seq[context.Context] {
 func (r *Run) each(yield func(context.Context) bool) {
 	defer r.abandon() // where a function of the user panics
 	for wait, ok := r.next(); ok && r.sleep(wait) && r.begin(); wait, ok = r.next() {
-		if !yield(r.Context()) {
+		if !yield(r.context()) {
 			r.finish()
 			return
 		}
@@ -158,7 +170,7 @@ func (r *Run) each(yield func(context.Context) bool) {
 // one may follow, and after what wait.
 func (r *Run) next() (wait time.Duration, ok bool) {
 	if r.phase != running {
-		return r.admit(true)
+		return r.admit()
 	}
 	if r.err == nil {
 		r.err = errUnreported
@@ -195,37 +207,22 @@ func (r *Run) Err() error {
 // the first, 0 before it. Progress does not start it again.
 func (r *Run) Attempt() int { return r.number }
 
-// Context returns the context for the present attempt, as Attempts yields it,
-// for a loop that calls Begin.
-func (r *Run) Context() context.Context {
-	if r.attempt == nil && r.key == "" {
-		return r.ctx
+// context returns the context for the present attempt.
+func (r *Run) context() context.Context {
+	if r.attempt == nil && r.key != "" {
+		r.attempt = WithIdempotencyKey(r.ctx, r.key)
 	}
-	return r.ownContext()
-}
-
-// ownContext returns the context of an attempt that has one of its own.
-func (r *Run) ownContext() context.Context {
 	if r.attempt == nil {
-		if r.attempt = withEnclosing(r.ctx); r.key != "" {
-			r.attempt = WithIdempotencyKey(r.attempt, r.key)
-		}
+		return r.ctx
 	}
 	return r.attempt
 }
 
-// Admit asks for the first attempt, for a hand-written loop. It returns
-// whether the attempt may be made, and after what pause. Admit returns false
-// if the policy is invalid, the context has ended, or the budget refuses; then
-// Err says why. Calling Admit is optional. Without it, the first Retry asks
-// the budget afterwards, so that the budget counts right.
-func (r *Run) Admit() (pause time.Duration, ok bool) { return r.admit(false) }
-
-// admit is Admit. paced says that the pause will be one of Begin or of a range
-// loop.
-func (r *Run) admit(paced bool) (pause time.Duration, ok bool) {
+// admit asks for the first attempt, if that was not done. It returns whether an
+// attempt may be made, and how long the budget makes the first one wait.
+func (r *Run) admit() (pause time.Duration, ok bool) {
 	if r.phase <= asking {
-		pause = r.start(paced)
+		pause = r.start(true)
 	}
 	if r.phase != over && r.ctx.Err() != nil {
 		r.cancelPending(endOf(r.ctx.Err()), 0)
@@ -233,15 +230,21 @@ func (r *Run) admit(paced bool) (pause time.Duration, ok bool) {
 	return pause, r.phase != over
 }
 
-// Begin sleeps for the pause that Admit or Retry returned, and begins the next
-// attempt, for a hand-written loop that can block. It returns false, and ends
-// the call, if the context ends or the budget does not confirm the attempt.
-// Calling Begin is optional. Without it the caller sleeps, and Retry counts
-// the attempt afterwards.
-func (r *Run) Begin(pause time.Duration) (begun bool) {
-	defer r.abandonUnless(&begun)
-	first, ok := r.admit(true)
-	return ok && r.sleep(max(pause, first)) && r.begin()
+// Begin waits, and begins an attempt: the first one, for which wait is 0, or the
+// next one, after the wait that Retry returned. The first one may wait longer, if
+// the budget says so. Begin returns the context of the attempt, as Attempts yields
+// it. ok is false if there is no attempt: the policy is invalid, the context ends,
+// or the budget refuses. Then Err says why.
+func (r *Run) Begin(wait time.Duration) (ctx context.Context, ok bool) {
+	defer r.abandonUnless(&ok)
+	if r.phase == running {
+		r.end(ReasonInvalid, ClassPermanent, invalid("Run.Begin", "was called before Run.Retry"))
+	}
+	first, admitted := r.admit()
+	if ok = admitted && r.sleep(max(wait, first)) && r.begin(); !ok {
+		return r.ctx, false
+	}
+	return r.context(), true
 }
 
 // begin begins the next attempt, if the budget confirms it and there is time
@@ -266,18 +269,23 @@ func (r *Run) begin() bool {
 	return true
 }
 
-// Retry reports how an attempt ended, and decides what follows: another attempt
-// after pause, or the end of the call, which Err explains. The caller sleeps,
-// and ends the sleep if its context ends. A nil err is success; with a Budget
-// or an Observer, report success too.
-//
-// Retry has the shape of a gax.Retryer, one for each call, for all of Google's
-// generated clients:
-//
-//	client.Get(ctx, req, gax.WithRetry(func() gax.Retryer { return p.Start(ctx) }))
-func (r *Run) Retry(err error) (pause time.Duration, ok bool) {
+// Retry reports how the attempt under way ended, nil for success, and decides what
+// follows: another attempt after wait, or the end of the call, which Err explains. It
+// does not sleep: Begin does. It is an error to call Retry for an attempt that Begin
+// did not begin: it would have had no timeout and no key.
+func (r *Run) Retry(err error) (wait time.Duration, ok bool) {
+	if r.phase < running {
+		r.end(ReasonInvalid, ClassPermanent, invalid("Run.Retry", "was called without Run.Begin"))
+	}
+	return r.Tried(err)
+}
+
+// Tried is Retry for an attempt that was made without the Run, as the loops of
+// other libraries make theirs. A Budget is asked for it afterwards, so that it
+// counts right. The attempt had neither the policy's timeout nor its key.
+func (r *Run) Tried(err error) (wait time.Duration, ok bool) {
 	defer r.abandonUnless(&ok)
-	if r.phase != running { // the caller's own loop did not call Begin
+	if r.phase != running {
 		r.catchUp(err)
 	}
 	switch {
@@ -302,8 +310,8 @@ func (r *Run) catchUp(err error) {
 	switch {
 	case r.phase == starting && err != nil:
 		r.last = err
+		r.late = r.began.IsZero()
 		r.start(false)
-		r.late = true
 	case r.phase == starting && r.policy.Budget != nil && r.policy.Budget.Validate() == nil:
 		a := r.ask(1, new(verdict))
 		a.Paced = false
@@ -357,14 +365,16 @@ func (r *Run) start(paced bool) (pause time.Duration) {
 	if r.ctx.Err() != nil {
 		return 0
 	}
-	r.began, r.key = clock.Now(), keyFor(r.ctx, p.Idempotency)
+	if r.key = keyFor(r.ctx, p.Idempotency); r.began.IsZero() { // or Progress has set it
+		r.began = clock.Now()
+	}
 	if p.Budget == nil {
 		return 0
 	}
 	a := r.ask(1, new(verdict))
 	a.Paced = paced
 	pause, why := r.reserve(a, 0, 0)
-	if why != ReasonSuccess {
+	if why != goOn {
 		r.cancelPending(why, pause)
 	}
 	return pause
@@ -379,7 +389,7 @@ func (r *Run) limitTime() {
 	if r.policy.MaxElapsed > 0 {
 		d = min(d, r.policy.MaxElapsed-r.age())
 	}
-	r.attempt, r.cancel = context.WithTimeoutCause(r.ownContext(), d, ErrAttemptTimeout)
+	r.attempt, r.cancel = context.WithTimeoutCause(r.context(), d, ErrAttemptTimeout)
 }
 
 // age returns how long ago the call began, or 0 if the clock was not read yet.
@@ -413,7 +423,6 @@ func (r *Run) sleepFor(wait time.Duration) bool {
 	for wait > 0 {
 		r.timer = clock.NewTimer(wait, clock.Monotonic(&r.began))
 		r.measureSleep()
-		r.leavePlace(true)
 		select {
 		case <-r.timer.C:
 			if clock.Monotonic(&r.began) {
@@ -424,7 +433,6 @@ func (r *Run) sleepFor(wait time.Duration) bool {
 		}
 		r.timer = nil
 		r.measureSleep()
-		r.leavePlace(false)
 		if r.ctx.Err() != nil {
 			r.cancelPending(endOf(r.ctx.Err()), 0)
 			return false
@@ -447,7 +455,7 @@ func (r *Run) pace() (wait time.Duration) {
 	if ok {
 		why = r.timeFor(wait, r.age())
 	}
-	if ok && wait <= 0 || why == ReasonSuccess { // there was time for a wait that is over
+	if ok && wait <= 0 || why == goOn { // there was time for a wait that is over
 		return wait
 	}
 	r.cancelPending(why, wait)

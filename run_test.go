@@ -2,6 +2,7 @@ package backoff_test
 
 import (
 	"context"
+	"errors"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -37,44 +38,17 @@ func TestTheRangeLoopEndsWhenThePolicyGivesUp(t *testing.T) {
 	})
 }
 
-// fetchInLoop is the loop of the documentation.
-func fetchInLoop(ctx context.Context, p *backoff.Policy, fetch func(context.Context) error) (string, error) {
-	r := p.Start(ctx)
-	for ctx := range r.Attempts() {
-		err := fetch(ctx)
-		if err == nil {
-			return "value", nil
+func TestTheLastOfTwoFailsStandsAlsoWithoutAnError(t *testing.T) {
+	for _, last := range []error{errFinal, nil} {
+		r := (&backoff.Policy{MaxAttempts: 1}).Start(t.Context())
+		for range r.Attempts() {
+			r.Fail(errBoom)
+			r.Fail(last)
 		}
-		r.Fail(err)
+		require.ErrorIs(t, r.Err(), backoff.ErrExhausted)
+		require.Equal(t, last != nil, errors.Is(r.Err(), errFinal))
+		require.NotErrorIs(t, r.Err(), errBoom)
 	}
-	return "", r.Err()
-}
-
-func TestReturningFromTheRangeLoopIsSuccess(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		policy, books := steady(time.Second), &ledger{}
-		policy.Budget = books
-		events := watch(policy)
-		v, err := fetchInLoop(t.Context(), policy, returning(errBoom, nil).do)
-		require.NoError(t, err)
-		require.Equal(t, "value", v)
-		require.Equal(t, "done 2: success", books.lines[len(books.lines)-1])
-		require.Equal(t, backoff.EventSuccess, (*events)[1].Kind)
-
-		_, err = fetchInLoop(t.Context(), policy, returning(backoff.Permanent(errFinal)).do)
-		require.EqualError(t, err, "final")
-		require.Empty(t, books.out)
-	})
-}
-
-func TestTheLastOfTwoFailsStands(t *testing.T) {
-	r := (&backoff.Policy{MaxAttempts: 1}).Start(t.Context())
-	for range r.Attempts() {
-		r.Fail(errBoom)
-		r.Fail(errFinal)
-	}
-	require.ErrorIs(t, r.Err(), errFinal)
-	require.NotErrorIs(t, r.Err(), errBoom)
 }
 
 // Forgetting Fail must not end in a report of success, nor tell of an older
@@ -94,14 +68,6 @@ func TestAForgottenFailIsAFailure(t *testing.T) {
 	})
 }
 
-func TestFailWithoutAnErrorIsAFailureToo(t *testing.T) {
-	r := (&backoff.Policy{MaxAttempts: 1}).Start(t.Context())
-	for range r.Attempts() {
-		r.Fail(nil)
-	}
-	require.ErrorIs(t, r.Err(), backoff.ErrExhausted)
-}
-
 func TestBreakingOffAfterFailReturnsTheErrorAsItIs(t *testing.T) {
 	books := &ledger{}
 	r := (&backoff.Policy{Budget: books}).Start(t.Context())
@@ -113,46 +79,28 @@ func TestBreakingOffAfterFailReturnsTheErrorAsItIs(t *testing.T) {
 	require.Equal(t, "done 1: transient", books.lines[1])
 }
 
-func TestTheContextOfARunIsTheAttempts(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		policy := steady(time.Second)
-		policy.AttemptTimeout, policy.Idempotency = time.Minute, backoff.Keyed
-		r := policy.Start(t.Context())
-		_, ok := r.Context().Deadline()
-		require.False(t, ok, "no attempt yet")
-		keys := map[string]bool{}
-		for ctx := range r.Attempts() {
-			deadline, ok := ctx.Deadline()
-			require.True(t, ok)
-			require.Equal(t, time.Minute, time.Until(deadline))
-			keys[backoff.IdempotencyKey(ctx)] = true
-			r.Fail(errBoom)
-		}
-		require.Len(t, keys, 1)
-		require.NotContains(t, keys, "")
-		_, ok = r.Context().Deadline()
-		require.False(t, ok, "no attempt any more")
-	})
-}
-
-func TestATimeoutInTheRangeLoopIsKnownAsTheAttempts(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		books := &ledger{}
-		policy := steady(time.Second)
-		policy.AttemptTimeout, policy.Budget = time.Minute, books
-		r := policy.Start(t.Context())
-		for ctx := range r.Attempts() {
-			n := r.Attempt()
-			<-ctx.Done()
-			r.Fail(ctx.Err())
-			if n == 2 {
-				break
-			}
-		}
-		require.Equal(t, context.DeadlineExceeded, r.Err())
-		require.Equal(t, "done 1: timeout", books.lines[1])
-		require.Equal(t, "done 2: timeout", books.lines[3])
-	})
+// Otherwise the first request would have another timeout than the second, or none, and
+// another key, or none, which charges twice. The clock begins with the first, too.
+func TestEachAttemptOfALoopHasTheSame(t *testing.T) {
+	for way, run := range ways {
+		bubble(t, way, func(t *testing.T) {
+			policy := *steady(time.Second)
+			policy.Idempotency, policy.AttemptTimeout, policy.MaxElapsed = backoff.Keyed, 5*time.Second, 10*time.Second
+			var left []time.Duration
+			var keys []string
+			err := run(t.Context(), &policy, func(ctx context.Context) error {
+				deadline, _ := ctx.Deadline()
+				left, keys = append(left, time.Until(deadline)), append(keys, backoff.IdempotencyKey(ctx))
+				time.Sleep(4 * time.Second)
+				return errBoom
+			})
+			require.Equal(t, msec(5000, 5000), left)
+			require.NotEmpty(t, keys[0])
+			require.Equal(t, keys[0], keys[1])
+			require.Equal(t, backoff.ReasonElapsed, gaveUp(t, err).Reason)
+			require.Equal(t, 9*time.Second, gaveUp(t, err).Elapsed)
+		})
+	}
 }
 
 // Each chunk that got through has the whole policy
@@ -220,6 +168,7 @@ func TestResetLeavesNothingOpen(t *testing.T) {
 func TestResetGivesBackARetryThatWasGranted(t *testing.T) {
 	books := &ledger{}
 	r := (&backoff.Policy{Budget: books, Schedule: backoff.Constant(0)}).Start(t.Context())
+	r.Begin(0)
 	_, ok := r.Retry(errBoom)
 	require.True(t, ok)
 	require.Len(t, books.out, 1)
@@ -244,66 +193,155 @@ func TestResetPaysForEveryAttemptOnce(t *testing.T) {
 	require.Equal(t, attempts, books.granted, "%q", books.lines)
 }
 
-// Retry, for callers with a loop of their own.
+// Begin and Retry, for callers with a loop of their own.
 
-// It is the shape of a gax.Retryer.
-func TestRetryDecidesForALoopThatSleepsItself(t *testing.T) {
+// A caller's own loop has all that Do has.
+func TestBeginWaitsAndBeginsForACallersOwnLoop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var retryer interface {
-			Retry(err error) (pause time.Duration, shouldRetry bool)
+		inFlight := &limit.Concurrency{Max: 1}
+		policy := steady(time.Second)
+		policy.Budget = inFlight
+		events := watch(policy)
+		r, start := policy.Start(t.Context()), time.Now()
+		_, ok := r.Begin(0)
+		for attempt := 0; ok; attempt++ {
+			require.Equal(t, 1, inFlight.Load(), "under way")
+			if attempt == 2 {
+				r.Retry(nil)
+				break
+			}
+			var wait time.Duration
+			wait, ok = r.Retry(errBoom)
+			require.Zero(t, inFlight.Load(), "asleep")
+			_, ok = r.Begin(wait)
 		}
-		policy := backoff.Policy{Schedule: backoff.Exponential{Initial: time.Second}, Jitter: backoff.NoJitter}
-		r := policy.Start(t.Context())
-		retryer = r
-		began := time.Now()
-		for _, want := range msec(1000, 2000, 4000) {
-			pause, ok := retryer.Retry(errBoom)
-			require.True(t, ok)
-			require.Equal(t, want, pause)
-		}
-		require.Zero(t, time.Since(began), "the caller sleeps")
-		pause, ok := retryer.Retry(errBoom)
-		require.False(t, ok)
-		require.Zero(t, pause)
-		require.Equal(t, 4, gaveUp(t, r.Err()).Attempts)
-		_, ok = retryer.Retry(errBoom)
-		require.False(t, ok, "over is over")
+		require.NoError(t, r.Err())
+		require.Equal(t, 2*time.Second, time.Since(start))
+		require.Equal(t, time.Second, (*events)[1].Slept)
+		require.Equal(t, 3, (*events)[2].Attempt)
 	})
 }
 
-func TestRetryTakesNoErrorForSuccess(t *testing.T) {
+func TestBeginEndsTheCallWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		books := &ledger{}
-		policy := backoff.Policy{Budget: books, Schedule: backoff.Constant(0)}
-		events := watch(&policy)
-		r := policy.Start(t.Context())
-		_, ok := r.Retry(errBoom)
+		ctx, cancel := context.WithCancel(t.Context())
+		r := steady(time.Minute).Start(ctx)
+		r.Begin(0)
+		wait, ok := r.Retry(errBoom)
 		require.True(t, ok)
-		_, ok = r.Retry(nil)
+		time.AfterFunc(time.Second, cancel)
+		_, ok = r.Begin(wait)
 		require.False(t, ok)
-		require.NoError(t, r.Err())
-		require.Equal(t, []string{
-			"0s: reserve first 1 after unknown", "done 1: transient", "0s: reserve retry 2 after unknown", "done 2: success",
-		}, books.lines)
-		require.Equal(t, backoff.EventSuccess, (*events)[1].Kind)
-		require.Equal(t, 2, (*events)[1].Attempt)
+		require.ErrorIs(t, r.Err(), context.Canceled)
+		require.ErrorIs(t, r.Err(), errBoom)
 	})
+}
+
+func TestBeginSaysNo(t *testing.T) {
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, row := range []struct {
+		ctx    context.Context
+		policy backoff.Policy
+		want   string
+	}{
+		{ended, backoff.Policy{}, "backoff: not started: context canceled"},
+		{ended, backoff.Policy{Idempotency: backoff.Keyed}, "backoff: not started: context canceled"},
+		{ended, backoff.Policy{Schedule: backoff.Constant(-1)}, "backoff: Policy.Schedule: Constant is -1ns, want 0 or more"},
+		{t.Context(), backoff.Policy{Budget: refusing(1)}, "backoff: not started: budget refused (Policy.Budget)"},
+		{t.Context(), backoff.Policy{Schedule: backoff.Constant(-1)}, "backoff: Policy.Schedule: Constant is -1ns, want 0 or more"},
+	} {
+		events := watch(&row.policy)
+		r := row.policy.Start(row.ctx)
+		for range 2 {
+			ctx, ok := r.Begin(0)
+			require.False(t, ok, row.want)
+			require.Equal(t, row.ctx, ctx)
+		}
+		_, ok := r.Retry(errBoom)
+		require.False(t, ok)
+		require.EqualError(t, r.Err(), row.want)
+		require.Len(t, *events, 1)
+		for range r.Attempts() {
+			t.Fatal("an attempt that was not granted")
+		}
+	}
+}
+
+func TestBeginPaysABudgetThatGrantsFirstAttemptsUnasked(t *testing.T) {
+	budget := new(backoff.RetryBudget)
+	r := (&backoff.Policy{Budget: budget}).Start(t.Context())
+	r.Begin(0)
+	r.Retry(nil)
+	require.EqualValues(t, 1, budget.Stats().Successes)
+}
+
+// Such an attempt would have had no timeout and no key.
+func TestRetryWithoutABeginEndsTheCall(t *testing.T) {
+	for _, result := range []error{nil, errBoom} {
+		for _, begun := range []bool{false, true} { // the first attempt
+			policy, books := backoff.Policy{Schedule: backoff.Constant(0)}, &ledger{}
+			policy.Budget = books
+			events := watch(&policy)
+			r := policy.Start(t.Context())
+			if begun {
+				r.Begin(0)
+				r.Retry(errBoom)
+			}
+			wait, ok := r.Retry(result)
+			require.False(t, ok)
+			require.Zero(t, wait)
+			require.EqualError(t, r.Err(), "backoff: Run.Retry was called without Run.Begin")
+			require.False(t, backoff.Policy{}.Retryable(r.Err()))
+			last := (*events)[len(*events)-1]
+			require.Equal(t, []any{backoff.EventGiveUp, backoff.ReasonInvalid, r.Err()}, []any{last.Kind, last.Reason, last.Err})
+			require.Empty(t, books.out)
+			_, ok = r.Begin(0)
+			require.False(t, ok, "over is over")
+		}
+	}
+}
+
+// The attempt was made, and a result is never lost: neither to the end of the context
+// meanwhile, as in Do, nor to a budget.
+func TestRetryCountsWhatItIsToldOf(t *testing.T) {
+	for name, policy := range everyPath() {
+		for _, begin := range []bool{true, false} {
+			for _, result := range []error{nil, errBoom} {
+				ctx, cancel := context.WithCancel(t.Context())
+				r := policy.Start(ctx)
+				tell := r.Tried
+				if begin {
+					_, ok := r.Begin(0)
+					require.True(t, ok)
+					tell = r.Retry
+				}
+				cancel() // during the attempt
+				_, ok := tell(result)
+				require.False(t, ok)
+				if require.ErrorIs(t, r.Err(), result, name); result != nil {
+					require.ErrorContains(t, r.Err(), "gave up after 1 attempt: context canceled: boom", "%s, begun: %v", name, begin)
+				}
+			}
+		}
+	}
 }
 
 func TestAfterASuccessThereIsNothingMore(t *testing.T) {
 	for name, policy := range everyPath() {
-		ranged, asked := policy.Start(t.Context()), policy.Start(t.Context())
+		ranged, begun, tried := policy.Start(t.Context()), policy.Start(t.Context()), policy.Start(t.Context())
 		for range ranged.Attempts() {
 			break
 		}
-		pause, ok := asked.Retry(nil)
-		require.False(t, ok, name)
-		require.Zero(t, pause, name)
-		for _, r := range []*backoff.Run{ranged, asked} {
-			pause, ok := r.Retry(errBoom)
-			require.False(t, ok, name)
-			require.Zero(t, pause, name)
-			_, ok = r.Admit()
+		begun.Begin(0)
+		begun.Retry(nil)
+		tried.Tried(nil)
+		for _, r := range []*backoff.Run{ranged, begun, tried} {
+			_, again := r.Retry(errBoom)
+			require.False(t, again, name)
+			_, again = r.Tried(errBoom)
+			require.False(t, again, name)
+			_, ok := r.Begin(0)
 			require.False(t, ok, name)
 			for range r.Attempts() {
 				t.Fatalf("%s: an attempt after success", name)
@@ -313,58 +351,92 @@ func TestAfterASuccessThereIsNothingMore(t *testing.T) {
 	}
 }
 
-// A caller's own loop reports after the fact. That the context ended meanwhile
-// takes nothing away from a result, as in Do.
-func TestRetryNeverDropsASuccess(t *testing.T) {
-	for name, policy := range everyPath() {
-		for _, admit := range []bool{true, false} {
-			ctx, cancel := context.WithCancel(t.Context())
-			r := policy.Start(ctx)
-			if admit {
-				_, ok := r.Admit()
-				require.True(t, ok)
-			}
-			cancel() // during the attempt
-			_, ok := r.Retry(nil)
-			require.False(t, ok)
-			require.NoError(t, r.Err(), "%s, asked before: %v", name, admit)
+// Tried, for the loops of other libraries.
+
+func TestTriedDecidesForALoopThatSleepsItself(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		policy := backoff.Policy{Schedule: backoff.Exponential{Initial: time.Second}, Jitter: backoff.NoJitter}
+		r := policy.Start(t.Context())
+		began := time.Now()
+		for _, want := range msec(1000, 2000, 4000) {
+			pause, ok := r.Tried(errBoom)
+			require.True(t, ok)
+			require.Equal(t, want, pause)
 		}
-	}
+		require.Zero(t, time.Since(began), "the caller sleeps")
+		pause, ok := r.Tried(errBoom)
+		require.False(t, ok)
+		require.Zero(t, pause)
+		require.Equal(t, 4, gaveUp(t, r.Err()).Attempts)
+		_, ok = r.Tried(errBoom)
+		require.False(t, ok, "over is over")
+	})
 }
 
-func TestRetryTellsTheBudgetOfASuccessThatItWasNotAskedFor(t *testing.T) {
-	clerk := new(clerk)
-	_, _ = (&backoff.Policy{Budget: clerk}).Start(t.Context()).Retry(nil)
-	clerk.asked[0].Now = time.Time{}
-	require.Equal(t, []backoff.Attempt{{Number: 1, MaxAttempts: 4}}, clerk.asked)
-	require.Equal(t, []backoff.Outcome{backoff.OutcomeSuccess}, clerk.told)
+func TestTriedAsksTheBudgetAfterwards(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		books := &ledger{}
+		policy := backoff.Policy{Budget: books, Schedule: backoff.Constant(0)}
+		events := watch(&policy)
+		r := policy.Start(t.Context())
+		_, ok := r.Tried(errBoom)
+		require.True(t, ok)
+		_, ok = r.Tried(nil)
+		require.False(t, ok)
+		require.NoError(t, r.Err())
+		require.Equal(t, []string{
+			"0s: reserve first 1 after unknown", "done 1: transient", "0s: reserve retry 2 after unknown", "done 2: success",
+		}, books.lines)
+		require.Equal(t, backoff.EventSuccess, (*events)[1].Kind)
+		require.Equal(t, 2, (*events)[1].Attempt)
+
+		clerk := new(clerk)
+		_, _ = (&backoff.Policy{Budget: clerk}).Start(t.Context()).Tried(nil)
+		clerk.asked[0].Now = time.Time{}
+		require.Equal(t, []backoff.Attempt{{Number: 1, MaxAttempts: 4}}, clerk.asked, "which is not paced")
+		require.Equal(t, []backoff.Outcome{backoff.OutcomeSuccess}, clerk.told)
+	})
 }
 
-func TestBeginPaysABudgetThatGrantsFirstAttemptsUnasked(t *testing.T) {
-	budget := new(backoff.RetryBudget)
-	r := (&backoff.Policy{Budget: budget}).Start(t.Context())
-	require.True(t, r.Begin(0))
-	r.Retry(nil)
-	require.EqualValues(t, 1, budget.Stats().Successes)
-}
-
-func TestRetryInHindsightKeepsTheErrorThatABudgetRefusedToRetry(t *testing.T) {
-	r := (&backoff.Policy{Budget: refusing(1)}).Start(t.Context())
-	pause, ok := r.Retry(errBoom)
-	require.False(t, ok)
-	require.Zero(t, pause)
-	require.ErrorIs(t, r.Err(), backoff.ErrBudget)
-	require.ErrorIs(t, r.Err(), errBoom)
-}
-
-func TestRetryCountsAnAttemptAfterOneThatWasBegun(t *testing.T) {
+func TestTriedCountsAnAttemptAfterOneThatWasBegun(t *testing.T) {
 	r := (&backoff.Policy{Schedule: backoff.Constant(0), MaxAttempts: 2}).Start(t.Context())
-	require.True(t, r.Begin(0))
+	r.Begin(0)
 	pause, ok := r.Retry(errBoom)
 	require.True(t, ok)
 	require.Zero(t, pause)
-	_, ok = r.Retry(errBoom)
+	_, ok = r.Tried(errBoom)
 	require.False(t, ok)
+	require.Equal(t, 2, gaveUp(t, r.Err()).Attempts)
+}
+
+// A budget would have refused the attempt, or its departure. A success stands, and
+// a failure ends the call with its error.
+func TestTriedKeepsTheResultOfAnAttemptThatABudgetRefuses(t *testing.T) {
+	shut := func(from uint64) *turnstile {
+		return &turnstile{shut: func(ticket uint64) bool { return ticket >= from }}
+	}
+	for name, budget := range map[string]backoff.Budget{"refuses": refusing(1), "refuses the departure": shut(1), "is invalid": (*backoff.RetryBudget)(nil)} {
+		r := (&backoff.Policy{Budget: budget}).Start(t.Context())
+		_, ok := r.Tried(nil)
+		require.False(t, ok, name)
+		require.NoError(t, r.Err(), name)
+	}
+
+	r := (&backoff.Policy{Budget: refusing(1)}).Start(t.Context())
+	_, ok := r.Tried(errFinal)
+	require.False(t, ok)
+	require.ErrorIs(t, r.Err(), backoff.ErrBudget)
+	require.ErrorIs(t, r.Err(), errFinal)
+
+	books := shut(2)
+	r = (&backoff.Policy{Budget: books, Schedule: backoff.Constant(0)}).Start(t.Context())
+	_, ok = r.Tried(errBoom)
+	require.True(t, ok)
+	_, ok = r.Tried(errFinal)
+	require.False(t, ok)
+	require.ErrorIs(t, r.Err(), backoff.ErrBudget)
+	require.Empty(t, books.out)
+	require.ErrorIs(t, r.Err(), errFinal, "the last error")
 	require.Equal(t, 2, gaveUp(t, r.Err()).Attempts)
 }
 
@@ -382,169 +454,6 @@ func TestProgressStartsTheAttemptsTimesAgain(t *testing.T) {
 			r.Fail(errBoom)
 		}
 		require.Equal(t, msec(1000, 2000, 2000, 3000, 4000), limits)
-	})
-}
-
-func TestAdmitNamesWhatIsInvalidAlsoUnderAnEndedContext(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	policy := backoff.Policy{Schedule: backoff.Constant(-1)}
-	events := watch(&policy)
-	r := policy.Start(ctx)
-	r.Admit()
-	require.ErrorContains(t, r.Err(), "Policy.Schedule")
-	require.Len(t, *events, 1)
-	require.Equal(t, backoff.ClassPermanent, (*events)[0].Class)
-}
-
-// Nor does a budget that would have refused the attempt which brought it.
-func TestRetryNeverDropsASuccessForABudget(t *testing.T) {
-	shut := func(uint64) bool { return true }
-	for name, budget := range map[string]backoff.Budget{"refuses": refusing(1), "refuses the departure": &turnstile{shut: shut},
-		"is invalid": (*backoff.RetryBudget)(nil)} {
-		r := (&backoff.Policy{Budget: budget}).Start(t.Context())
-		_, ok := r.Retry(nil)
-		require.False(t, ok, name)
-		require.NoError(t, r.Err(), name)
-	}
-}
-
-// A departure refused in hindsight ends the call, with the attempt that was
-// made.
-func TestRetryAsksForTheDepartureToo(t *testing.T) {
-	books := &turnstile{shut: func(ticket uint64) bool { return ticket == 2 }}
-	r := (&backoff.Policy{Budget: books, Schedule: backoff.Constant(0)}).Start(t.Context())
-	_, ok := r.Retry(errBoom)
-	require.True(t, ok)
-	_, ok = r.Retry(errFinal)
-	require.False(t, ok)
-	require.ErrorIs(t, r.Err(), backoff.ErrBudget)
-	require.Empty(t, books.out)
-	require.ErrorIs(t, r.Err(), errFinal, "the last error")
-	require.Equal(t, 2, gaveUp(t, r.Err()).Attempts)
-}
-
-// The attempt was made, whether or not it was asked for.
-func TestRetryCountsTheAttemptItIsToldOf(t *testing.T) {
-	for _, admit := range []bool{true, false} {
-		ctx, cancel := context.WithCancel(t.Context())
-		r := (&backoff.Policy{}).Start(ctx)
-		if admit {
-			r.Admit()
-		}
-		cancel()
-		_, ok := r.Retry(errBoom)
-		require.False(t, ok)
-		require.EqualError(t, r.Err(), "backoff: gave up after 1 attempt: context canceled: boom", "asked before: %v", admit)
-	}
-}
-
-func TestAdmitAsksForTheFirstAttempt(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		books := &ledger{wait: func(backoff.Attempt) time.Duration { return time.Minute }}
-		r := (&backoff.Policy{Budget: books}).Start(t.Context())
-		pause, ok := r.Admit()
-		require.True(t, ok)
-		require.Equal(t, time.Minute, pause)
-		pause, ok = r.Admit()
-		require.True(t, ok)
-		require.Zero(t, pause, "asked once")
-		require.Len(t, books.lines, 1)
-	})
-}
-
-func TestAdmitSaysNo(t *testing.T) {
-	ended, cancel := context.WithCancel(t.Context())
-	cancel()
-	for _, row := range []struct {
-		ctx    context.Context
-		policy backoff.Policy
-		want   string
-	}{
-		{ended, backoff.Policy{}, "backoff: not started: context canceled"},
-		{ended, backoff.Policy{Idempotency: backoff.Keyed}, "backoff: not started: context canceled"},
-		{t.Context(), backoff.Policy{Budget: refusing(1)}, "backoff: not started: budget refused (Policy.Budget)"},
-		{t.Context(), backoff.Policy{Schedule: backoff.Constant(-1)}, "backoff: Policy.Schedule: Constant is -1ns, want 0 or more"},
-	} {
-		r := row.policy.Start(row.ctx)
-		for range 2 {
-			pause, ok := r.Admit()
-			require.False(t, ok, row.want)
-			require.Zero(t, pause)
-		}
-		_, ok := r.Retry(errBoom)
-		require.False(t, ok)
-		require.EqualError(t, r.Err(), row.want)
-		for range r.Attempts() {
-			t.Fatal("an attempt that was not admitted")
-		}
-	}
-}
-
-// Without a context of its own for each attempt, a caller's loop still finds
-// the key of the call where Run.Context promises it.
-func TestACallersOwnLoopFindsItsKey(t *testing.T) {
-	r := (&backoff.Policy{Idempotency: backoff.Keyed, Schedule: backoff.Constant(0)}).Start(t.Context())
-	_, ok := r.Admit()
-	require.True(t, ok)
-	key := backoff.IdempotencyKey(r.Context())
-	require.NotEmpty(t, key, "first attempt")
-	_, ok = r.Retry(errBoom)
-	require.True(t, ok)
-	require.Equal(t, key, backoff.IdempotencyKey(r.Context()), "second attempt")
-}
-
-// A range loop may be gone on with after an Admit of its own.
-func TestAttemptsFollowAnAdmit(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		books := &ledger{}
-		policy := steady(time.Second)
-		policy.Budget = books
-		r := policy.Start(t.Context())
-		r.Admit()
-		for range r.Attempts() {
-			break
-		}
-		require.Equal(t, []string{"0s: reserve first 1 after unknown", "done 1: success"}, books.lines)
-	})
-}
-
-// A caller's own loop may leave the waiting to the Run, and has then all that
-// Do has.
-func TestBeginWaitsAndBeginsForACallersOwnLoop(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		inFlight := &limit.Concurrency{Max: 1}
-		policy := steady(time.Second)
-		policy.Budget = inFlight
-		events := watch(policy)
-		r, start := policy.Start(t.Context()), time.Now()
-		pause, ok := r.Admit()
-		for attempt := 0; ok && r.Begin(pause); attempt++ {
-			require.Equal(t, 1, inFlight.Load(), "under way")
-			if attempt == 2 {
-				r.Retry(nil)
-				break
-			}
-			pause, ok = r.Retry(errBoom)
-			require.Zero(t, inFlight.Load(), "asleep")
-		}
-		require.NoError(t, r.Err())
-		require.Equal(t, 2*time.Second, time.Since(start))
-		require.Equal(t, time.Second, (*events)[1].Slept)
-		require.Equal(t, 3, (*events)[2].Attempt)
-	})
-}
-
-func TestBeginEndsTheCallWithItsContext(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
-		r := steady(time.Minute).Start(ctx)
-		pause, ok := r.Retry(errBoom)
-		require.True(t, ok)
-		time.AfterFunc(time.Second, cancel)
-		require.False(t, r.Begin(pause))
-		require.ErrorIs(t, r.Err(), context.Canceled)
-		require.ErrorIs(t, r.Err(), errBoom)
 	})
 }
 
@@ -660,3 +569,26 @@ func TestLeavingTheLoopAfterARefusalReturnsTheRefusal(t *testing.T) {
 	refusedBy(t, r.Err())
 	require.NotErrorIs(t, r.Err(), errBoom)
 }
+
+// An attempt that is under way must end before the next one begins.
+func TestBeginDuringAnAttemptEndsTheCall(t *testing.T) {
+	var budget limit1
+	r := backoff.Policy{Budget: &budget}.Start(t.Context())
+	_, ok := r.Begin(0)
+	require.True(t, ok)
+	_, ok = r.Begin(0)
+	require.False(t, ok)
+	require.EqualError(t, r.Err(), "backoff: Run.Begin was called before Run.Retry")
+	require.Equal(t, 1, budget.done, "the budget has its ticket back")
+}
+
+// limit1 counts how often it is told the end of an attempt.
+type limit1 struct {
+	backoff.BudgetDefaults
+	done int
+}
+
+func (*limit1) Reserve(backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
+	return backoff.Ticket{}, 0, true
+}
+func (l *limit1) Done(backoff.Ticket, backoff.Result) { l.done++ }

@@ -126,28 +126,6 @@ func (e Exponential) Delay(retry int) time.Duration {
 	return min(initial<<(retry-1), limit)
 }
 
-// Truncate returns a [Schedule] with the delays of s, each at most max, before
-// jitter. A nil s means Exponential{}. A max of 0 means 30 s, a negative max no
-// limit.
-func Truncate(s Schedule, max time.Duration) Schedule {
-	t := truncated{s, limitOf(max, 0)}
-	if !valid(s, nil) {
-		field, text := s.(checked).problem()
-		return invalidSchedule{t, field, text}
-	}
-	return t
-}
-
-// truncated is what Truncate returns.
-type truncated struct {
-	schedule Schedule
-	max      time.Duration
-}
-
-func (t truncated) Delay(retry int) time.Duration {
-	return min(delayOf(t.schedule, retry), t.max)
-}
-
 // Sequence returns a [Schedule] that lists the delay of each retry. The last
 // delay serves all retries that follow. Sequence keeps a copy of delays.
 // [Policy.Validate] refuses an empty list and a negative delay.
@@ -181,12 +159,9 @@ type invalidSchedule struct {
 	field, text string
 }
 
-// delayOf is s.Delay, for a schedule that may be nil or a user's own.
+// delayOf is s.Delay, for a schedule that may be nil or a user's own. retry is 1 or more.
 func delayOf(s Schedule, retry int) time.Duration {
 	if s == nil {
-		if retry <= 0 {
-			return 0
-		}
 		return min(defaultInitial<<min(retry-1, 20), defaultMax) // Exponential{}.Delay(retry)
 	}
 	return max(0, s.Delay(retry))

@@ -4,7 +4,6 @@ import (
 	"math"
 	"math/big"
 	"math/rand/v2"
-	"sync"
 	"testing"
 	"time"
 
@@ -33,7 +32,6 @@ func TestSchedulesFollowTheirTables(t *testing.T) {
 		{"factor 3", backoff.Exponential{Initial: s, Max: 32 * s, Multiplier: 3}, []time.Duration{s, 3 * s, 9 * s, 27 * s, 32 * s, 32 * s}},
 		{"factor 1", backoff.Exponential{Initial: s, Multiplier: 1}, []time.Duration{s, s, s, s}},
 		{"sequence", backoff.Sequence(0, s, 5*s), []time.Duration{0, s, 5 * s, 5 * s, 5 * s}},
-		{"truncated", backoff.Truncate(backoff.Linear{Initial: s}, 3*s), []time.Duration{s, 2 * s, 3 * s, 3 * s}},
 		{"func", backoff.ScheduleFunc(func(n int) time.Duration { return time.Duration(n*n) * s }), []time.Duration{s, 4 * s, 9 * s}},
 	} {
 		for i, want := range row.want {
@@ -119,7 +117,7 @@ func TestThereIsNoDelayBeforeTheFirstRetry(t *testing.T) {
 	called := backoff.ScheduleFunc(func(int) time.Duration { panic("called for no retry") })
 	for _, s := range []backoff.Schedule{
 		backoff.Constant(1), backoff.Linear{}, backoff.Exponential{}, backoff.Exponential{Multiplier: 3},
-		backoff.Sequence(1), backoff.Truncate(nil, 0), backoff.Truncate(called, 0), called,
+		backoff.Sequence(1), called,
 	} {
 		for _, retry := range []int{0, -1, math.MinInt} {
 			require.Zero(t, s.Delay(retry), "%T.Delay(%d)", s, retry)
@@ -150,7 +148,6 @@ func TestAScheduleThatGrowsGrowsUnderItsDefaultBound(t *testing.T) {
 		{backoff.Linear{Initial: forever - 1}, []time.Duration{forever - 1, forever}, forever},
 		{backoff.Linear{Step: forever}, []time.Duration{s / 10, forever}, forever},
 		{backoff.Exponential{Initial: m, Max: m}, []time.Duration{m, m}, m}, // said so, as to grpc-go
-		{backoff.Truncate(backoff.Exponential{Initial: m}, 0), []time.Duration{30 * s, 30 * s}, 30 * s},
 	} {
 		require.NoError(t, backoff.Policy{Schedule: c.schedule}.Validate())
 		for i, want := range c.first {
@@ -158,17 +155,6 @@ func TestAScheduleThatGrowsGrowsUnderItsDefaultBound(t *testing.T) {
 		}
 		require.Equal(t, c.bound, c.schedule.Delay(1e6), "%#v", c.schedule)
 	}
-}
-
-func TestTruncateBoundsAnySchedule(t *testing.T) {
-	unruly := backoff.ScheduleFunc(func(n int) time.Duration { return time.Duration(n-2) * time.Minute })
-	require.Equal(t, 100*time.Millisecond, backoff.Truncate(nil, time.Second).Delay(1), "nil is Exponential{}")
-	require.Equal(t, time.Second, backoff.Truncate(nil, time.Second).Delay(5))
-	require.Equal(t, 30*time.Second, backoff.Truncate(unruly, 0).Delay(9), "0 is 30 s")
-	require.Equal(t, 7*time.Minute, backoff.Truncate(unruly, -1).Delay(9), "negative is no limit")
-	require.Zero(t, backoff.Truncate(unruly, time.Hour).Delay(1), "a negative delay is 0")
-	require.Zero(t, backoff.Truncate(negative{}, time.Hour).Delay(1), "whoever it is from")
-	require.Equal(t, time.Second, backoff.Truncate(backoff.Truncate(backoff.Constant(time.Hour), time.Second), time.Minute).Delay(1))
 }
 
 // negative is a Schedule that breaks the rule.
@@ -192,35 +178,6 @@ func TestASequenceKeepsACopy(t *testing.T) {
 	require.Zero(t, backoff.Sequence().Delay(1), "invalid, but no panic")
 }
 
-// A schedule holds nothing of the calls made under it.
-func TestADelayDoesNotChangeUnderConcurrentUse(t *testing.T) {
-	schedules := []backoff.Schedule{
-		backoff.Exponential{}, backoff.Exponential{Multiplier: 1.5}, backoff.Linear{}, backoff.Sequence(msec(1, 2, 4, 8)...),
-		backoff.Truncate(backoff.Exponential{}, time.Second),
-	}
-	var want [5][20]time.Duration
-	for i, s := range schedules {
-		for n := range want[i] {
-			want[i][n] = s.Delay(n)
-		}
-	}
-	var wg sync.WaitGroup
-	for range 100 {
-		wg.Go(func() {
-			var got [5][20]time.Duration
-			for n := range got[0] {
-				for i, s := range schedules {
-					got[i][n] = s.Delay(n)
-				}
-			}
-			if got != want {
-				t.Error("a delay changed under concurrent use")
-			}
-		})
-	}
-	wg.Wait()
-}
-
 // Every schedule, for every parameter that Validate lets pass: no delay below 0
 // or beyond the bound, none shorter than the one before, and the first one
 // Initial.
@@ -240,7 +197,6 @@ func FuzzSchedules(f *testing.F) {
 		for _, s := range []backoff.Schedule{
 			backoff.Exponential{Initial: first, Max: most, Multiplier: factor},
 			backoff.Linear{Initial: first, Max: most, Step: time.Duration(step)},
-			backoff.Truncate(backoff.Exponential{Initial: first, Max: -1, Multiplier: factor}, most),
 		} {
 			if (&backoff.Policy{Schedule: s}).Validate() != nil {
 				continue
@@ -269,12 +225,8 @@ func FuzzSchedules(f *testing.F) {
 // standard is the bound of a schedule that names none.
 func standard(s backoff.Schedule, first time.Duration) time.Duration {
 	largest := first
-	switch s := s.(type) {
-	case backoff.Exponential:
-	case backoff.Linear:
+	if s, ok := s.(backoff.Linear); ok {
 		largest = max(first, s.Step)
-	default: // Truncate knows no first delay
-		return 30 * time.Second
 	}
 	if largest > forever/30 {
 		return forever

@@ -19,8 +19,9 @@ const (
 	leastHealthy      = time.Second // or AtOnce would make the loop spin
 )
 
-// errEnded is marked, because no classifier can know it.
-var errEnded = OfClass(errors.New("run ended"), ClassRetryable)
+// endedRun is the error of a run that returned nil. It is marked, because no classifier can
+// know it.
+func endedRun() error { return OfClass(errors.New("run ended"), ClassRetryable) }
 
 // A Supervisor runs an operation again and again: it is a reconnect loop. The
 // operation is a connection, a subscription or a watch, which should not end but
@@ -86,8 +87,8 @@ type Supervisor struct {
 // Validate. A panic in op passes through.
 func (s Supervisor) Run(ctx context.Context, op func(context.Context) error) error {
 	p := s.Policy
-	l := reconnects{Supervisor: s, loop: Run{supervised: true, ctx: ctx}, grant: new(runGrant)}
-	p.MaxAttempts = cmp.Or(max(s.MaxRuns, 0), -1)
+	l := reconnects{Supervisor: s, loop: Run{ctx: ctx}, grant: new(runGrant)}
+	p.MaxAttempts, p.persists = cmp.Or(max(s.MaxRuns, 0), -1), true
 	p.Budget = &l
 	if p.Observer != nil {
 		p.Observer = l.observe
@@ -110,11 +111,11 @@ func (s Supervisor) Run(ctx context.Context, op func(context.Context) error) err
 // gave up on, it sees what that policy got.
 func (s Supervisor) Decide(run int, err error) Decision {
 	if err == nil {
-		err = errEnded
+		err = endedRun()
 	}
 	p := s.Policy
-	p.MaxAttempts = cmp.Or(max(s.MaxRuns, 0), -1)
-	return p.decide(run, err, true)
+	p.MaxAttempts, p.persists = cmp.Or(max(s.MaxRuns, 0), -1), true
+	return p.Decide(run, err)
 }
 
 // Validate reports every field that has a value it must not have, and that
@@ -204,7 +205,7 @@ func (l *reconnects) observe(ctx context.Context, e Event) {
 // runOnce makes one run.
 func (l *reconnects) runOnce(op func(context.Context) error) error {
 	began := clock.Now()
-	err := op(context.WithValue(l.loop.Context(), runGrantKey{}, l.grant))
+	err := op(context.WithValue(l.loop.context(), runGrantKey{}, l.grant))
 	if took := clock.Now().Sub(began); took >= limits.Or(l.ResetAfter, defaultResetAfter) {
 		atOnce := l.loop.atOnce && took < leastHealthy
 		l.loop.Progress()
@@ -212,14 +213,14 @@ func (l *reconnects) runOnce(op func(context.Context) error) error {
 		l.grant.settle(Result{})
 	}
 	if err == nil {
-		err = errEnded
+		err = endedRun()
 	}
 	return err
 }
 
 // admit waits until the next run may start, or reports that there is none.
 func (l *reconnects) admit() bool {
-	if _, ok := l.loop.admit(true); !ok {
+	if _, ok := l.loop.admit(); !ok {
 		return false
 	}
 	for l.Policy.Budget != nil && !l.askBudget() {
@@ -228,7 +229,8 @@ func (l *reconnects) admit() bool {
 		}
 	}
 	l.refusedSince, l.loop.sent = time.Time{}, time.Time{} // the run begins now
-	return l.loop.Begin(0)
+	_, begun := l.loop.Begin(0)
+	return begun
 }
 
 // askBudget asks the user's budget for the next run.
@@ -290,7 +292,7 @@ func (l *reconnects) minimalWait() time.Duration {
 // waitMore waits again before the same run, if that is within the loop's time.
 func (l *reconnects) waitMore(wait time.Duration) bool {
 	r := &l.loop
-	if why := r.timeFor(wait, r.age()); wait > 0 && why != ReasonSuccess {
+	if why := r.timeFor(wait, r.age()); wait > 0 && why != goOn {
 		r.settle(Result{Outcome: OutcomeNotSent})
 		r.giveUp(why, ClassUnknown, wait)
 		return false

@@ -200,7 +200,7 @@ func TestAReconnectLoopGoesOnAfterAnErrorThatNobodyMarked(t *testing.T) {
 		},
 		"an open circuit inside a policy": func(ctx context.Context) error {
 			breaker := backoff.Breaker{ConsecutiveFailures: 1, ConsecutiveSpan: -1}
-			return backoff.Stack(backoff.Policy{}, &breaker).Do(ctx, returns(errCut))
+			return layers(backoff.Policy{}, &breaker).Do(ctx, returns(errCut))
 		},
 	} {
 		for _, timeout := range []time.Duration{0, time.Hour} {
@@ -329,18 +329,18 @@ func TestASupervisorDecidesAsItsLoopDoes(t *testing.T) {
 		err  error
 		want backoff.Reason
 	}{
-		{1, gave, backoff.ReasonSuccess},
-		{1, context.Canceled, backoff.ReasonSuccess},
-		{1, nil, backoff.ReasonSuccess},
+		{1, gave, backoff.Reason(0)},
+		{1, context.Canceled, backoff.Reason(0)},
+		{1, nil, backoff.Reason(0)},
 		{1, &backoff.OpenError{}, backoff.ReasonOpen},
 		{3, gave, backoff.ReasonAttempts},
 		{1, backoff.Permanent(gave), backoff.ReasonPermanent},
 		{1, backoff.OfClass(errCut, backoff.ClassOverloaded), backoff.ReasonOverloaded},
-		{1, backoff.RetryAfter(errCut, time.Hour), backoff.ReasonSuccess},
+		{1, backoff.RetryAfter(errCut, time.Hour), backoff.Reason(0)},
 	} {
 		d := s.Decide(row.run, row.err)
 		require.Equal(t, row.want, d.Reason, "%v", row.err)
-		require.Equal(t, row.want == backoff.ReasonSuccess || row.want == backoff.ReasonOpen, d.Again, "%v", row.err)
+		require.Equal(t, row.want == backoff.Reason(0) || row.want == backoff.ReasonOpen, d.Again, "%v", row.err)
 	}
 }
 
@@ -660,21 +660,6 @@ func TestASupervisorEndsInsteadOfWaitingForABudgetBeyondItsTime(t *testing.T) {
 	}
 }
 
-func TestASupervisorTellsTheBudgetOfARunThatItHadNoTimeFor(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		clerk := clerk{reserve: func(int) (time.Duration, bool) { return time.Hour, true }}
-		p := rigid()
-		p.Budget = &clerk
-		events := watch(&p)
-		require.ErrorIs(t, supervise(p, ctx, func(context.Context) error { panic("run") }), context.DeadlineExceeded)
-		require.Equal(t, []backoff.Outcome{backoff.OutcomeNotSent}, clerk.told)
-		require.Zero(t, clerk.departed)
-		require.Equal(t, []backoff.Event{{Kind: backoff.EventGiveUp, Name: "line", MaxAttempts: -1, Reason: backoff.ReasonDeadline}}, *events)
-	})
-}
-
 func TestASupervisorAsksAsForAFirstAttemptAfterTwoMinutesOfRefusals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := rigid()
@@ -789,7 +774,7 @@ func TestASupervisorComesBackUnderABudgetThatOnlySuccessPays(t *testing.T) {
 	const outage = 30 * time.Minute
 	for name, budget := range map[string]backoff.Budget{
 		"alone":        new(backoff.RetryBudget),
-		"among others": backoff.JoinBudgets(new(limit.Concurrency), new(backoff.RetryBudget), new(limit.Sleeping)),
+		"among others": backoff.JoinBudgets(new(limit.Concurrency), new(backoff.RetryBudget)),
 	} {
 		bubble(t, name, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
@@ -845,72 +830,6 @@ func TestObserverIsToldOfEveryRunThatEndsUnderSuperviseOnce(t *testing.T) {
 		require.Equal(t, msec(200, 1600, 0), []time.Duration{seen[0].Wait, seen[1].Wait, seen[2].Wait})
 		require.Equal(t, backoff.EventGiveUp, seen[2].Kind)
 	})
-}
-
-// Two thousand clients lose their connection at once. Each takes 50 ms to
-// connect, and the service can bear 20 that do.
-func TestThousandsOfReconnectingLoopsNeverExceedTheirCap(t *testing.T) {
-	t.Parallel()
-	const loops, most = 2000, 20
-	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
-		inFlight := limit.Concurrency{Max: most}
-		p := backoff.Policy{Budget: &inFlight}
-		service := switchboard{down: true}
-		var all sync.WaitGroup
-		for range loops {
-			all.Go(func() { supervise(p, ctx, service.connect) })
-		}
-		time.Sleep(10 * time.Second)
-		service.change(func() { service.down = false })
-		began := time.Now()
-		for connected := 0; connected < loops && time.Since(began) < time.Hour; {
-			time.Sleep(time.Second)
-			service.change(func() { connected = service.connected })
-		}
-		t.Logf("%d connected %v after the service returned; at most %d were connecting; %d attempts in the 10 seconds before",
-			service.connected, time.Since(began), service.peak, service.failed)
-		require.Equal(t, loops, service.connected, "all are connected")
-		require.Equal(t, most, service.peak, "and never more than the cap were connecting")
-		require.Zero(t, inFlight.Load(), "which those who are connected do not count for")
-		cancel()
-		all.Wait()
-		require.Zero(t, inFlight.Load())
-	})
-}
-
-// switchboard is a service that counts who is connecting to it at once.
-type switchboard struct {
-	mu               sync.Mutex
-	down             bool
-	connecting, peak int
-	connected        int
-	failed           int
-}
-
-func (s *switchboard) connect(ctx context.Context) error {
-	s.change(func() { s.connecting++; s.peak = max(s.peak, s.connecting) })
-	err := hold(ctx, 50*time.Millisecond)
-	s.change(func() {
-		s.connecting--
-		if s.down {
-			s.failed++
-			err = errCut
-		}
-	})
-	if err != nil {
-		return err
-	}
-	s.change(func() { s.connected++ })
-	backoff.ReportReady(ctx)
-	<-ctx.Done()
-	return ctx.Err()
-}
-
-func (s *switchboard) change(what func()) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	what()
 }
 
 func TestReportReadySettlesTheRunWithItsBudgetOnce(t *testing.T) {

@@ -18,7 +18,7 @@ import (
 // receive stores what Base returned for an attempt, and returns what is wrong
 // with it.
 func (c *call) receive(resp *http.Response, err error) error {
-	c.ownFault = false
+	c.turn.Own = false
 	if c.last != nil {
 		c.last.is429 = false
 	}
@@ -29,7 +29,7 @@ func (c *call) receive(resp *http.Response, err error) error {
 		return errNoAnswer
 	}
 	c.resp = resp
-	if c.guards.gate != nil {
+	if c.guards.holder != nil {
 		c.holdHost(resp)
 	}
 	if resp.StatusCode >= 400 || c.t.Inspect != nil {
@@ -71,7 +71,7 @@ func (c *call) withoutOwn(err error) error {
 	if !ok {
 		return err
 	}
-	c.ownFault = true
+	c.turn.Own = true
 	if (backoff.Policy{Classify: c.t.classify}).Retryable(own.error) {
 		return backoff.OfClass(own.error, backoff.ClassRetryable)
 	}
@@ -94,7 +94,7 @@ var marksOnly = backoff.Policy{Classify: backoff.RetryIf(func(error) bool { retu
 // errNoAnswer is the error of an attempt if Base breaks its contract.
 var errNoAnswer = backoff.Permanent(errors.New("backoffhttp: Base returned neither an answer with a body nor an error"))
 
-// holdHost closes the gate of the host if an answer, successful or not, asks
+// holdHost makes all calls to the host wait if an answer, successful or not, asks
 // for a wait. A definitive answer with a "do not retry"
 // means its own request only.
 func (c *call) holdHost(resp *http.Response) {
@@ -102,13 +102,13 @@ func (c *call) holdHost(resp *http.Response) {
 	e := StatusError{Code: resp.StatusCode, Header: resp.Header}
 	own := e.Code >= 400 && retryAdvice(e.Header) == adviseNo && e.definitive()
 	if ok && !own {
-		c.guards.gate.Hold(wait)
+		c.guards.holder.Hold(wait)
 	}
 }
 
 // requestedWait returns how long an answer asks to wait. Retry-After goes before
 // the rate limits of the vendor, and so does the RateLimit field of a refusal.
-func (t *Transport) requestedWait(resp *http.Response) (time.Duration, bool) {
+func (t *engine) requestedWait(resp *http.Response) (time.Duration, bool) {
 	from, now := retryafter.Asked, t.clock(resp.Header)
 	if resp.StatusCode >= 400 {
 		from = retryafter.From

@@ -264,7 +264,7 @@ func TestTheServerIsToldTheShortestOfAllTimes(t *testing.T) {
 
 func TestTheServerIsToldNothingUnlessPropagateAllowsIt(t *testing.T) {
 	w := newWire(answer(200))
-	for _, tr := range []*backoffhttp.Transport{over(w), {Base: w, Propagate: func(*url.URL) bool { return false }}} {
+	for _, tr := range []*backoffhttp.Unguarded{over(w), {Base: w, Propagate: func(*url.URL) bool { return false }}} {
 		roundTrip(t, tr, newRequest(t, "GET", "http://other.test/", nil))
 	}
 	tr := over(w)
@@ -352,9 +352,8 @@ func TestEveryTimeoutOfAnHTTPClientIsADeadline(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
 	defer server.Close()
 	reasons := map[backoff.Reason]int{}
-	client := &http.Client{Timeout: 10 * time.Millisecond, Transport: &backoffhttp.Transport{
-		Unguarded: true,
-		Policy:    backoff.Policy{Observer: func(_ context.Context, e backoff.Event) { reasons[e.Reason]++ }},
+	client := &http.Client{Timeout: 10 * time.Millisecond, Transport: &backoffhttp.Unguarded{
+		Policy: backoff.Policy{Observer: func(_ context.Context, e backoff.Event) { reasons[e.Reason]++ }},
 	}}
 	for range 100 {
 		_, err := client.Get(server.URL)

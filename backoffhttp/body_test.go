@@ -20,6 +20,7 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backoffhttp"
+	"github.com/gobackoff/backoff/guard"
 )
 
 func TestABodyIsRewoundByGetBody(t *testing.T) {
@@ -144,7 +145,7 @@ func TestAPostIsNotRepeatedAfterItsOwnBodyFailed(t *testing.T) {
 		s := serve(t, echo, setup)
 		for method, want := range map[string]int{"POST": 1, "PUT": 4} {
 			for _, broken := range []error{refusedDial, backoff.OfClass(errors.New("no stock"), backoff.ClassNotSent)} {
-				tr := &backoffhttp.Transport{Base: s.Client().Transport, Policy: atOnce(), Unguarded: true}
+				tr := &backoffhttp.Unguarded{Base: s.Client().Transport, Policy: atOnce()}
 				req, bodies := withBrokenBody(newRequest(t, method, s.URL, nil), broken)
 				_, err := tr.RoundTrip(req)
 				require.ErrorIs(t, err, broken)
@@ -172,9 +173,9 @@ func TestABodyInMemoryIsSentAsItIs(t *testing.T) {
 }
 
 func TestAHostIsNotBlamedForTheBodiesOfItsRequests(t *testing.T) {
-	for _, patient := range []bool{false, true} {
-		bubble(t, fmt.Sprint(patient), func(t *testing.T) {
-			tr := &backoffhttp.Transport{Base: newWire(answer(200)), Patient: patient}
+	for name, services := range map[string]*guard.Services{"default": nil, "patient": patient()} {
+		bubble(t, name, func(t *testing.T) {
+			tr := &backoffhttp.Transport{Base: newWire(answer(200)), Services: services}
 			for range 50 {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 				defer cancel()
@@ -212,7 +213,7 @@ func TestARewoundBodyIsNotSharedWithTheAttemptBefore(t *testing.T) {
 	}))
 	content := bytes.Repeat([]byte("0123456789abcdef"), 1<<17)
 	for _, body := range []io.Reader{bytes.NewReader(content), bytes.NewBuffer(content), stream(string(content))} {
-		tr := &backoffhttp.Transport{Policy: atOnce(), MaxBuffer: -1, Unguarded: true}
+		tr := &backoffhttp.Unguarded{Policy: atOnce(), MaxBuffer: -1}
 		resp := roundTrip(t, tr, newRequest(t, "PUT", s.URL, body))
 		require.Equal(t, string(content), text(t, resp))
 	}
@@ -326,7 +327,7 @@ func TestACompressedBodyThatStallsDoesNotHoldUpTheRetry(t *testing.T) {
 					case <-time.After(10 * time.Second):
 					}
 				}, status(200)), setup)
-				tr := &backoffhttp.Transport{Base: s.Client().Transport, Policy: atOnce(), Unguarded: true}
+				tr := &backoffhttp.Unguarded{Base: s.Client().Transport, Policy: atOnce()}
 				began := time.Now()
 				roundTrip(t, tr, newRequest(t, "GET", s.URL, nil))
 				require.Less(t, time.Since(began), 8*time.Second)

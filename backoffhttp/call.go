@@ -2,18 +2,20 @@ package backoffhttp
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"net/http"
+	"time"
 
 	"github.com/gobackoff/backoff"
-	"github.com/gobackoff/backoff/endpoint"
+	"github.com/gobackoff/backoff/guard"
+	"github.com/gobackoff/backoff/guard/endpoint"
+	"github.com/gobackoff/backoff/internal/clock"
 	"github.com/gobackoff/backoff/internal/errtree"
+	"github.com/gobackoff/backoff/internal/refused"
 )
 
 // call is one RoundTrip, with all its attempts.
 type call struct {
-	t      *Transport
+	t      *engine
 	base   http.RoundTripper
 	guards *guards
 	request
@@ -21,71 +23,98 @@ type call struct {
 	number  int                // of attempts so far
 	to      *endpoint.Endpoint // nil if no observer asks
 	resp    *http.Response     // of the last attempt; nil if there was none
-	asked   bool               // the policy knows of the call
 	resumed bool               // the call asks for the rest of a body
 
-	ownFault bool  // of the request: the body of the last attempt failed, and not the server
-	unscored error // that the breaker does not get; see verdict
-	ended    bool  // without a panic
+	turn  guard.Turn // what the service learns of the call; Own if the body of the last attempt failed, and not the server
+	ended bool       // without a panic
 }
 
 // roundTrip makes a call of the request. base stands in for Base.
-func (t *Transport) roundTrip(req *http.Request, base http.RoundTripper) (*http.Response, error) {
+func (t *engine) roundTrip(req *http.Request, base http.RoundTripper) (*http.Response, error) {
 	if req.URL == nil || req.Header == nil {
 		return base.RoundTrip(req) // which refuses it
 	}
-	t.once.Do(t.open)
-	g, ctx := t.guard(req), req.Context()
-	c := call{t: t, base: base, guards: g, request: request{req: req}}
+	t.once.Do(t.openGuarded)
+	c := call{t: t, base: base, guards: t.guard(req), request: request{req: req}}
 	defer c.closeAfterPanic()
-	if g.patience == nil && g.canSendPlain() && isPlain(req) && (g.breaker != nil || ctx.Err() == nil) {
-		return c.end(c.do(ctx, c.runPlain))
-	}
-	err := c.read()
-	ctx = c.observed(ctx)
+	service, ctx := c.guards.service, req.Context()
 	switch {
-	case err != nil:
-	case g.patience != nil && g.final == nil:
-		err = c.doPatiently(ctx)
-	default:
-		err = c.do(ctx, c.run)
+	case service == nil:
+		return c.unguarded(ctx)
+	case !service.Patient && c.canSendPlain() && (c.guards.breaker != nil || ctx.Err() == nil):
+		return c.end(service.Around(ctx, &c.guards.policy, &c.turn, c.runPlain))
 	}
-	if !c.asked {
-		c.policy.Refused(ctx, err)
+	ctx, err := c.prepare(ctx)
+	if err == nil {
+		c.turn.FailFast = c.guards.final != nil
+		err = service.Around(ctx, c.policy, &c.turn, c.runGuarded)
 	}
 	return c.end(err)
 }
 
-// do calls op if the breaker of the host, if any, lets it pass.
-func (c *call) do(ctx context.Context, op func(context.Context) error) error {
-	b := c.guards.breaker
-	switch {
-	case b == nil:
-		return op(ctx)
-	case b.State() == backoff.BreakerHalfOpen && c.guards.waitsForTurn():
-		return &backoff.OpenError{Name: b.Name, State: backoff.BreakerHalfOpen, Last: errWaiting}
+// unguarded makes a call that no service guards.
+func (c *call) unguarded(ctx context.Context) (*http.Response, error) {
+	if c.canSendPlain() && ctx.Err() == nil {
+		return c.end(c.runPlain(ctx))
 	}
-	err := b.Do(ctx, op)
-	if err == errUnscored {
-		return c.unscored
+	ctx, err := c.prepare(ctx)
+	if err == nil {
+		err = c.run(c.policy.Start(ctx), nil)
+	}
+	return c.end(err)
+}
+
+// canSendPlain reports whether the request may be sent now with nothing done before.
+func (c *call) canSendPlain() bool { return c.guards.canSendPlain() && isPlain(c.req) }
+
+// prepare reads the request, and returns the context of the call.
+func (c *call) prepare(ctx context.Context) (context.Context, error) {
+	err := c.read()
+	ctx = c.observed(ctx)
+	if err != nil {
+		refused.Tell(ctx, c.policy, err)
+	}
+	return ctx, err
+}
+
+// runGuarded is run for a call of a service, which may make it again.
+func (c *call) runGuarded(ctx context.Context) error {
+	c.restart()
+	c.discard()
+	run := c.policy.Start(ctx)
+	err := c.run(run, func(wait time.Duration) (ok bool) {
+		c.turn.Asleep(func() { _, ok = run.Begin(wait) })
+		return ok
+	})
+	if c.resp != nil && c.guards.service.Patient && !c.turn.FailFast && c.mayWait(err) {
+		c.discard() // or it would hold a connection meanwhile
 	}
 	return err
 }
 
-// errWaiting is why a call of a throttled credential does not probe its host.
-var errWaiting = errors.New("calls of this credential wait for their turn, and leave the probe to others")
-
-// errUnscored says nothing about a service to its breaker.
-var errUnscored = fmt.Errorf("backoffhttp: says nothing about the host: %w", backoff.ErrBudget)
-
-// verdict returns what the breaker of the host gets of a call that ended with
-// err. The request's own body says nothing about the host.
-func (c *call) verdict(err error) error {
-	if err == nil || c.guards.breaker == nil || !c.ownFault && !c.isOneOfSeveral(err) {
-		return err
+// mayWait reports whether a call that ended with err, and an answer, may be made
+// again.
+func (c *call) mayWait(err error) bool {
+	gave, ok := errtree.As[*backoff.Error](err)
+	if !ok || c.turn.Own { // to wait for the host would not mend the body
+		return false
 	}
-	c.unscored = err
-	return errUnscored
+	if deadline, bounded := c.req.Context().Deadline(); bounded && deadline.Before(clock.Now().Add(gave.RetryAfter())) {
+		return false
+	}
+	p := *c.policy
+	p.MaxAttempts, p.ByClass = -1, nil
+	if gave.Reason == backoff.ReasonAttempts { // however long the host wants to be left alone
+		p.MaxRetryAfter = -1
+	}
+	return p.Decide(1, gave.Last).Again
+}
+
+// judged tells the service of the host whether err, with which a call ended, says
+// anything about the host. The request's own body does not.
+func (c *call) judged(err error) error {
+	c.turn.NoFault = err != nil && (c.turn.Own || c.isOneOfSeveral(err))
+	return err
 }
 
 // isOneOfSeveral reports whether err is that of a credential that is throttled,
@@ -94,7 +123,8 @@ func (c *call) isOneOfSeveral(err error) bool {
 	if gave, ok := err.(*backoff.Error); ok {
 		err = gave.Last
 	}
-	return err != nil && c.guards.keys.clients.several.Load() &&
+	clients := c.guards.clients
+	return err != nil && clients != nil && clients.several.Load() &&
 		(throttles(err) || c.t.classify(err) == backoff.ClassThrottled)
 }
 
@@ -114,15 +144,13 @@ func (c *call) read() (err error) {
 	return err
 }
 
-// run makes the attempts of a call.
-func (c *call) run(ctx context.Context) error {
-	c.asked = true
-	run := c.policy.Start(ctx)
+// run makes the attempts of a call. begin is that of repeat.
+func (c *call) run(run *backoff.Run, begin func(time.Duration) bool) error {
 	defer run.Reset() // a panic gives back what the attempt holds
-	if !run.Begin(0) {
+	if _, ok := run.Begin(0); !ok {
 		return run.Err()
 	}
-	return c.verdict(c.repeat(run, c.attempt()))
+	return c.judged(c.repeat(run, c.attempt(), begin))
 }
 
 // runPlain is run for a plain request. It prepares nothing before the first
@@ -153,22 +181,27 @@ func (c *call) runFailed(ctx context.Context, resp *http.Response, err error) er
 	}
 	run := p.Start(ctx)
 	defer run.Reset() // as in run
-	return c.verdict(c.repeat(run, err))
+	return c.judged(c.repeat(run, err, nil))
 }
 
 // repeat reports the error of the first attempt, and makes the attempts that
-// the policy wants after it. It decides nothing: the Run does.
-func (c *call) repeat(run *backoff.Run, err error) error {
+// the policy wants after it. It decides nothing: the Run does. begin waits and begins
+// one; nil means Begin of run.
+func (c *call) repeat(run *backoff.Run, err error, begin func(time.Duration) bool) error {
 	for {
-		pause, ok := run.Retry(err)
+		wait, ok := run.Tried(err)
 		if err == nil {
 			return nil
 		}
-		if !ok {
-			return run.Err()
+		if ok {
+			c.discard()
+			if begin != nil {
+				ok = begin(wait)
+			} else {
+				_, ok = run.Begin(wait)
+			}
 		}
-		c.discard()
-		if !run.Begin(pause) {
+		if !ok {
 			return run.Err()
 		}
 		err = c.attempt()

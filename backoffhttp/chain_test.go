@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -23,7 +22,7 @@ type chain struct {
 }
 
 type link struct {
-	transport func() *backoffhttp.Transport
+	transport func() *backoffhttp.Unguarded
 	answer    func(http.ResponseWriter, *http.Request, error) // where the call failed
 }
 
@@ -104,7 +103,7 @@ func (c *chain) requests() string {
 
 func down(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) }
 
-func unguarded() *backoffhttp.Transport { return &backoffhttp.Transport{Unguarded: true} }
+func unguarded() *backoffhttp.Unguarded { return &backoffhttp.Unguarded{} }
 
 func TestAChainOfThreeReachesTheLeaf4TimesNot64(t *testing.T) {
 	naive := link{unguarded, func(w http.ResponseWriter, r *http.Request, _ error) {
@@ -119,12 +118,7 @@ func TestAChainOfThreeReachesTheLeaf4TimesNot64(t *testing.T) {
 }
 
 func TestARetryingCallerIsLeftTheRetrying(t *testing.T) {
-	announcing := func() *backoffhttp.Transport {
-		return &backoffhttp.Transport{
-			Unguarded: true,
-			Propagate: func(*url.URL) bool { return true },
-		}
-	}
+	announcing := func() *backoffhttp.Unguarded { return &backoffhttp.Unguarded{Propagate: everywhere} }
 	// A proxy between the services drops the signal.
 	c := link{announcing, func(w http.ResponseWriter, r *http.Request, _ error) {
 		w.WriteHeader(http.StatusServiceUnavailable)
@@ -150,9 +144,7 @@ func TestAChainPassesTheDeadlineOn(t *testing.T) {
 		deadline, _ := r.Context().Deadline()
 		seen <- time.Until(deadline)
 	})))
-	announcing := func() *backoffhttp.Transport {
-		return &backoffhttp.Transport{Propagate: func(*url.URL) bool { return true }}
-	}
+	announcing := func() *backoffhttp.Unguarded { return &backoffhttp.Unguarded{Propagate: everywhere} }
 	l := link{announcing, backoffhttp.WriteError}
 	front := service(t, l.relay(t, leaf.URL))
 	q := request{method: http.MethodGet, header: http.Header{"Backoff-Deadline-Ms": {"20000"}}}

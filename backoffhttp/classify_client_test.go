@@ -327,7 +327,7 @@ func TestClassifyKnowsWhatNetHTTPReturns(t *testing.T) {
 		require.Equal(t, c.want, backoffhttp.Classify(err), "%s: %v", name, err)
 		attempts := 0
 		counting := newBase(func(req *http.Request) (*http.Response, error) { attempts++; return base.RoundTrip(req) })
-		_, err = (&http.Client{Transport: &backoffhttp.Transport{Base: counting, Policy: atOnce(), Unguarded: true}}).Get(c.url)
+		_, err = (&http.Client{Transport: &backoffhttp.Unguarded{Base: counting, Policy: atOnce()}}).Get(c.url)
 		require.Error(t, err, name)
 		require.Equal(t, c.want.Retryable(), attempts == 4, "%s: %d attempts", name, attempts)
 	}
@@ -381,6 +381,10 @@ func TestAnUnexpectedSuccessIsUnknownAndToClassifyPermanent(t *testing.T) {
 	require.True(t, d.Again, "a policy retries what it does not know")
 	require.GreaterOrEqual(t, d.Wait, 7*time.Second)
 	require.Equal(t, backoff.ClassThrottled, backoffhttp.Classify(backoffhttp.Check(respond(t, 429), 200)))
+}
+
+func TestCheckRefusesANilResponse(t *testing.T) {
+	require.ErrorContains(t, backoffhttp.Check(nil), "the response is nil")
 }
 
 func TestCheckRefusesASuccessThatIsNoStatus(t *testing.T) {

@@ -19,13 +19,13 @@ import (
 //     much" (429). Its [backoff.RetryBudget] pays for other retries by success:
 //     the first call may use all of its attempts, and later calls to a host where
 //     nothing succeeds make one attempt or two. To change that, set
-//     Policy.Budget, or Transport.Budgets.
+//     Policy.Budget, or Transport.Services.
 //   - A [backoff.Breaker] opens when calls keep failing: after 5 in a row over
 //     at least a second, or when half of the recent ones have failed. Then
 //     calls fail at once with [backoff.ErrOpen], until a probe succeeds. To
-//     change that, set Transport.Breakers.
+//     change that, set Transport.Services.
 //
-// Transport.Unguarded switches them off. If a guard or the policy ends a call
+// [Unguarded] is a Transport without them. If a guard or the policy ends a call
 // after a response, the client returns the response, such as a 503, and no
 // error: [Check] then returns an error that says what ended the call. If it does
 // so after the wait for a retry, the response is gone, and there is an error.

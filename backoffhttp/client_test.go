@@ -22,6 +22,8 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backoffhttp"
+	"github.com/gobackoff/backoff/guard"
+	"github.com/gobackoff/backoff/pace"
 )
 
 // A step is what becomes of one attempt.
@@ -164,14 +166,38 @@ func steady() backoff.Policy { return backoff.Policy{Jitter: backoff.NoJitter} }
 func atOnce() backoff.Policy { return backoff.Policy{Schedule: backoff.Constant(0)} }
 
 // over is a Transport over base that waits 100, 200 and 400 ms, without guards.
-func over(base http.RoundTripper) *backoffhttp.Transport {
-	return &backoffhttp.Transport{Base: base, Policy: steady(), Unguarded: true}
+func over(base http.RoundTripper) *backoffhttp.Unguarded {
+	return &backoffhttp.Unguarded{Base: base, Policy: steady()}
 }
 
 // scripted is such a Transport over a wire with these steps.
-func scripted(steps ...step) (*backoffhttp.Transport, *wire) {
+func scripted(steps ...step) (*backoffhttp.Unguarded, *wire) {
 	w := newWire(steps...)
 	return over(w), w
+}
+
+// holding is a Transport over a wire with these steps, whose hosts hold all calls off
+// when one of them is told to wait, and have no other guards.
+func holding(steps ...step) (*backoffhttp.Transport, *wire) {
+	w := newWire(steps...)
+	tr := &backoffhttp.Transport{Base: w, Policy: steady()}
+	tr.Services = &guard.Services{New: func(string) *guard.Service {
+		return &guard.Service{Budget: &pace.HoldOff{MaxWait: tr.Policy.MaxRetryAfter}, NoBreaker: true}
+	}}
+	return tr, w
+}
+
+// without are services without guards.
+func without() *guard.Services {
+	return &guard.Services{New: func(string) *guard.Service { return &guard.Service{NoBudget: true, NoBreaker: true} }}
+}
+
+// sharing are services that hold all calls off, as holding does, and have a Pacer and
+// a Breaker besides.
+func sharing() *guard.Services {
+	return &guard.Services{New: func(string) *guard.Service {
+		return &guard.Service{Budget: backoff.JoinBudgets(new(pace.HoldOff), new(pace.Pacer))}
+	}}
 }
 
 func newRequest(t testing.TB, method, url string, body io.Reader) *http.Request {

@@ -75,7 +75,7 @@ func TestARequestThatAProxyDidNotConnectIsSentAgain(t *testing.T) {
 			server := serve(t, echo, func(s *httptest.Server) { s.StartTLS() })
 			proxy := serve(t, inTurn(status(c.code), tunnel))
 			var class backoff.Class
-			tr := &backoffhttp.Transport{Base: through(t, server, proxy.URL), Policy: atOnce(), Unguarded: true}
+			tr := &backoffhttp.Unguarded{Base: through(t, server, proxy.URL), Policy: atOnce()}
 			tr.Policy.Classify = func(err error) backoff.Class {
 				class = backoffhttp.Classify(err)
 				return backoff.ClassUnknown
@@ -101,7 +101,7 @@ func TestOnlyTheTextOfNetHTTPProvesThatAProxyDidNotConnect(t *testing.T) {
 	own := func(*http.Request) (*http.Response, error) { return nil, errors.New("Bad Gateway") }
 	for method, want := range map[string]int{"GET": 4, "POST": 1} {
 		n := 0
-		tr := &backoffhttp.Transport{Base: attempts(newBase(own), &n), Policy: atOnce(), Unguarded: true}
+		tr := &backoffhttp.Unguarded{Base: attempts(newBase(own), &n), Policy: atOnce()}
 		_, err := tr.RoundTrip(newRequest(t, method, "https://a.test/", nil))
 		require.EqualError(t, backoff.Cause(err), "Bad Gateway")
 		require.Equal(t, want, n, method)
@@ -143,7 +143,7 @@ func TestARequestThatASOCKSProxyDidNotConnectIsSentAgain(t *testing.T) {
 			address, connections := socks(t, reply)
 			u, err := url.Parse(address)
 			require.NoError(t, err)
-			tr := &backoffhttp.Transport{Base: &http.Transport{Proxy: http.ProxyURL(u)}, Policy: atOnce(), Unguarded: true}
+			tr := &backoffhttp.Unguarded{Base: &http.Transport{Proxy: http.ProxyURL(u)}, Policy: atOnce()}
 			_, err = tr.RoundTrip(newRequest(t, "POST", "http://a.test/", strings.NewReader("charge")))
 			require.ErrorContains(t, err, "socks connect")
 			require.Equal(t, want, connections.Load(), "%v", err)

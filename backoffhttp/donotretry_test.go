@@ -17,6 +17,8 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backoffhttp"
+	"github.com/gobackoff/backoff/guard"
+	"github.com/gobackoff/backoff/pace"
 	"github.com/stretchr/testify/require"
 )
 
@@ -64,8 +66,14 @@ func TestADoNotRetryOnADefinitiveAnswerIsNoFailure(t *testing.T) {
 		}))
 		ended := new(outcomes)
 		tr := &backoffhttp.Transport{
-			Base: new(http.Transport), Policy: backoff.Policy{Budget: ended, MaxRetryAfter: -1}, ShareRetryAfter: status == 402,
-			Breakers: &backoff.Breakers{New: func(string) *backoff.Breaker { return &backoff.Breaker{WindowCalls: 20} }},
+			Base: new(http.Transport), Policy: backoff.Policy{MaxRetryAfter: -1},
+			Services: &guard.Services{New: func(string) *guard.Service {
+				s := &guard.Service{Budget: ended, Breaker: &backoff.Breaker{WindowCalls: 20}}
+				if status == 402 {
+					s.Budget = backoff.JoinBudgets(ended, new(pace.HoldOff))
+				}
+				return s
+			}},
 		}
 		t.Cleanup(tr.CloseIdleConnections)
 		refused := 0

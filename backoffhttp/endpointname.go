@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/gobackoff/backoff/endpoint"
+	"github.com/gobackoff/backoff/guard/endpoint"
 	"github.com/gobackoff/backoff/internal/registry"
 )
 
@@ -20,7 +20,7 @@ type namedEndpoint struct {
 
 // endpoint returns what a request is sent to. Most requests to a host are sent
 // to the same endpoint as the request before.
-func (g *guards) endpoint(t *Transport, req *http.Request) *endpoint.Endpoint {
+func (g *guards) endpoint(t *engine, req *http.Request) *endpoint.Endpoint {
 	from, name := req.Method, ""
 	if t.Endpoint != nil {
 		name = truncateClone(t.Endpoint(req))
@@ -29,7 +29,7 @@ func (g *guards) endpoint(t *Transport, req *http.Request) *endpoint.Endpoint {
 	if last := g.lastEndpoint.Load(); last != nil && last.from == from && last.named == (name != "") {
 		return last.Endpoint
 	}
-	e := t.hosts.endpoints.Get(g.keys.host + keySeparator + cmp.Or(name, g.nameOf(req)))
+	e := t.hosts.endpoints.Get(g.address() + keySeparator + cmp.Or(name, g.nameOf(req)))
 	if len(from) <= maxName {
 		g.lastEndpoint.Store(&namedEndpoint{strings.Clone(from), name != "", e})
 	}
@@ -44,7 +44,7 @@ func (g *guards) nameOf(req *http.Request) string {
 	if !slices.Contains(methods, method) {
 		method = "OTHER"
 	}
-	_, host, _ := strings.Cut(g.keys.host, "://") // in lower case
+	_, host, _ := strings.Cut(g.address(), "://")
 	return method + " " + host
 }
 
@@ -71,16 +71,13 @@ func truncateClone(text string) string {
 const keySeparator = "\x00"
 
 // newEndpoint returns the Endpoint of a key, which is a host and a name.
-func (t *Transport) newEndpoint(key string) *endpoint.Endpoint {
+func (t *engine) newEndpoint(key string) *endpoint.Endpoint {
 	e := new(endpoint.Endpoint)
 	if e.Service, e.Name, _ = strings.Cut(key, keySeparator); key == registry.Rest {
 		e.Service, e.Name = "", "other"
 	}
-	if !t.Unguarded {
-		e.Breakers = t.breakers()
-		if policy, _ := t.current(); policy.Budget == nil {
-			e.Budgets = t.budgets()
-		}
+	if t.hosts.find != nil {
+		e.Services = t.services()
 	}
 	return e
 }

@@ -16,7 +16,7 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backoffhttp"
-	"github.com/gobackoff/backoff/endpoint"
+	"github.com/gobackoff/backoff/guard/endpoint"
 )
 
 // sightings is an observer that keeps what it hears, and of which endpoint.
@@ -168,16 +168,10 @@ func TestTheObserverHearsOfTheBreakerOfTheHostAndOfEachCallThatItRefuses(t *test
 
 		to := seen.endpoints[0]
 		states := make(map[string]backoff.BreakerState)
-		for key, b := range to.Breakers.All() {
-			states[key] = b.State()
+		for key, s := range to.Services.All() {
+			states[key] = s.State().Breaker.State
 		}
 		require.Equal(t, map[string]backoff.BreakerState{to.Service: backoff.BreakerOpen}, states)
-		budgets := 0
-		for key := range to.Budgets.All() {
-			require.Equal(t, to.Service, key)
-			budgets++
-		}
-		require.Equal(t, 1, budgets)
 	})
 }
 
@@ -212,19 +206,17 @@ func TestTheObserverHearsOfACallWhoseRequestCannotBeSent(t *testing.T) {
 }
 
 func TestAnEndpointHasOnlyTheGuardsThatItsCallsHave(t *testing.T) {
-	for name, tr := range map[string]*backoffhttp.Transport{
-		"unguarded":  {Unguarded: true},
-		"own budget": {Policy: backoff.Policy{Budget: new(backoff.RetryBudget)}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			var to *endpoint.Endpoint
-			tr.Base = newWire(answer(200))
-			tr.Policy.Observer = func(ctx context.Context, _ backoff.Event) { to = endpoint.Of(ctx) }
-			fetch(t, &http.Client{Transport: tr}, "http://a.test/")
-			require.Nil(t, to.Budgets)
-			require.Equal(t, tr.Unguarded, to.Breakers == nil)
-		})
+	var to *endpoint.Endpoint
+	policy := backoff.Policy{
+		Budget:   new(backoff.RetryBudget),
+		Observer: func(ctx context.Context, _ backoff.Event) { to = endpoint.Of(ctx) },
 	}
+	getRoot(t, &backoffhttp.Transport{Base: newWire(answer(200)), Policy: policy})
+	budget, breaker := to.Services.For("http://a.test").Parts()
+	require.Nil(t, budget, "that of the policy takes its place")
+	require.NotNil(t, breaker)
+	getRoot(t, &backoffhttp.Unguarded{Base: newWire(answer(200)), Policy: policy})
+	require.Nil(t, to.Services)
 }
 
 func TestACallAllocatesForItsEndpointOnlyIfItIsObserved(t *testing.T) {

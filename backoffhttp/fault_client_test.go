@@ -68,7 +68,7 @@ func TestEveryFaultOfAConnection(t *testing.T) {
 }
 
 type faultyTransport struct {
-	*backoffhttp.Transport
+	*backoffhttp.Unguarded
 	addr string
 }
 
@@ -82,7 +82,7 @@ func faulty(t *testing.T, s *testServer, fault faultproxy.Fault) faultyTransport
 		base.CloseIdleConnections()
 		proxy.Close()
 	})
-	tr := &backoffhttp.Transport{Base: base, ReadAhead: -1, Unguarded: true, Policy: backoff.Policy{
+	tr := &backoffhttp.Unguarded{Base: base, ReadAhead: -1, Policy: backoff.Policy{
 		Schedule:       backoff.Constant(30 * time.Millisecond),
 		Jitter:         backoff.NoJitter,
 		AttemptTimeout: 300 * time.Millisecond,
@@ -92,19 +92,19 @@ func faulty(t *testing.T, s *testServer, fault faultproxy.Fault) faultyTransport
 
 func TestAPanicGivesThePlaceBackAndClosesTheBody(t *testing.T) {
 	panics := func(*http.Request) (*http.Response, error) { panic("boom") }
-	for name, set := range map[string]func(*backoffhttp.Transport, *http.Request){
-		"Base":               func(tr *backoffhttp.Transport, _ *http.Request) { tr.Base = newWire(panics) },
-		"Base, in the retry": func(tr *backoffhttp.Transport, _ *http.Request) { tr.Base = newWire(answer(503), panics) },
-		"Inspect": func(tr *backoffhttp.Transport, _ *http.Request) {
+	for name, set := range map[string]func(*backoffhttp.Unguarded, *http.Request){
+		"Base":               func(tr *backoffhttp.Unguarded, _ *http.Request) { tr.Base = newWire(panics) },
+		"Base, in the retry": func(tr *backoffhttp.Unguarded, _ *http.Request) { tr.Base = newWire(answer(503), panics) },
+		"Inspect": func(tr *backoffhttp.Unguarded, _ *http.Request) {
 			tr.Inspect = func(*http.Response) error { panic("boom") }
 		},
-		"Classify": func(tr *backoffhttp.Transport, _ *http.Request) {
+		"Classify": func(tr *backoffhttp.Unguarded, _ *http.Request) {
 			tr.Policy.Classify = func(error) backoff.Class { panic("boom") }
 		},
-		"GetBody": func(_ *backoffhttp.Transport, req *http.Request) {
+		"GetBody": func(_ *backoffhttp.Unguarded, req *http.Request) {
 			req.GetBody = func() (io.ReadCloser, error) { panic("boom") }
 		},
-		"AttemptTimeoutSchedule": func(tr *backoffhttp.Transport, _ *http.Request) {
+		"AttemptTimeoutSchedule": func(tr *backoffhttp.Unguarded, _ *http.Request) {
 			tr.Policy.AttemptTimeoutSchedule = backoff.ScheduleFunc(func(int) time.Duration { panic("boom") })
 		},
 	} {
@@ -122,25 +122,25 @@ func TestAPanicGivesThePlaceBackAndClosesTheBody(t *testing.T) {
 
 // A caller may go on with the context, or the request, of an answer.
 func TestACallInTheContextOfAnAnswerHasItsAttempts(t *testing.T) {
-	failed := roundTrip(t, &backoffhttp.Transport{Base: newWire(answer(503)), Policy: atOnce(), Unguarded: true},
+	failed := roundTrip(t, &backoffhttp.Unguarded{Base: newWire(answer(503)), Policy: atOnce()},
 		newRequest(t, "GET", "http://a.test/", nil)).Request
 	for _, req := range []*http.Request{failed, failed.Clone(failed.Context()), newRequest(t, "GET", "http://b.test/", nil).WithContext(failed.Context())} {
 		w := newWire(answer(503), answer(404))
-		resp := roundTrip(t, &backoffhttp.Transport{Base: w, Policy: atOnce(), Unguarded: true}, req)
+		resp := roundTrip(t, &backoffhttp.Unguarded{Base: w, Policy: atOnce()}, req)
 		require.Equal(t, 2, w.requests())
 		require.EqualError(t, backoffhttp.Check(resp), "status 404 Not Found")
 	}
-	inner := &backoffhttp.Transport{Base: newWire(answer(500)), Policy: atOnce(), Unguarded: true}
-	resp := roundTrip(t, &backoffhttp.Transport{Base: inner, Policy: atOnce(), Unguarded: true}, failed)
+	inner := &backoffhttp.Unguarded{Base: newWire(answer(500)), Policy: atOnce()}
+	resp := roundTrip(t, &backoffhttp.Unguarded{Base: inner, Policy: atOnce()}, failed)
 	require.EqualError(t, backoffhttp.Check(resp), "backoff: gave up after 4 attempts: status 500 Internal Server Error")
 	require.Equal(t, 4, inner.Base.(*wire).requests(), "what a Transport inside gave up on is still known")
 }
 
 // What opened the circuit happened to another call.
 func TestARefusedCallIsNoTimeout(t *testing.T) {
-	tr, _ := scripted(failure(&net.OpError{Op: "read", Err: os.ErrDeadlineExceeded}))
-	tr.Unguarded, tr.Policy = false, backoff.Policy{MaxAttempts: 1}
-	client := &http.Client{Transport: tr}
+	client := &http.Client{Transport: &backoffhttp.Transport{
+		Base: newWire(failure(&net.OpError{Op: "read", Err: os.ErrDeadlineExceeded})), Policy: backoff.Policy{MaxAttempts: 1},
+	}}
 	var failed *url.Error
 	for {
 		_, err := client.Get("http://a.test/")

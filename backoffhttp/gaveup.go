@@ -38,6 +38,9 @@ func (c *call) markGivenUp(err error) {
 func (c *call) finalWithoutKey(err error) error {
 	rules := backoff.Policy{MaxAttempts: -1, Classify: c.t.classify}
 	gave, ok := err.(*backoff.Error)
+	if ok && c.made != "" && gave.Repeatable() && gave.Reason != backoff.ReasonOpen {
+		return c.policy.GiveUp(c.req.Context(), *gave) // bound to the key: another call would have another
+	}
 	if !ok || c.lacksKey == nil || gave.Reason != backoff.ReasonNotIdempotent && !gave.RetryableError() ||
 		c.lacksKey.Repeatable(c.req.Context(), rules.Decide(1, gave.Last).Class) {
 		return err
@@ -53,9 +56,9 @@ func (c *call) remark(gave *backoff.Error) string {
 	case gave.Note != "":
 		return "" // it is said
 	case why == backoff.ReasonBudget && c.guards.source.Budget == nil && c.isPaced(gave):
-		return "too many calls to the host wait for their turn (Policy.MaxRetryAfter, Transport.Budgets)"
+		return "too many calls to the host wait for their turn (Policy.MaxRetryAfter, Transport.Services)"
 	case why == backoff.ReasonBudget && c.guards.source.Budget == nil:
-		return "it is the budget of the host (Transport.Budgets)"
+		return "it is the budget of the host (Transport.Services)"
 	case why == backoff.ReasonAttempts && c.sentOnce:
 		return "the body of the request cannot be sent again (Request.GetBody, Transport.MaxBuffer)"
 	case c.upstream > 1 && (why == backoff.ReasonNotIdempotent || why == backoff.ReasonAttempts && gave.Attempts == 1 && c.guards.source.MaxAttempts != 1):

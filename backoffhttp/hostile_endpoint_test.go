@@ -15,7 +15,8 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backoffhttp"
-	"github.com/gobackoff/backoff/endpoint"
+	"github.com/gobackoff/backoff/guard"
+	"github.com/gobackoff/backoff/guard/endpoint"
 )
 
 // A reverse proxy passes on what a stranger sends.
@@ -46,9 +47,9 @@ func TestHostsAndNamesOfAnyLengthTakeLittleMemory(t *testing.T) {
 	for _, e := range seen {
 		require.LessOrEqual(t, len(e.Name), 1024)
 		require.Len(t, e.Service, 1024)
-		for key, b := range e.Breakers.All() {
+		for key, s := range e.Services.All() {
 			require.Len(t, key, 1024)
-			require.Len(t, b.Name, 1024)
+			require.Len(t, s.Name, 1024)
 		}
 	}
 }
@@ -72,7 +73,7 @@ func TestNoPartOfALongRequestIsKept(t *testing.T) {
 			Base:     roundTripper(answer(200)),
 			Policy:   backoff.Policy{Observer: func(context.Context, backoff.Event) {}},
 			Endpoint: func(r *http.Request) string { return r.Header.Get("Name") },
-			Guards:   func(r *http.Request) string { return r.Header.Get("Tenant") },
+			Key:      func(r *http.Request) string { return r.Header.Get("Tenant") },
 		}
 		before := heap()
 		for i := range 400 {
@@ -146,26 +147,33 @@ func TestTheRequestForTheRestOfABodyHasTheEndpointOfTheCall(t *testing.T) {
 func TestACallThatEndsBeforeItsFirstAttemptIsToldOnce(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	told := func(ctx context.Context, tr *backoffhttp.Transport) []string {
-		var seen []string
-		tr.Base = newWire(answer(200))
-		tr.Policy.Observer = func(_ context.Context, e backoff.Event) {
-			seen = append(seen, e.Kind.String()+": "+e.Reason.String())
-		}
-		_, err := tr.RoundTrip(newRequest(t, "GET", "http://a.test/", nil).WithContext(ctx))
-		require.Error(t, err)
-		return seen
-	}
-	require.Equal(t, []string{"give up: canceled"}, told(ended, &backoffhttp.Transport{Unguarded: true}))
-	require.Equal(t, []string{"give up: canceled"}, told(ended, new(backoffhttp.Transport)))
 	late, cancel := context.WithTimeout(t.Context(), -1)
 	defer cancel()
-	require.Equal(t, []string{"give up: deadline"}, told(late, new(backoffhttp.Transport)))
-	require.Equal(t, []string{"give up: invalid"}, told(t.Context(), &backoffhttp.Transport{
-		Breakers: &backoff.Breakers{New: func(string) *backoff.Breaker { return &backoff.Breaker{FailureRate: 2} }},
-	}))
-	require.Equal(t, []string{"give up: invalid"}, told(t.Context(), &backoffhttp.Transport{Policy: backoff.Policy{Jitter: backoff.AddedJitter(-1)}}))
-	require.Equal(t, []string{"give up: budget"}, told(t.Context(), &backoffhttp.Transport{Policy: backoff.Policy{Budget: refusesAll{}}}))
+	w := newWire(answer(200))
+	broken := &guard.Services{New: func(string) *guard.Service { return &guard.Service{Breaker: &backoff.Breaker{FailureRate: 2}} }}
+	guarded := func(p backoff.Policy) http.RoundTripper { return &backoffhttp.Transport{Base: w, Policy: p} }
+	for _, c := range []struct {
+		ctx    context.Context
+		client func(backoff.Policy) http.RoundTripper
+		policy backoff.Policy
+		want   backoff.Reason
+	}{
+		{ended, func(p backoff.Policy) http.RoundTripper { return &backoffhttp.Unguarded{Base: w, Policy: p} }, backoff.Policy{}, backoff.ReasonCanceled},
+		{ended, guarded, backoff.Policy{}, backoff.ReasonCanceled},
+		{late, guarded, backoff.Policy{}, backoff.ReasonDeadline},
+		{t.Context(), func(p backoff.Policy) http.RoundTripper {
+			return &backoffhttp.Transport{Base: w, Policy: p, Services: broken}
+		}, backoff.Policy{}, backoff.ReasonInvalid},
+		{t.Context(), guarded, backoff.Policy{Jitter: backoff.UniformJitter(1, 0)}, backoff.ReasonInvalid},
+		{t.Context(), guarded, backoff.Policy{Budget: refusesAll{}}, backoff.ReasonBudget},
+	} {
+		var seen []string
+		c.policy.Observer = func(_ context.Context, e backoff.Event) { seen = append(seen, e.Kind.String()+": "+e.Reason.String()) }
+		_, err := c.client(c.policy).RoundTrip(newRequest(t, "GET", "http://a.test/", nil).WithContext(c.ctx))
+		require.Error(t, err)
+		require.Equal(t, []string{"give up: " + c.want.String()}, seen)
+	}
+	require.Zero(t, w.requests())
 }
 
 // refusesAll is a budget that refuses first attempts, too.

@@ -5,56 +5,64 @@ import (
 	"context"
 	"hash/maphash"
 	"net/http"
-	"net/url"
-	"reflect"
 	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/gobackoff/backoff"
-	"github.com/gobackoff/backoff/endpoint"
+	"github.com/gobackoff/backoff/guard"
+	"github.com/gobackoff/backoff/guard/endpoint"
 	"github.com/gobackoff/backoff/internal/registry"
 	"github.com/gobackoff/backoff/internal/timeouts"
 	"github.com/gobackoff/backoff/pace"
 )
 
-// guards is what all calls of a tenant to one host share.
+// guards is what all calls of an owner share.
 type guards struct {
-	scheme, host    string
-	tenant          tenant
-	keys            keys
+	owner
+	names           names
 	usedSinceLookup atomic.Bool // set by the second call since the last registry lookup
-	shared
+	found
 
-	patience *backoff.Patience // nil without Patient
+	budget  backoff.Budget   // of the service, nil without one
+	breaker *backoff.Breaker // of the service, nil without one
 
-	source        *backoff.Policy                    // of the Transport, when these guards were made
 	final         func(context.Context, error) error // makes the error of a call final; nil unless an override asks for that
-	policy        backoff.Policy                     // source, with budget and gate; for idempotent requests
+	policy        backoff.Policy                     // that of the owner, with the budget; for idempotent requests
 	nonIdempotent backoff.Policy                     // the same for other requests
+	holder        holder                             // the budget of policy, if it can make all calls wait
 	timeouts      backoff.Schedule                   // of attempts; nil without any
 	plain         bool                               // neither policy nor Transport need anything before the first attempt
 
 	lastEndpoint atomic.Pointer[namedEndpoint] // of the last call about which observers asked
 }
 
-// keys are the names of guards.
-type keys struct {
-	host    string   // such as https://api.example.com
-	breaker string   // that of the host, unless Transport.Guards returned a name
-	budget  string   // also of the gate; that of the breaker, unless there is an account
-	account *account // nil if the tenant shares the budget of the host
-	clients *clients // of the host
+// An owner is whose guards a call needs: those of a host, of a credential that is
+// used with it, or of a key.
+type owner struct {
+	scheme, host string
+	key          string          // that Transport.Key returned
+	credential   uint64          // a hash; 0 if there is none
+	source       *backoff.Policy // of the Transport
 }
 
-// shared are the guards that have their own keys.
-type shared struct {
-	budget  backoff.Budget
-	breaker *backoff.Breaker
-	gate    *gate    // nil without ShareRetryAfter
-	account *account // as in keys
-	clients *clients // as in keys
+// names are the keys by which guards are found.
+type names struct {
+	service string   // such as https://api.example.com, or what Transport.Key returned
+	tenant  string   // such as https://api.example.com#2; "" for the first credential
+	account *account // nil if the credential has no number
 }
+
+// found is what names stand for. That changes when a key is forgotten.
+type found struct {
+	ofHost  *guard.Service // nil if there is none
+	service *guard.Service // of the tenant, or that of the host
+	clients *clients       // of the host
+	account *account
+}
+
+// holder is a budget that can make all calls wait, as pace.HoldOff does.
+type holder interface{ Hold(time.Duration) }
 
 // grantedBudget is the budget of a call whose first attempt was made without
 // being asked for, as the budget said. It may say otherwise by now.
@@ -76,20 +84,11 @@ func (g *guards) finalError(ctx context.Context, err error) error {
 	return g.final(ctx, err)
 }
 
-// waitsForTurn reports whether calls of this credential wait, while those
-// of others may not. Such a call must not probe the host, because it would hold the
-// probe while it waits.
-func (g *guards) waitsForTurn() bool {
-	p, ok := g.budget.(*pace.Pacer)
-	if !ok || !g.keys.clients.several.Load() {
-		return false
-	}
-	_, waiting := p.Limit()
-	return waiting > 0
-}
-
 // watched reports whether the breaker of the host has an observer.
 func (g *guards) watched() bool { return g.breaker != nil && g.breaker.Observer != nil }
+
+// address returns the scheme and the host in lower case.
+func (o *owner) address() string { return truncateClone(strings.ToLower(o.scheme + "://" + o.host)) }
 
 // policyFor returns the policy for a call to the host.
 func (g *guards) policyFor(p backoff.Policy, classify backoff.Classifier) *backoff.Policy {
@@ -97,48 +96,43 @@ func (g *guards) policyFor(p backoff.Policy, classify backoff.Classifier) *backo
 	p.Idempotency = nil
 	p.Classify = classify
 	p.Budget = cmp.Or(p.Budget, g.budget)
-	if g.gate != nil {
-		p.Budget = backoff.JoinBudgets(g.gate, p.Budget)
-	}
 	return &p
 }
 
 // hosts holds the guards of a Transport.
 type hosts struct {
-	budgets  backoff.Budgets  // unless Transport.Budgets is set
-	breakers backoff.Breakers // unless Transport.Breakers is set
-	gates    registry.Registry[*gate]
-	tenants  tenants
-	patience registry.Registry[*backoff.Patience]
+	find  func(*names) found // nil for an Unguarded, which must not link services
+	equip func(*guards)      // gives new guards their service; nil as find
 
+	services  guard.Services // unless Transport.Services is set
+	tenants   tenants
 	endpoints registry.Registry[*endpoint.Endpoint]
 
 	last   atomic.Pointer[guards] // most clients call one host, for one tenant
-	recent atomic.Pointer[recent] // nil until there is a second host or tenant
+	recent atomic.Pointer[recent] // nil until there is a second owner
 }
 
-// openHosts says how the guards of each host are made. observer is that of the
-// policy.
-func (t *Transport) openHosts(observer backoff.Observer) {
-	maxWait := func() time.Duration {
+// openGuarded is open for a Transport, whose hosts have services.
+func (t *engine) openGuarded() {
+	t.open()
+	h := &t.hosts
+	h.find, h.equip = t.find, t.equip
+	h.tenants.open()
+	if t.Services != nil {
+		h.tenants.count = &sharedCount
+	}
+	policy, _ := t.current()
+	observer := onlyTransitions(policy.Observer)
+	h.services.New = func(key string) *guard.Service {
 		policy, _ := t.current()
-		return policy.MaxRetryAfter
+		return &guard.Service{
+			Name:    key,
+			Budget:  &pace.Pacer{MaxWait: policy.MaxRetryAfter},
+			Breaker: &backoff.Breaker{Name: key, Observer: observer, MaxRetryAfter: max(0, policy.MaxRetryAfter)},
+
+			NoBudget: t.Control == nil && policy.Budget != nil, // it would never be asked
+		}
 	}
-	t.hosts.tenants.open()
-	t.hosts.tenants.ignored = t.Unguarded && !t.ShareRetryAfter
-	t.hosts.tenants.together = t.Budgets != nil
-	t.hosts.budgets.New = func(string) backoff.Budget { return &pace.Pacer{MaxWait: maxWait()} }
-	t.hosts.breakers.New = func(key string) *backoff.Breaker {
-		return &backoff.Breaker{Name: key, Observer: onlyTransitions(observer), MaxRetryAfter: max(0, maxWait())}
-	}
-	t.hosts.gates.New = func(string, bool) *gate {
-		return &gate{pace.HoldOff{MaxWait: maxWait()}}
-	}
-	t.hosts.gates.SetLimits(0, 0)
-	t.hosts.patience.New = func(key string, _ bool) *backoff.Patience { return &backoff.Patience{Name: key} }
-	t.hosts.patience.SetLimits(0, 0)
-	t.hosts.endpoints.New = func(key string, _ bool) *endpoint.Endpoint { return t.newEndpoint(key) }
-	t.hosts.endpoints.SetLimits(0, 0)
 }
 
 // onlyTransitions returns an observer that passes on the transitions of a breaker
@@ -154,16 +148,42 @@ func onlyTransitions(o backoff.Observer) backoff.Observer {
 	}
 }
 
-// recent holds guards that were made lately, by a hash of their host and tenant.
+// services returns the services of the hosts.
+func (t *engine) services() *guard.Services { return cmp.Or(t.Services, &t.hosts.services) }
+
+// find returns what names stand for now.
+func (t *engine) find(n *names) (f found) {
+	f.clients = t.hosts.tenants.clients.Get(n.service)
+	if n.account != nil {
+		f.account = t.hosts.tenants.use(n.account, f.clients)
+	}
+	f.ofHost = t.services().For(n.service)
+	if f.service = f.ofHost; f.ofHost != nil && n.tenant != "" {
+		f.service = t.services().For(n.tenant)
+	}
+	return f
+}
+
+// equip gives guards what their names stand for. A tenant gets the breaker of the
+// host.
+func (t *engine) equip(g *guards) {
+	g.found = t.find(&g.names)
+	if g.ofHost != nil && g.names.tenant != "" {
+		g.service = g.ofHost.Tenant(g.names.tenant[len(g.names.service)+1:])
+	}
+	g.budget, g.breaker = g.service.Parts()
+}
+
+// recent holds guards that were made lately, by a hash of their owner.
 type recent [64]fewGuards
 
 // fewGuards holds guards with the newest first, until others take their places.
 type fewGuards [4]atomic.Pointer[guards]
 
-// find returns the guards for a tenant of the host of a URL, or nil.
-func (f *fewGuards) find(u *url.URL, who tenant, policy *backoff.Policy) *guards {
+// find returns the guards of an owner, or nil.
+func (f *fewGuards) find(of *owner) *guards {
 	for i := range f {
-		if g := f[i].Load(); g.serves(u, who, policy) {
+		if g := f[i].Load(); g != nil && g.owner == *of {
 			return g
 		}
 	}
@@ -178,147 +198,117 @@ func (f *fewGuards) add(g *guards) {
 	f[0].Store(g)
 }
 
+// bucket returns the bucket of recent guards for an owner.
+func (h *hosts) bucket(of *owner) *fewGuards {
+	all := h.recent.Load()
+	if all == nil {
+		h.recent.CompareAndSwap(nil, new(recent))
+		all = h.recent.Load()
+	}
+	hash := maphash.String(h.tenants.seed, of.host) + of.credential
+	if of.key != "" {
+		hash += 3 * maphash.String(h.tenants.seed, of.key)
+	}
+	return &all[hash%uint64(len(all))]
+}
+
 // guard returns the guards for a request.
-func (t *Transport) guard(req *http.Request) *guards {
+func (t *engine) guard(req *http.Request) *guards {
 	policy, final := t.current()
-	who := t.tenant(req)
+	of := owner{scheme: req.URL.Scheme, host: req.URL.Host, source: policy}
+	if t.hosts.find != nil {
+		if t.Key != nil {
+			of.key = truncateClone(t.Key(req))
+		}
+		if of.key == "" {
+			of.credential = t.hosts.tenants.credential(req.Header)
+		}
+	}
 	last := t.hosts.last.Load()
-	if last.serves(req.URL, who, policy) {
+	if last != nil && last.owner == of {
 		if !last.usedSinceLookup.Load() {
 			last.usedSinceLookup.Store(true)
 		}
 		return last
 	}
 	if last != nil && last.usedSinceLookup.Load() {
-		t.lookUp(last) // so that its keys count as used
+		t.hosts.lookUp(&last.names) // so that they count as used
 	}
-	g := t.otherGuards(req.URL, who, policy, final)
+	g := t.otherGuards(of, final)
 	if g != last {
 		t.hosts.last.Store(g)
 	}
 	return g
 }
 
-// serves reports whether g are the guards for a tenant of the host of a URL,
-// under a policy.
-func (g *guards) serves(u *url.URL, who tenant, policy *backoff.Policy) bool {
-	return g != nil && g.host == u.Host && g.scheme == u.Scheme && g.tenant == who && g.source == policy
-}
-
-// tenant returns for whom a request is made.
-func (t *Transport) tenant(req *http.Request) tenant {
-	if t.Guards != nil {
-		return tenant{name: truncateClone(t.Guards(req))}
+// lookUp is find for any Transport.
+func (h *hosts) lookUp(n *names) (f found) {
+	if h.find != nil {
+		f = h.find(n)
 	}
-	return tenant{credential: t.hosts.tenants.credential(req.Header)}
+	return f
 }
 
-// otherGuards returns the guards for a tenant of the host of a URL, which the last
-// call did not have.
-func (t *Transport) otherGuards(u *url.URL, who tenant, policy *backoff.Policy, final func(context.Context, error) error) *guards {
-	few := t.hosts.bucket(u, who)
-	if g := few.find(u, who, policy); g != nil && t.lookUp(g).same(&g.shared) {
+// otherGuards returns the guards of an owner that is not that of the last call.
+func (t *engine) otherGuards(of owner, final func(context.Context, error) error) *guards {
+	few := t.hosts.bucket(&of)
+	if g := few.find(&of); g != nil && t.hosts.lookUp(&g.names) == g.found {
 		return g
 	}
-	k := keys{}
-	if who.name != "" || who == (tenant{}) {
-		k = t.keysOf(u)
-	} else {
-		k = t.otherGuards(u, tenant{}, policy, final).keys // which are made once for all credentials
+	n, known := t.namesOf(of, final)
+	if !known {
+		of.credential = unknown
+		return t.otherGuards(of, final)
 	}
-	if who != (tenant{}) && !k.nameFor(t, who) {
-		return t.otherGuards(u, unknown, policy, final)
-	}
-	g := &guards{scheme: strings.Clone(u.Scheme), host: strings.Clone(u.Host), keys: k, source: policy, final: final}
-	g.tenant = tenant{strings.Clone(who.name), who.credential} // no part of a request stays alive
-	g.prepare(t)
-	if len(u.Host) <= maxName {
+	g := t.newGuards(of, n, final)
+	if len(of.host) <= maxName {
 		few.add(g)
 	}
 	return g
 }
 
-// keysOf returns the keys of the host of a URL.
-func (t *Transport) keysOf(u *url.URL) keys {
-	host := truncateClone(strings.ToLower(u.Scheme + "://" + u.Host))
-	return keys{host: host, breaker: host, budget: host, clients: t.hosts.tenants.clients.Get(host)}
+// namesOf returns the names of an owner, and reports whether it has any: those of a
+// credential that is not known are those of all unknown ones.
+func (t *engine) namesOf(of owner, final func(context.Context, error) error) (n names, known bool) {
+	credential := of.credential
+	switch of.credential = 0; {
+	case of.key != "":
+		return names{service: strings.Clone(of.key)}, true
+	case credential == 0:
+		return names{service: of.address()}, true
+	}
+	n = t.otherGuards(of, final).names // which are made once for all credentials
+	if credential == unknown {
+		n.tenant = n.service + "#other"
+		return n, true
+	}
+	if n.account, known = t.hosts.tenants.account(n.service, credential); n.account != nil {
+		n.tenant = n.service + "#" + n.account.name
+	}
+	return n, known
 }
 
-// nameFor names the keys of a host for a tenant, and reports whether there are
-// any for it.
-func (k *keys) nameFor(t *Transport, who tenant) (known bool) {
-	switch {
-	case who.name != "":
-		k.breaker += "#" + who.name
-		k.budget = k.breaker
-		return true
-	case who == unknown && t.hosts.tenants.together:
-		return true
-	case who == unknown:
-		k.budget += "#other"
-		return true
+// newGuards makes guards of an owner. No part of a request stays alive with them.
+func (t *engine) newGuards(of owner, n names, final func(context.Context, error) error) *guards {
+	of.scheme, of.host, of.key = strings.Clone(of.scheme), strings.Clone(of.host), strings.Clone(of.key)
+	g := &guards{owner: of, names: n, final: final}
+	if t.hosts.equip != nil {
+		t.hosts.equip(g)
 	}
-	if k.account, known = t.hosts.tenants.account(k.host, k.clients, who.credential); k.account != nil {
-		k.budget += k.account.name
-	}
-	return known
-}
-
-// bucket returns the bucket of recent guards for a tenant of the host of a URL.
-func (h *hosts) bucket(u *url.URL, who tenant) *fewGuards {
-	all := h.recent.Load()
-	if all == nil {
-		h.recent.CompareAndSwap(nil, new(recent))
-		all = h.recent.Load()
-	}
-	hash := maphash.String(h.tenants.seed, u.Host) + who.credential
-	if who.name != "" {
-		hash += 3 * maphash.String(h.tenants.seed, who.name)
-	}
-	return &all[hash%uint64(len(all))]
-}
-
-// lookUp returns what the keys of g stand for now.
-func (t *Transport) lookUp(g *guards) (s shared) {
-	k := &g.keys
-	s.clients = t.hosts.tenants.clients.Get(k.host)
-	if !t.Unguarded {
-		s.budget, s.breaker = t.budgets().For(k.budget), t.breakers().For(k.breaker)
-	}
-	if t.ShareRetryAfter {
-		s.gate = t.hosts.gates.Get(k.budget)
-	}
-	if k.account != nil {
-		s.account = t.hosts.tenants.use(k.account, k.clients)
-	}
-	return s
-}
-
-// same reports whether both hold the same guards. It returns false for a budget
-// that is no pointer, which may not be comparable.
-func (s shared) same(as *shared) bool {
-	pointer := s.budget == nil || reflect.TypeOf(s.budget).Kind() == reflect.Pointer
-	return s.breaker == as.breaker && s.gate == as.gate && s.account == as.account && s.clients == as.clients && pointer && s.budget == as.budget
-}
-
-// prepare completes guards whose keys have their names.
-func (g *guards) prepare(t *Transport) {
-	g.shared = t.lookUp(g)
-	if t.Patient {
-		g.patience = t.hosts.patience.Get(g.keys.budget)
-	}
-	g.timeouts = timeouts.Of(g.source)
-	g.policy = *g.policyFor(*g.source, t.classify)
+	g.timeouts = timeouts.Of(of.source)
+	g.policy = *g.policyFor(*of.source, t.classify)
 	g.nonIdempotent = g.policy
 	g.nonIdempotent.Idempotency = backoff.NonIdempotent
-	g.plain = t.plain(g.source) && !g.watched() && plainPolicy(&g.policy)
+	g.holder, _ = g.policy.Budget.(holder)
+	g.plain = t.plain(of.source) && g.holder == nil && !g.watched() && plainPolicy(&g.policy)
+	return g
 }
 
 // plain reports whether the Transport sends requests as they are, unless they
 // fail.
-func (t *Transport) plain(policy *backoff.Policy) bool {
+func (t *engine) plain(policy *backoff.Policy) bool {
 	return timeouts.Of(policy) == nil && t.wholeTimeout == 0 && policy.Idempotency == nil && t.Idempotency == nil &&
-		t.Inspect == nil && t.Propagate == nil && t.MaxBuffer == 0 && t.ReadAhead == 0 && !t.Resume && !t.ShareRetryAfter
+		t.Inspect == nil && t.Propagate == nil && t.MaxBuffer == 0 && t.ReadAhead == 0 && !t.Resume
 }
 
 // plainPolicy reports whether a policy needs nothing before the first failure,
@@ -326,16 +316,3 @@ func (t *Transport) plain(policy *backoff.Policy) bool {
 func plainPolicy(p *backoff.Policy) bool {
 	return p.Observer == nil && p.MaxElapsed <= 0 && p.Validate() == nil
 }
-
-// budgets returns the budgets of the hosts.
-func (t *Transport) budgets() *backoff.Budgets { return cmp.Or(t.Budgets, &t.hosts.budgets) }
-
-// breakers returns the breakers of the hosts.
-func (t *Transport) breakers() *backoff.Breakers { return cmp.Or(t.Breakers, &t.hosts.breakers) }
-
-// gate delays all requests to a host until the time that a response asked for. It
-// sees every response, and ignores the errors of attempts.
-type gate struct{ pace.HoldOff }
-
-// Done implements [backoff.Budget].
-func (*gate) Done(backoff.Ticket, backoff.Result) {}

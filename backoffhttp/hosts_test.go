@@ -17,11 +17,12 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backoffhttp"
+	"github.com/gobackoff/backoff/guard"
 )
 
 // call makes n calls, half a second apart, and returns how many requests they
 // made.
-func calls(t *testing.T, tr *backoffhttp.Transport, w *wire, url string, n int) int {
+func calls(t *testing.T, tr http.RoundTripper, w *wire, url string, n int) int {
 	before := w.requests()
 	for range n {
 		_ = try(tr, newRequest(t, "GET", url, nil))
@@ -37,9 +38,9 @@ func TestAServiceThatIsDownIsSpared(t *testing.T) {
 		w := newWire(answer(503))
 		guarded := &backoffhttp.Transport{Base: w}
 		require.Less(t, calls(t, guarded, w, "http://a.test/", 1000), 500)
-		budget := &backoffhttp.Transport{Base: w, Unguarded: true, Policy: backoff.Policy{Budget: new(backoff.RetryBudget)}}
+		budget := &backoffhttp.Unguarded{Base: w, Policy: backoff.Policy{Budget: new(backoff.RetryBudget)}}
 		require.Less(t, calls(t, budget, w, "http://a.test/", 1000), 1100, "by the budget alone")
-		naked := &backoffhttp.Transport{Base: w, Unguarded: true}
+		naked := &backoffhttp.Unguarded{Base: w}
 		require.Equal(t, 4000, calls(t, naked, w, "http://a.test/", 1000))
 	})
 }
@@ -85,41 +86,15 @@ func TestTheBreakerDoesNotEndACallForItsOwnFailures(t *testing.T) {
 	})
 }
 
-// An outage that a client sees at many hosts is multiplied once.
-func TestTheHostsHaveTheFirstCallTogether(t *testing.T) {
+func TestEachHostHasAFirstCallOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWire(answer(503))
 		tr := &backoffhttp.Transport{Base: w, Policy: backoff.Policy{MaxAttempts: 6}}
 		for host := range 100 {
-			want := 2
-			if host == 0 {
-				want = 6
-			}
-			require.Equal(t, want, calls(t, tr, w, "http://"+strconv.Itoa(host)+".test/", 1))
+			url := "http://" + strconv.Itoa(host) + ".test/"
+			require.Equal(t, 6, calls(t, tr, w, url, 1))
+			require.Equal(t, 1, calls(t, tr, w, url, 1))
 		}
-	})
-}
-
-// A host that the first call finds in the end is no outage of all hosts.
-func TestAHostThatAnswersInTheFirstCallLeavesItToTheNextHost(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		down := map[string]int{} // failures to come
-		w := newWire(func(r *http.Request) (*http.Response, error) {
-			if down[r.URL.Host]--; down[r.URL.Host] >= 0 {
-				return answer(503)(r)
-			}
-			return answer(200)(r)
-		})
-		tr := &backoffhttp.Transport{Base: w, Policy: backoff.Policy{MaxAttempts: 4}}
-		for host := range 10 {
-			down[strconv.Itoa(host)] = 3
-			require.Equal(t, 4, calls(t, tr, w, "http://"+strconv.Itoa(host)+"/", 1))
-		}
-		time.Sleep(time.Minute) // nothing pays any more
-		down["0"], down["dead"], down["dead2"] = 100, 100, 100
-		require.Equal(t, 2, calls(t, tr, w, "http://0/", 1), "a host has it once")
-		require.Equal(t, 4, calls(t, tr, w, "http://dead/", 1))
-		require.Equal(t, 2, calls(t, tr, w, "http://dead2/", 1))
 	})
 }
 
@@ -179,11 +154,10 @@ func TestTheBreakerRefusesAtOnce(t *testing.T) {
 
 func TestTheBreakerHearsOneVerdictPerCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var breakers backoff.Breakers
+		var services guard.Services
 		w := newWire(answer(503), answer(503), answer(200))
-		tr := &backoffhttp.Transport{Base: w, Policy: steady(), Breakers: &breakers, Budgets: &backoff.Budgets{}}
-		getRoot(t, tr)
-		stats := breakers.For("http://a.test").Stats()
+		getRoot(t, &backoffhttp.Transport{Base: w, Policy: steady(), Services: &services})
+		stats := services.For("http://a.test").State().Breaker
 		require.EqualValues(t, 1, stats.Successes)
 		require.Zero(t, stats.Failures)
 	})
@@ -206,7 +180,7 @@ func TestGuardsAreOfOneHostAndScheme(t *testing.T) {
 			}
 			return answer(200)(req)
 		})
-		tr := &backoffhttp.Transport{Base: w, Budgets: &backoff.Budgets{}, Breakers: &backoff.Breakers{}}
+		tr := &backoffhttp.Transport{Base: w, Services: new(guard.Services)}
 		calls(t, tr, w, "http://down.test/", 20)
 		for _, url := range []string{"https://down.test/", "http://down.test:8080/", "http://up.test/", "http://DOWN.test/"} {
 			_, err := tr.RoundTrip(newRequest(t, "GET", url, nil))
@@ -216,7 +190,7 @@ func TestGuardsAreOfOneHostAndScheme(t *testing.T) {
 				require.NoError(t, err, url)
 			}
 		}
-		keys := slices.Sorted(maps.Keys(maps.Collect(tr.Breakers.All())))
+		keys := slices.Sorted(maps.Keys(maps.Collect(tr.Services.All())))
 		require.Equal(t, []string{"http://down.test", "http://down.test:8080", "http://up.test", "https://down.test"}, keys)
 	})
 }
@@ -224,12 +198,12 @@ func TestGuardsAreOfOneHostAndScheme(t *testing.T) {
 func TestGuardsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWire(answer(200))
-		tr := &backoffhttp.Transport{Base: w, Breakers: &backoff.Breakers{MaxKeys: 10}}
+		tr := &backoffhttp.Transport{Base: w, Services: &guard.Services{MaxKeys: 10}}
 		for i := range 1000 {
 			roundTrip(t, tr, newRequest(t, "GET", "http://host"+strconv.Itoa(i)+".test/", nil))
 		}
 		n := 0
-		for range tr.Breakers.All() {
+		for range tr.Services.All() {
 			n++
 		}
 		require.LessOrEqual(t, n, 10)
@@ -243,8 +217,7 @@ func TestAHostInUseOutlivesAFloodOfOthers(t *testing.T) {
 		made := make(map[string]int)
 		tr := &backoffhttp.Transport{
 			Base:     newWire(answer(200)),
-			Breakers: &backoff.Breakers{MaxKeys: 10, New: func(key string) *backoff.Breaker { made["breaker of "+key]++; return new(backoff.Breaker) }},
-			Budgets:  &backoff.Budgets{MaxKeys: 10, New: func(key string) backoff.Budget { made["budget of "+key]++; return new(backoff.RetryBudget) }},
+			Services: &guard.Services{MaxKeys: 10, New: func(key string) *guard.Service { made[key]++; return new(guard.Service) }},
 		}
 		get := func(host string) { roundTrip(t, tr, newRequest(t, "GET", "http://"+host+".test/", nil)) }
 		get("once")
@@ -256,9 +229,8 @@ func TestAHostInUseOutlivesAFloodOfOthers(t *testing.T) {
 		}
 		get("once")
 		get("mine")
-		for what, times := range map[string]int{"breaker of http://mine.test": 1, "budget of http://mine.test": 1, "breaker of http://once.test": 2, "budget of http://once.test": 2} {
-			require.Equal(t, times, made[what], what)
-		}
+		require.Equal(t, 1, made["http://mine.test"])
+		require.Equal(t, 2, made["http://once.test"])
 	})
 }
 
@@ -289,25 +261,25 @@ func arriving(attempt string, f func(*http.Request)) {
 // Budgets are paid by success, however it was found out.
 func TestSuccessPaysTheBudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var budgets backoff.Budgets
+		var services guard.Services
 		w := newWire(answer(200), answer(404), answer(503), answer(200))
 		for _, tr := range []*backoffhttp.Transport{
-			{Base: w, Budgets: &budgets}, {Base: w, Budgets: &budgets, MaxBuffer: 1},
+			{Base: w, Services: &services}, {Base: w, Services: &services, MaxBuffer: 1},
 		} {
 			for range 3 {
 				getRoot(t, tr)
 			}
 		}
 		time.Sleep(time.Second)
-		stats := budgets.For("http://a.test").(*backoff.RetryBudget).Stats()
+		stats := services.For("http://a.test").State().Budget
 		require.EqualValues(t, 6, stats.Successes, "the definitive answer included, and the retried call once")
 	})
 }
 
 func TestAWaitOfCenturiesLetsNobodyThrough(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		tr, w := scripted(answer(200, "Retry-After", "99999999999"))
-		tr.ShareRetryAfter, tr.Policy.MaxRetryAfter = true, -1
+		tr, w := holding(answer(200, "Retry-After", "99999999999"))
+		tr.Policy.MaxRetryAfter = -1
 		for range 20 {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 			_, _ = tr.RoundTrip(newRequest(t, "GET", "http://a.test/", nil).WithContext(ctx))
@@ -326,7 +298,6 @@ func TestATransportObeysTheLimitsOfAClass(t *testing.T) {
 			MaxAttempts: 2, Schedule: backoff.Constant(time.Second), Jitter: backoff.NoJitter,
 			ByClass: map[backoff.Class]backoff.ClassLimits{backoff.ClassThrottled: {MaxAttempts: 6, Schedule: backoff.Constant(time.Minute)}},
 		}
-		tr.Unguarded = true
 		began := time.Now()
 		resp := getRoot(t, tr)
 		require.Equal(t, 503, resp.StatusCode)

@@ -289,7 +289,7 @@ func TestEveryProtocol(t *testing.T) {
 	for name, setup := range protocols {
 		t.Run(name, func(t *testing.T) {
 			s := serve(t, inTurn(status(503), abort, status(429, "Retry-After", "0"), echo), setup)
-			tr := &backoffhttp.Transport{Base: s.Client().Transport, Policy: atOnce(), Unguarded: true}
+			tr := &backoffhttp.Unguarded{Base: s.Client().Transport, Policy: atOnce()}
 			resp := roundTrip(t, tr, newRequest(t, "PUT", s.URL, strings.NewReader("content")))
 			require.Equal(t, strings.HasPrefix(name, "HTTP/2"), resp.ProtoMajor == 2)
 			require.Equal(t, "content", text(t, resp))

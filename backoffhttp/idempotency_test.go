@@ -82,9 +82,16 @@ func TestARequestThatIsNotIdempotentIsSentTwiceOnlyIfItNeverArrived(t *testing.T
 	}
 }
 
-// RetryIdempotent, RetryAlways, RetryNever. Row 106: and one's own.
+// onlyIf is an Idempotency of the program's own.
+type onlyIf func(context.Context) bool
+
+func (f onlyIf) Repeatable(ctx context.Context, c backoff.Class) bool {
+	return f(ctx) || backoff.NonIdempotent.Repeatable(ctx, c)
+}
+
+// RetryIdempotent, RetryAlways, RetryNever, and one's own.
 func TestThreeWaysAndOnesOwn(t *testing.T) {
-	own := backoff.Conditional(func(ctx context.Context) bool { return ctx.Value(permit{}) != nil })
+	own := onlyIf(func(ctx context.Context) bool { return ctx.Value(permit{}) != nil })
 	for _, c := range []struct {
 		policy    backoff.Idempotency
 		permit    any
@@ -158,7 +165,7 @@ func TestAPostIsRepeatedAfter429WhereItsAPISaysSo(t *testing.T) {
 	}
 }
 
-func keyedTransport(w http.RoundTripper) *backoffhttp.Transport {
+func keyedTransport(w http.RoundTripper) *backoffhttp.Unguarded {
 	tr := over(w)
 	tr.Policy.Idempotency = backoff.Keyed
 	return tr
@@ -224,13 +231,13 @@ func TestAKeyInTheContextIsSentOnlyWhereThatIsSaid(t *testing.T) {
 	table, err := backoffhttp.NewOperations(map[string]string{"POST /charge": "key", "POST /refund": "never"})
 	require.NoError(t, err)
 	asKeyed := func(p *backoff.Policy) { p.Idempotency = backoff.Keyed }
-	for path, say := range map[string]func(*backoffhttp.Transport, *http.Request){
-		"mail":             func(*backoffhttp.Transport, *http.Request) {},
-		"refund":           func(tr *backoffhttp.Transport, _ *http.Request) { tr.Idempotency = table.Idempotency },
-		"charge":           func(tr *backoffhttp.Transport, _ *http.Request) { tr.Idempotency = table.Idempotency },
-		"charge/by/policy": func(tr *backoffhttp.Transport, _ *http.Request) { asKeyed(&tr.Policy) },
-		"charge/by/header": func(_ *backoffhttp.Transport, r *http.Request) { carry(r) },
-		"charge/by/retry": func(_ *backoffhttp.Transport, r *http.Request) {
+	for path, say := range map[string]func(*backoffhttp.Unguarded, *http.Request){
+		"mail":             func(*backoffhttp.Unguarded, *http.Request) {},
+		"refund":           func(tr *backoffhttp.Unguarded, _ *http.Request) { tr.Idempotency = table.Idempotency },
+		"charge":           func(tr *backoffhttp.Unguarded, _ *http.Request) { tr.Idempotency = table.Idempotency },
+		"charge/by/policy": func(tr *backoffhttp.Unguarded, _ *http.Request) { asKeyed(&tr.Policy) },
+		"charge/by/header": func(_ *backoffhttp.Unguarded, r *http.Request) { carry(r) },
+		"charge/by/retry": func(_ *backoffhttp.Unguarded, r *http.Request) {
 			*r = *r.WithContext(backoffhttp.WithRetry(r.Context(), asKeyed))
 		},
 	} {
@@ -261,8 +268,8 @@ func carry(req *http.Request) {
 // a mail sent twice that goes out beside the charge.
 func TestNoPolicyRepeatsARequestWithoutTheKeyOfItsContext(t *testing.T) {
 	single := func(i backoff.Idempotency) backoff.Policy { return backoff.Policy{MaxAttempts: 1, Idempotency: i} }
-	hasKey := backoff.Conditional(func(ctx context.Context) bool { return backoff.IdempotencyKey(ctx) != "" })
-	always := backoff.Conditional(func(context.Context) bool { return true })
+	hasKey := onlyIf(func(ctx context.Context) bool { return backoff.IdempotencyKey(ctx) != "" })
+	always := onlyIf(func(context.Context) bool { return true })
 	lost := failure(io.EOF)
 	for name, c := range map[string]struct {
 		inside  backoff.Policy
@@ -317,7 +324,7 @@ func TestInFlightIsRetriedAndAReusedKeyNever(t *testing.T) {
 	w := newWire(answer(422))
 	require.Equal(t, 422, roundTrip(t, keyedTransport(w), newRequest(t, "POST", "http://a.test/", nil)).StatusCode)
 	require.Equal(t, 1, w.requests())
-	for name, tr := range map[string]*backoffhttp.Transport{
+	for name, tr := range map[string]*backoffhttp.Unguarded{
 		"not opted in": over(w), "no key": keyedTransport(w),
 	} {
 		w = newWire(answer(409))
@@ -332,7 +339,7 @@ func TestInFlightIsRetriedAndAReusedKeyNever(t *testing.T) {
 }
 
 // followed makes a client that follows redirects in memory.
-func followed(t *testing.T, tr *backoffhttp.Transport) *http.Client {
+func followed(t *testing.T, tr *backoffhttp.Unguarded) *http.Client {
 	jar, err := cookiejar.New(nil)
 	require.NoError(t, err)
 	return &http.Client{Transport: tr, Jar: jar}
@@ -400,7 +407,7 @@ func TestAKeySurvivesAChainOfRedirects(t *testing.T) {
 // The server has each request, and hangs.
 func TestAPolicyWhoseAttemptTimedOutRepeatsOnlyWhatTheClientMay(t *testing.T) {
 	for name, c := range map[string]struct {
-		tr     func(http.RoundTripper) *backoffhttp.Transport
+		tr     func(http.RoundTripper) *backoffhttp.Unguarded
 		method string
 		key    string
 		want   int

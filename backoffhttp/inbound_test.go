@@ -259,8 +259,8 @@ func TestATransportYieldsByItselfUnlessToldOtherwise(t *testing.T) {
 func TestWhoYieldsStillSendsAKey(t *testing.T) {
 	var key atomic.Value
 	leaf := service(t, handle(func(w http.ResponseWriter, r *http.Request) { key.Store(r.Header.Get("Idempotency-Key")) }))
-	keyed := func() *backoffhttp.Transport {
-		return &backoffhttp.Transport{Policy: backoff.Policy{Idempotency: backoff.Keyed}}
+	keyed := func() *backoffhttp.Unguarded {
+		return &backoffhttp.Unguarded{Policy: backoff.Policy{Idempotency: backoff.Keyed}}
 	}
 	client := link{transport: keyed}.client(t)
 	h := backoffhttp.Inbound(handle(func(w http.ResponseWriter, r *http.Request) {

@@ -37,7 +37,7 @@ type services struct {
 }
 
 // caller returns the client of the outermost one.
-func (s *services) caller(between int, unguarded bool) http.RoundTripper {
+func (s *services) caller(between int) http.RoundTripper {
 	random, mu := rand.New(rand.NewPCG(7, 7)), new(sync.Mutex)
 	var base http.RoundTripper = inProcess(handle(func(w http.ResponseWriter, _ *http.Request) {
 		s.leaf.Add(1)
@@ -49,7 +49,7 @@ func (s *services) caller(between int, unguarded bool) http.RoundTripper {
 		}
 	}))
 	for range between {
-		client := &http.Client{Transport: &backoffhttp.Transport{Base: base, Unguarded: unguarded}}
+		client := &http.Client{Transport: &backoffhttp.Transport{Base: base}}
 		base = inProcess(backoffhttp.Inbound(handle(func(w http.ResponseWriter, r *http.Request) {
 			resp, err := get(client, r, "http://next.test/")
 			if err != nil {
@@ -59,7 +59,7 @@ func (s *services) caller(between int, unguarded bool) http.RoundTripper {
 			resp.Body.Close()
 		})))
 	}
-	return &backoffhttp.Transport{Base: base, Unguarded: unguarded}
+	return &backoffhttp.Transport{Base: base}
 }
 
 func (s *services) succeed(t *testing.T, rt http.RoundTripper, during time.Duration) float64 {
@@ -76,7 +76,7 @@ func TestServicesBetweenCostNothing(t *testing.T) {
 			bubble(t, fmt.Sprintf("%d %%, %d between", percent, between), func(t *testing.T) {
 				var s services
 				s.share.Store(percent)
-				share := s.succeed(t, s.caller(between, false), time.Minute)
+				share := s.succeed(t, s.caller(between), time.Minute)
 				if between == 0 {
 					direct = share
 				}
@@ -88,7 +88,7 @@ func TestServicesBetweenCostNothing(t *testing.T) {
 	for between := range 3 {
 		synctest.Test(t, func(t *testing.T) {
 			var s services
-			caller := s.caller(between, false)
+			caller := s.caller(between)
 			s.succeed(t, caller, 20*time.Second)
 			s.share.Store(100)
 			before := s.leaf.Load()

@@ -19,7 +19,7 @@ import (
 func TestARequestUnderWayKeepsItsAnswerWhenThePaceBegins(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		host := new(pace.Pacer)
-		transport := &backoffhttp.Transport{Unguarded: true, Policy: backoff.Policy{Budget: host}}
+		transport := &backoffhttp.Unguarded{Policy: backoff.Policy{Budget: host}}
 		transport.Base = newBase(func(req *http.Request) (*http.Response, error) {
 			time.Sleep(3 * time.Second)
 			return answer(404)(req)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backoffhttp"
+	"github.com/gobackoff/backoff/guard"
 )
 
 // outage is a server that refuses connections until it is back, or answers 503.
@@ -64,8 +65,13 @@ func (b *openBody) Close() error {
 	return nil
 }
 
+// patient are services whose calls wait for them.
+func patient() *guard.Services {
+	return &guard.Services{New: func(key string) *guard.Service { return &guard.Service{Name: key, Patient: true} }}
+}
+
 // ask makes a request with a minute of time.
-func ask(t *testing.T, transport *backoffhttp.Transport, limit time.Duration, method string, body io.Reader) (*http.Response, error) {
+func ask(t *testing.T, transport http.RoundTripper, limit time.Duration, method string, body io.Reader) (*http.Response, error) {
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	t.Cleanup(cancel)
 	req, err := http.NewRequestWithContext(ctx, method, "http://example.com/", body)
@@ -80,7 +86,7 @@ func TestAPatientTransportCarriesACallThroughAnOutage(t *testing.T) {
 	}{{0, "PUT"}, {503, "PUT"}, {0, "POST"}} {
 		synctest.Test(t, func(t *testing.T) {
 			server := &outage{back: time.Now().Add(20 * time.Second), status: row.status}
-			transport := &backoffhttp.Transport{Base: server, Patient: true}
+			transport := &backoffhttp.Transport{Base: server, Services: patient()}
 			resp, err := ask(t, transport, time.Minute, row.method, strings.NewReader("content"))
 			require.NoError(t, err)
 			require.Equal(t, 200, resp.StatusCode)
@@ -105,7 +111,7 @@ func TestAPatientTransportCarriesACallThroughAnOutage(t *testing.T) {
 func TestAPatientCallThatWaitsHoldsNoConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := &outage{back: time.Now().Add(time.Hour), status: 503}
-		transport := &backoffhttp.Transport{Base: server, Patient: true}
+		transport := &backoffhttp.Transport{Base: server, Services: patient()}
 		time.AfterFunc(20*time.Second, func() { require.Zero(t, server.open.Load()) })
 		resp, err := ask(t, transport, time.Minute, "GET", nil)
 		require.Nil(t, resp)
@@ -121,7 +127,7 @@ func TestAPatientCallThatWaitsHoldsNoConnection(t *testing.T) {
 func TestAPatientTransportClosesTheBodiesOfAllAnswersButTheLast(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := &outage{back: time.Now().Add(20 * time.Minute), status: 503, header: http.Header{"Retry-After": {"600"}}}
-		transport := &backoffhttp.Transport{Base: server, Patient: true, Policy: backoff.Policy{MaxAttempts: 1}}
+		transport := &backoffhttp.Transport{Base: server, Services: patient(), Policy: backoff.Policy{MaxAttempts: 1}}
 		resp, err := ask(t, transport, time.Hour, "GET", nil)
 		require.NoError(t, err)
 		require.Equal(t, 200, resp.StatusCode)
@@ -135,7 +141,7 @@ func TestAPatientTransportSendsNothingTwiceThatMustNotBe(t *testing.T) {
 		bubble(t, name, func(t *testing.T) {
 			server := &outage{back: time.Now().Add(10 * time.Second), status: 503}
 			method := map[string]string{"not idempotent": "POST", "no GetBody": "PUT"}[name]
-			resp, err := ask(t, &backoffhttp.Transport{Base: server, Patient: true}, time.Minute, method, body)
+			resp, err := ask(t, &backoffhttp.Transport{Base: server, Services: patient()}, time.Minute, method, body)
 			require.NoError(t, err)
 			require.Equal(t, 503, resp.StatusCode, "the answer comes back")
 			require.Equal(t, int64(1), server.attempts.Load())
@@ -147,7 +153,7 @@ func TestAPatientTransportReturnsADefinitiveAnswerAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		server := &outage{back: began.Add(time.Hour), status: 404}
-		resp, err := ask(t, &backoffhttp.Transport{Base: server, Patient: true}, time.Minute, "GET", nil)
+		resp, err := ask(t, &backoffhttp.Transport{Base: server, Services: patient()}, time.Minute, "GET", nil)
 		require.NoError(t, err)
 		require.Equal(t, 404, resp.StatusCode)
 		require.Zero(t, time.Since(began))
@@ -170,36 +176,52 @@ func TestAPatientCallHasTheTimeOfItsPolicyEachTime(t *testing.T) {
 			return resp, err
 		})
 		policy := backoff.Policy{AttemptTimeout: time.Second, MaxElapsed: 2 * time.Second}
-		resp, err := ask(t, &backoffhttp.Transport{Base: slow, Policy: policy, Patient: true}, time.Minute, "GET", nil)
+		resp, err := ask(t, &backoffhttp.Transport{Base: slow, Policy: policy, Services: patient()}, time.Minute, "GET", nil)
 		require.NoError(t, err)
 		require.Equal(t, 200, resp.StatusCode)
 	})
 }
 
-// A key that the Transport made is that of the call, however often it is made.
-func TestAPatienceAroundATransportKeepsTheKeyThatWasMade(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		keys := map[string]int{}
-		attempts := 0
-		client := &http.Client{Transport: &backoffhttp.Transport{
-			Policy: backoff.Policy{Idempotency: backoff.Keyed},
-			Base: newWire(func(req *http.Request) (*http.Response, error) {
-				keys[req.Header.Get("Idempotency-Key")]++
-				if attempts++; attempts < 7 {
-					return answer(503)(req)
+// A key that the Transport made is that of the call, however often the service of the
+// host makes it. Whoever is around it makes the call again only under a key of his own.
+func TestACallIsMadeUnderOneKey(t *testing.T) {
+	outer := func(p backoff.Policy) backoff.Doer {
+		return (&guard.Service{Patient: true, NoBreaker: true, NoBudget: true}).With(p)
+	}
+	for name, c := range map[string]struct {
+		outer    backoff.Doer
+		services *guard.Services
+		failures int
+		succeeds bool
+	}{
+		"made by the Transport":            {outer(backoff.Policy{}), nil, 6, false},
+		"made by a Service around it":      {outer(backoff.Policy{Idempotency: backoff.Keyed}), nil, 6, true},
+		"kept by the service of the host":  {backoff.Policy{}, patient(), 6, true},
+		"the service of the host gives up": {backoff.Policy{AttemptTimeout: time.Minute}, patient(), 1000, false},
+	} {
+		bubble(t, name, func(t *testing.T) {
+			keys, attempts := map[string]bool{}, 0
+			client := &http.Client{Transport: &backoffhttp.Transport{
+				Policy: backoff.Policy{Idempotency: backoff.Keyed}, Services: c.services,
+				Base: newWire(func(req *http.Request) (*http.Response, error) {
+					keys[req.Header.Get("Idempotency-Key")] = true
+					if attempts++; attempts <= c.failures {
+						return answer(503)(req)
+					}
+					return answer(200)(req)
+				}),
+			}}
+			err := c.outer.Do(t.Context(), func(ctx context.Context) error {
+				resp, err := client.Do(newRequest(t, "POST", "http://a.test/", strings.NewReader("order")).WithContext(ctx))
+				if err != nil {
+					return err
 				}
-				return answer(200)(req)
-			}),
-		}}
-		require.NoError(t, new(backoff.Patience).Do(t.Context(), func(ctx context.Context) error {
-			resp, err := client.Do(newRequest(t, "POST", "http://a.test/", strings.NewReader("order")).WithContext(ctx))
-			if err != nil {
-				return err
-			}
-			defer resp.Body.Close()
-			return backoffhttp.Check(resp)
-		}))
-		require.Len(t, keys, 1)
-		require.NotContains(t, keys, "")
-	})
+				defer resp.Body.Close()
+				return backoffhttp.Check(resp)
+			})
+			require.Equal(t, c.succeeds, err == nil, "%v", err)
+			require.Len(t, keys, 1)
+			require.NotContains(t, keys, "")
+		})
+	}
 }

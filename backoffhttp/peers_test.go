@@ -98,7 +98,7 @@ func TestRetryablehttp31And211NothingIsLogged(t *testing.T) {
 func TestFailsafeBodiesOfRetriedResponsesAreClosed(t *testing.T) {
 	s := serve(t, status(503))
 	base := &http.Transport{MaxIdleConnsPerHost: 50}
-	tr := &backoffhttp.Transport{Base: base, Policy: atOnce(), Unguarded: true}
+	tr := &backoffhttp.Unguarded{Base: base, Policy: atOnce()}
 	before := runtime.NumGoroutine()
 	var all sync.WaitGroup
 	for range 50 {

@@ -129,8 +129,8 @@ func TestARefusalIsWaitedFor(t *testing.T) {
 func TestAnExhaustedLimitIsSharedBeforeItIsExceeded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const field = `"a";r=0;t=60`
-		tr, w := scripted(answer(200, "RateLimit", field), answer(404, "RateLimit", field), answer(200, "X-RateLimit-Remaining", "0", "X-RateLimit-Reset-After", "60"), answer(200))
-		tr.ShareRetryAfter, tr.RateLimits = true, backoffhttp.DiscordLimits
+		tr, w := holding(answer(200, "RateLimit", field), answer(404, "RateLimit", field), answer(200, "X-RateLimit-Remaining", "0", "X-RateLimit-Reset-After", "60"), answer(200))
+		tr.RateLimits = backoffhttp.DiscordLimits
 		getRoot(t, tr)
 		getRoot(t, tr)
 		getRoot(t, tr)

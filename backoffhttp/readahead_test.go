@@ -93,7 +93,7 @@ func TestReadingAheadEndsWithTheAttemptsTime(t *testing.T) {
 				<-r.Context().Done()
 			}
 			s := serve(t, inTurn(stall, status(200)), setup)
-			tr := &backoffhttp.Transport{Base: s.Client().Transport, Policy: atOnce(), Unguarded: true, ReadAhead: -1}
+			tr := &backoffhttp.Unguarded{Base: s.Client().Transport, Policy: atOnce(), ReadAhead: -1}
 			tr.Policy.AttemptTimeout = 100 * time.Millisecond
 			require.Equal(t, "body of 200", text(t, roundTrip(t, tr, newRequest(t, "GET", s.URL, nil))))
 		})

@@ -61,7 +61,7 @@ func isPlain(req *http.Request) bool {
 }
 
 // read reads a request. An error refuses the call.
-func (t *Transport) read(req *http.Request, g *guards) (request, error) {
+func (t *engine) read(req *http.Request, g *guards) (request, error) {
 	ctx := req.Context()
 	r := request{req: req}
 	said, err := r.readPolicy(ctx, t, g)
@@ -92,7 +92,7 @@ func (t *Transport) read(req *http.Request, g *guards) (request, error) {
 
 // readPolicy sets the policy and the timeouts, and returns the Idempotency of
 // the policy. The contexts of the request may change all three.
-func (r *request) readPolicy(ctx context.Context, t *Transport, g *guards) (backoff.Idempotency, error) {
+func (r *request) readPolicy(ctx context.Context, t *engine, g *guards) (backoff.Idempotency, error) {
 	p := g.source
 	r.policy, r.timeouts = &g.policy, g.timeouts
 	if o, ok := ctx.Value(overrideKey{}).(*override); ok {
@@ -169,7 +169,7 @@ func (r *request) acceptIdentity() {
 // the policy says about that. If a key makes the request repeatable,
 // readIdempotency adds it. On a redirect to a foreign host the request keeps its key,
 // but is not repeated under it: that host has not said that it knows keys.
-func (r *request) readIdempotency(ctx context.Context, t *Transport, said backoff.Idempotency) backoff.Idempotency {
+func (r *request) readIdempotency(ctx context.Context, t *engine, said backoff.Idempotency) backoff.Idempotency {
 	keyHeader := t.keyHeader()
 	r.keepKey(keyHeader)
 	judged := r.req
@@ -195,7 +195,7 @@ func (r *request) readIdempotency(ctx context.Context, t *Transport, said backof
 
 // idempotency returns what the table, or the request itself, says about sending
 // the request again.
-func (t *Transport) idempotency(req *http.Request) backoff.Idempotency {
+func (t *engine) idempotency(req *http.Request) backoff.Idempotency {
 	if t.Idempotency != nil {
 		return t.Idempotency(req)
 	}
@@ -204,7 +204,7 @@ func (t *Transport) idempotency(req *http.Request) backoff.Idempotency {
 
 // readKey returns whether a request may be sent again that is not repeatable without a
 // key. If said wants one, the request gets that of its context, or a new one.
-func (r *request) readKey(ctx context.Context, t *Transport, said backoff.Idempotency, foreign bool) backoff.Idempotency {
+func (r *request) readKey(ctx context.Context, t *engine, said backoff.Idempotency, foreign bool) backoff.Idempotency {
 	if said == backoff.Keyed && !foreign && !r.keyed(t.keyHeader()) {
 		key := backoff.IdempotencyKey(ctx)
 		if key == "" {

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/gobackoff/backoff"
-	"github.com/gobackoff/backoff/endpoint"
+	"github.com/gobackoff/backoff/guard/endpoint"
 )
 
 // ErrChanged is the error of a body that cannot be resumed, because the server
@@ -188,10 +188,13 @@ func (b *resumedBody) reopen(err error) error {
 		b.call.restart()
 	}
 	for {
-		pause, ok := b.run.Retry(err)
+		wait, ok := b.run.Tried(err)
 		b.moved = false
 		b.call.discard()
-		if !ok || !b.run.Begin(pause) {
+		if ok {
+			_, ok = b.run.Begin(wait)
+		}
+		if !ok {
 			return asTimeout(b.call.guards.finalError(b.ctx, b.run.Err()))
 		}
 		if err = b.ask(); err == nil {

@@ -63,7 +63,7 @@ func requireFile(t *testing.T, tr http.RoundTripper) {
 	require.True(t, bytes.Equal(file, got))
 }
 
-func (s *fileServer) transport(t *testing.T) *backoffhttp.Transport {
+func (s *fileServer) transport(t *testing.T) *backoffhttp.Unguarded {
 	base, _ := serveInMemory(t, s)
 	tr := over(base)
 	tr.Resume = true
@@ -310,14 +310,12 @@ func TestABodyShorterThanAnnouncedIsResumed(t *testing.T) {
 func TestResumeIsNotRefusedByTheBudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := serveFile(slices.Repeat([]http.HandlerFunc{cutAfter(3000)}, 20)...)
-		tr := s.transport(t)
-		tr.Unguarded = false
-		requireFile(t, tr)
+		requireFile(t, &backoffhttp.Transport{Base: s.transport(t).Base, Policy: steady(), Resume: true})
 	})
 	synctest.Test(t, func(t *testing.T) {
 		s := serveFile(cutAfter(3000), status(503))
 		tr := s.transport(t)
-		tr.Unguarded, tr.Policy.Budget = true, refusing{}
+		tr.Policy.Budget = refusing{}
 		_, err := io.ReadAll(getRoot(t, tr).Body)
 		require.ErrorIs(t, err, backoff.ErrBudget)
 		require.Len(t, s.requests, 2)

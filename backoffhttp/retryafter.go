@@ -38,7 +38,7 @@ func RetryAfter(resp *http.Response) (time.Duration, bool) {
 }
 
 // clock returns the time with which the dates of a header are compared.
-func (t *Transport) clock(h http.Header) time.Time {
+func (t *engine) clock(h http.Header) time.Time {
 	if !t.ServerClock {
 		return time.Now()
 	}

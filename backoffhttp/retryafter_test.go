@@ -49,7 +49,7 @@ func TestARetryAfterIsSpreadUpwards(t *testing.T) {
 	for range 200 {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWire(answer(503, "Retry-After", "120"), answer(200))
-			tr := &backoffhttp.Transport{Base: w, Unguarded: true}
+			tr := &backoffhttp.Unguarded{Base: w}
 			getRoot(t, tr)
 			require.GreaterOrEqual(t, w.waits()[0], 120*time.Second)
 			require.LessOrEqual(t, w.waits()[0], 132*time.Second)
@@ -95,7 +95,7 @@ func TestTheRetryAfterOfAWSStaysWithin5sOfTheOwnWait(t *testing.T) {
 		for _, u := range []float64{0, 0.5, 0.999999} {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWire(answer(503, "X-Amz-Retry-After", asked), answer(200))
-				tr := &backoffhttp.Transport{Base: w, Unguarded: true}
+				tr := &backoffhttp.Unguarded{Base: w}
 				tr.Policy = backoff.Policy{Schedule: backoff.Constant(time.Second), Rand: func() float64 { return u }}
 				getRoot(t, tr)
 				own := time.Duration(u * float64(time.Second))
@@ -161,8 +161,7 @@ func TestAPushbackIsExact(t *testing.T) {
 
 func TestASharedRetryAfterMayComeWithASuccess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		tr, w := scripted(answer(200, "Retry-After", "10"), answer(200))
-		tr.ShareRetryAfter = true
+		tr, w := holding(answer(200, "Retry-After", "10"), answer(200))
 		getRoot(t, tr)
 		roundTrip(t, tr, newRequest(t, "GET", "http://b.test/", nil))
 		require.Equal(t, []time.Duration{0}, w.waits(), "other hosts do not wait")
@@ -176,8 +175,7 @@ func TestASharedRetryAfterMayComeWithASuccess(t *testing.T) {
 
 func TestASharedRetryAfterHoldsForAllCallsToTheHost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		tr, _ := scripted(answer(429, "Retry-After", "5"), answer(200))
-		tr.ShareRetryAfter = true
+		tr, _ := holding(answer(429, "Retry-After", "5"), answer(200))
 		go tr.RoundTrip(newRequest(t, "GET", "http://a.test/first", nil))
 		synctest.Wait()
 		began := time.Now()
@@ -189,8 +187,7 @@ func TestASharedRetryAfterHoldsForAllCallsToTheHost(t *testing.T) {
 
 func TestASharedRetryAfterEndsCallsThatCannotWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		tr, w := scripted(answer(200, "Retry-After", "10"))
-		tr.ShareRetryAfter = true
+		tr, w := holding(answer(200, "Retry-After", "10"))
 		getRoot(t, tr)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -203,8 +200,7 @@ func TestASharedRetryAfterEndsCallsThatCannotWait(t *testing.T) {
 func TestASharedRetryAfterBeyondMaxRetryAfterIsIgnored(t *testing.T) {
 	for asked, wait := range map[string]time.Duration{"301": 0, "300": 300 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
-			tr, w := scripted(answer(200, "Retry-After", asked), answer(200))
-			tr.ShareRetryAfter = true
+			tr, w := holding(answer(200, "Retry-After", asked), answer(200))
 			getRoot(t, tr)
 			getRoot(t, tr)
 			require.GreaterOrEqual(t, w.waits()[0], wait)
@@ -212,8 +208,8 @@ func TestASharedRetryAfterBeyondMaxRetryAfterIsIgnored(t *testing.T) {
 		})
 	}
 	synctest.Test(t, func(t *testing.T) {
-		tr, w := scripted(answer(200, "Retry-After", "3000"), answer(200, "Retry-After", "1"), answer(200))
-		tr.ShareRetryAfter, tr.Policy.MaxRetryAfter = true, -1
+		tr, w := holding(answer(200, "Retry-After", "3000"), answer(200, "Retry-After", "1"), answer(200))
+		tr.Policy.MaxRetryAfter = -1
 		getRoot(t, tr)
 		getRoot(t, tr)
 		require.GreaterOrEqual(t, w.waits()[0], 3000*time.Second)

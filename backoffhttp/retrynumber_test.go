@@ -23,7 +23,7 @@ func (n *numbered) RoundTrip(req *http.Request) (*http.Response, error) {
 func TestTheBaseLearnsTheNumberOfTheRetry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		base := &numbered{RoundTripper: newWire(answer(503), answer(503), answer(200), answer(200))}
-		transport := &backoffhttp.Transport{Base: base, Unguarded: true}
+		transport := &backoffhttp.Unguarded{Base: base}
 		resp := getRoot(t, transport)
 		require.Equal(t, 2, backoffhttp.RetryNumber(resp.Request.Context()))
 		getRoot(t, transport)
@@ -45,8 +45,8 @@ func (f turning) RoundTrip(req *http.Request) (*http.Response, error) {
 func TestTheNumberOfTheRetryGoesOnFromOutside(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		base := &numbered{RoundTripper: newWire(answer(503), answer(200))}
-		inner := &backoffhttp.Transport{Base: base, Unguarded: true}
-		outer := &backoffhttp.Transport{Base: turning{newWire(answer(503)), inner}, Unguarded: true}
+		inner := &backoffhttp.Unguarded{Base: base}
+		outer := &backoffhttp.Unguarded{Base: turning{newWire(answer(503)), inner}}
 		getRoot(t, outer)
 		require.Equal(t, []int{1, 2}, base.numbers)
 	})

@@ -1,6 +1,7 @@
 package backoffhttp_test
 
 import (
+	"cmp"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backoffhttp"
+	"github.com/gobackoff/backoff/guard"
 )
 
 // Under synctest the local clock begins at 2000-01-01 00:00:00.
@@ -37,10 +39,10 @@ func TestDatesAreComparedWithTheLocalClockOrWithTheServers(t *testing.T) {
 		"a limit that ends after seconds": {append(github, "Date", ahead, "X-Ratelimit-Reset-After", "10"), 10 * time.Second, 10 * time.Second},
 	} {
 		for server, want := range map[bool]time.Duration{false: c.local, true: c.server} {
-			for _, share := range []bool{false, true} {
+			for _, share := range []*guard.Services{without(), nil} {
 				synctest.Test(t, func(t *testing.T) {
-					tr, w := scripted(answer(429, c.header...), answer(200))
-					tr.ServerClock, tr.ShareRetryAfter = server, share
+					tr, w := holding(answer(429, c.header...), answer(200))
+					tr.ServerClock, tr.Services = server, cmp.Or(share, tr.Services)
 					tr.RateLimits = append(backoffhttp.GitHubLimits[:1:1], backoffhttp.DiscordLimits...)
 					getRoot(t, tr)
 					require.GreaterOrEqual(t, w.waits()[0], max(want, 100*time.Millisecond), "%s, %v", name, server)
@@ -56,8 +58,8 @@ func TestADateThatLiesIsBounded(t *testing.T) {
 	for _, date := range []string{"Thu, 01 Jan 1970 00:00:00 GMT", "Mon, 01 Jan 0001 00:00:00 GMT", "Fri, 31 Dec 1999 23:54:59 GMT"} {
 		synctest.Test(t, func(t *testing.T) {
 			header := []string{"Date", date, "Retry-After", "Sat, 01 Jan 2000 00:00:00 GMT"}
-			tr, _ := scripted(answer(503, header...), answer(200))
-			tr.ServerClock, tr.ShareRetryAfter = true, true
+			tr, _ := holding(answer(503, header...), answer(200))
+			tr.ServerClock = true
 			began := time.Now()
 			resp := getRoot(t, tr)
 			require.Equal(t, 503, resp.StatusCode)

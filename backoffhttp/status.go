@@ -2,6 +2,7 @@ package backoffhttp
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -114,9 +115,12 @@ func (e *StatusError) ResponseHeader() map[string][]string {
 // It also goes for the responses that CheckRetry and KeepResponse of package
 // plug gave up on.
 //
-// Check neither reads nor closes the body. Set Classify as the classifier of
+// Check neither reads nor closes the body. A nil resp is an error, too. Set Classify as the classifier of
 // the policy, so that the policy does not retry errors that it does not know.
 func Check(resp *http.Response, success ...int) error {
+	if resp == nil {
+		return errNoResponse
+	}
 	ok := len(success) == 0 && resp.StatusCode < 400
 	for _, status := range success {
 		if status != Status2xx && (status < 100 || status > 999) {
@@ -134,6 +138,8 @@ func Check(resp *http.Response, success ...int) error {
 	e := newStatusError(resp)
 	return e.advised(e, nil, time.Now())
 }
+
+var errNoResponse = backoff.Permanent(errors.New("backoffhttp: Check: the response is nil"))
 
 // Status2xx tells [Check] that every status from 200 to 299 is a success.
 const Status2xx = 2

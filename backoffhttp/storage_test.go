@@ -118,7 +118,7 @@ func storageTable(t testing.TB) *backoffhttp.Operations {
 }
 
 // storage is a Transport that knows the table.
-func storage(t testing.TB, w http.RoundTripper) *backoffhttp.Transport {
+func storage(t testing.TB, w http.RoundTripper) *backoffhttp.Unguarded {
 	tr := over(w)
 	tr.Policy.Classify = presets.CloudStorageStatus()
 	tr.Idempotency = storageTable(t).Idempotency

@@ -13,31 +13,23 @@ import (
 	"github.com/gobackoff/backoff/internal/registry"
 )
 
-// A tenant is for whom a request is made, as far as its guards are concerned.
-// The zero tenant is anybody.
-type tenant struct {
-	name       string // that Transport.Guards returned
-	credential uint64 // a hash, 0 if there is none
-}
-
-// unknown stands for all tenants whose credential is new, or changes with each
-// request, or for which there is no room. They share a budget, so that none of
-// them slows down the first tenant of a host.
-var unknown = tenant{credential: 1}
+// unknown stands for all credentials that are new, or change with each request, or
+// for which there is no room. They share a service, so that none of them slows down
+// the first credential of a host.
+const unknown = 1
 
 // credentialHeaders are the headers that tell for whom a request is made. Each
 // costs a look at every request.
 var credentialHeaders = [...]string{"Authorization", "X-Api-Key", "Api-Key"}
 
-// tenants is what a Transport knows of the tenants of its hosts.
+// tenants is what a Transport knows of the credentials that are used with its hosts.
 type tenants struct {
-	ignored  bool         // credentials make no difference
-	together bool         // all credentials share the budget of their host
 	seed     maphash.Seed // of this Transport, so that hashes cannot be predicted
 	clients  registry.Registry[*clients]
 	accounts registry.Registry[*account]
 	seen     atomic.Pointer[seen] // nil until a host has a second credential
-	count    atomic.Int64         // of the accounts so far
+	count    *atomic.Int64        // of the accounts so far
+	own      atomic.Int64         // count of a Transport with its own services
 }
 
 // clients is what is known of the credentials of a host.
@@ -48,11 +40,11 @@ type clients struct {
 	accounts atomic.Int64  // so far
 }
 
-// An account is a credential with a budget of its own.
+// An account is a credential with a number, which has a service of its own.
 type account struct {
 	key    string // of the registry
 	naming sync.Once
-	name   string      // such as "#2"
+	name   string      // such as "2"
 	made   time.Time   // when it got the name
 	taken  atomic.Bool // it has a name
 	lasts  atomic.Bool // it was used again after the time lasting
@@ -77,9 +69,13 @@ type seen [1024][4]atomic.Uint64
 
 const secondsOfSeen = 1<<20 - 1
 
-// open prepares the tenants at first use of the Transport.
+// sharedCount is the count of Transports whose services others may use, too: no two
+// credentials get the same number.
+var sharedCount atomic.Int64
+
+// open prepares the tenants at first use of a Transport whose hosts have services.
 func (t *tenants) open() {
-	t.seed = maphash.MakeSeed()
+	t.count = &t.own
 	t.clients.New = func(host string, _ bool) *clients { return &clients{salt: maphash.String(t.seed, host)} }
 	t.clients.SetLimits(0, 0)
 	t.accounts.New = func(key string, _ bool) *account { return &account{key: key} }
@@ -94,7 +90,7 @@ func (t *tenants) open() {
 
 // credential returns the hash of the credential in a header, or 0.
 func (t *tenants) credential(h http.Header) (sum uint64) {
-	if t.ignored || len(h) == 0 {
+	if len(h) == 0 {
 		return 0
 	}
 	for i, name := range credentialHeaders {
@@ -108,7 +104,8 @@ func (t *tenants) credential(h http.Header) (sum uint64) {
 // account returns the account of a credential that is used with a host, or nil if
 // the credential shares the budget of the host. It reports whether the credential
 // is known.
-func (t *tenants) account(host string, c *clients, credential uint64) (a *account, known bool) {
+func (t *tenants) account(host string, credential uint64) (a *account, known bool) {
+	c := t.clients.Get(host)
 	switch {
 	case c.first.Load() == credential || c.first.CompareAndSwap(0, credential):
 		return nil, true
@@ -121,10 +118,7 @@ func (t *tenants) account(host string, c *clients, credential uint64) (a *accoun
 	if lasts {
 		c.several.Store(true)
 	}
-	switch {
-	case t.together:
-		return nil, lasts
-	case !lasts && (!again || c.accounts.Load() >= earlyAccounts):
+	if !lasts && (!again || c.accounts.Load() >= earlyAccounts) {
 		return nil, false
 	}
 	if a = t.accounts.Get(accountKey(host, credential)); a.key == registry.Rest {
@@ -136,7 +130,7 @@ func (t *tenants) account(host string, c *clients, credential uint64) (a *accoun
 // named returns an account that has a name, and so a claim to its place.
 func (t *tenants) named(a *account, c *clients) *account {
 	a.naming.Do(func() {
-		a.name = "#" + strconv.FormatInt(t.count.Add(1)+1, 10)
+		a.name = strconv.FormatInt(t.count.Add(1)+1, 10)
 		a.made = clock.Now()
 		c.accounts.Add(1)
 	})

@@ -18,9 +18,9 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backoffhttp"
-	"github.com/gobackoff/backoff/endpoint"
+	"github.com/gobackoff/backoff/guard"
+	"github.com/gobackoff/backoff/guard/endpoint"
 	"github.com/gobackoff/backoff/internal/nightly"
-	"github.com/gobackoff/backoff/pace"
 )
 
 // as returns a GET of a tenant.
@@ -97,10 +97,10 @@ func requireSpared(t *testing.T, rt http.RoundTripper, perSecond int, bob func()
 
 func TestATenantThatIsThrottledDoesNotStopAnother(t *testing.T) {
 	for name, header := range map[string][]string{"bare": nil, "Retry-After": {"Retry-After", "1"}, "quota": {"Retry-After", "3600"}, "do not retry": {"X-Should-Retry", "false"}} {
-		for _, share := range []bool{false, true} {
+		for _, services := range []*guard.Services{nil, sharing()} {
 			for _, rate := range []int{1, 4, 20} {
-				bubble(t, fmt.Sprintf("%s, %d a second, shared %v", name, rate, share), func(t *testing.T) {
-					tr := &backoffhttp.Transport{Base: newWire(refusingAlice(header...)), ShareRetryAfter: share}
+				bubble(t, fmt.Sprintf("%s, %d a second, shared %v", name, rate, services != nil), func(t *testing.T) {
+					tr := &backoffhttp.Transport{Base: newWire(refusingAlice(header...)), Services: services}
 					var all sync.WaitGroup
 					all.Go(func() {
 						traffic(t, tr, rate, 60*time.Second, by(t, "alice"))
@@ -166,7 +166,7 @@ func TestAThrottledTenantDoesNotKeepTheCircuitFromClosing(t *testing.T) {
 		requireSpared(t, tr, 10, bob)
 		stop()
 		all.Wait()
-		require.Contains(t, told, "backoff: http://a.test: circuit half-open: calls of this credential wait for their turn, and leave the probe to others")
+		require.Contains(t, told, "backoff: http://a.test: circuit half-open: calls of this tenant wait for their turn, and leave the probe to others")
 	})
 }
 
@@ -312,9 +312,9 @@ func watch(base http.RoundTripper) *watching {
 
 // keys returns the keys of the budgets, and of those that slow calls down.
 func (w *watching) keys() (all, slow []string) {
-	for key, b := range w.to.Budgets.All() {
+	for key, s := range w.to.Services.All() {
 		all = append(all, key)
-		if perSecond, _ := b.(*pace.Pacer).Limit(); perSecond < 1e9 {
+		if s.State().PerSecond > 0 {
 			slow = append(slow, key)
 		}
 	}
@@ -478,9 +478,8 @@ func TestAnotherHostHasItsOwnFirstCredential(t *testing.T) {
 	})
 }
 
-// The guards that Transport.Guards names are a tenant's own: budget, breaker and
-// the time until which a response asked to wait.
-func TestGuardsAreThoseThatAreNamed(t *testing.T) {
+// The guards of a key are its own: budget and breaker.
+func TestGuardsAreThoseOfTheKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		down := func(req *http.Request) (*http.Response, error) {
 			if req.URL.Query().Get("shard") == "1" {
@@ -489,37 +488,38 @@ func TestGuardsAreThoseThatAreNamed(t *testing.T) {
 			return answer(200)(req)
 		}
 		w := newWire(down)
-		tr := &backoffhttp.Transport{Base: w, Guards: func(req *http.Request) string { return req.URL.Query().Get("shard") }, Budgets: new(backoff.Budgets), Breakers: new(backoff.Breakers)}
+		tr := &backoffhttp.Transport{Base: w, Key: func(req *http.Request) string { return req.URL.Query().Get("shard") }, Services: new(guard.Services)}
 		calls(t, tr, w, "http://a.test/?shard=1", 20)
 		_, err := tr.RoundTrip(as(t, "Bearer x", "http://a.test/?shard=1"))
-		require.ErrorContains(t, err, "http://a.test#1: circuit open")
+		require.ErrorContains(t, err, "1: circuit open")
+		_, err = tr.RoundTrip(newRequest(t, "GET", "http://b.test/?shard=1", nil))
+		require.ErrorIs(t, err, backoff.ErrOpen, "the host is no part of the key")
 		for range 3 {
 			require.Equal(t, 200, roundTrip(t, tr, as(t, "Bearer x", "http://a.test/?shard=2")).StatusCode)
 		}
 		requireKeys := func(want ...string) {
 			t.Helper()
-			require.ElementsMatch(t, want, slices.Collect(maps.Keys(maps.Collect(tr.Budgets.All()))))
-			require.ElementsMatch(t, want, slices.Collect(maps.Keys(maps.Collect(tr.Breakers.All()))))
+			require.ElementsMatch(t, want, slices.Collect(maps.Keys(maps.Collect(tr.Services.All()))))
 		}
-		requireKeys("http://a.test#1", "http://a.test#2")
+		requireKeys("1", "2")
 		require.Equal(t, 200, roundTrip(t, tr, as(t, "Bearer y", "http://a.test/")).StatusCode)
-		requireKeys("http://a.test", "http://a.test#1", "http://a.test#2")
+		requireKeys("http://a.test", "1", "2")
 	})
 }
 
-// Budgets of the caller's own are those of hosts, whatever the credentials.
-func TestBudgetsOfTheCallersOwnHaveTheKeysOfHosts(t *testing.T) {
+// Services of the caller's own may serve many Transports: the numbers of their
+// credentials are those of the process.
+func TestCredentialsOfTransportsThatShareServicesHaveNumbersOfTheirOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		tr := &backoffhttp.Transport{Base: newWire(refusingAlice()), Budgets: new(backoff.Budgets)}
-		for range 3 {
-			roundTrip(t, tr, by(t, "bob")())
-			roundTrip(t, tr, by(t, "alice")())
+		services := new(guard.Services)
+		for range 2 {
+			tr := &backoffhttp.Transport{Base: newWire(refusingAlice()), Services: services}
+			for range 3 {
+				roundTrip(t, tr, by(t, "bob")())
+				tryBriefly(t, tr, by(t, "alice")())
+			}
 		}
-		for key := range tr.Budgets.All() {
-			require.Equal(t, "http://a.test", key)
-		}
-		traffic(t, tr, 20, time.Minute, by(t, "alice"))
-		require.Equal(t, 200, roundTrip(t, tr, by(t, "bob")()).StatusCode, "no circuit is open")
+		require.Len(t, slices.Collect(maps.Keys(maps.Collect(services.All()))), 4, "the host, two of alice, and all others")
 	})
 }
 
@@ -529,8 +529,7 @@ func TestHostsThatTakeTurnsKeepTheirGuards(t *testing.T) {
 		made := make(map[string]int)
 		tr := &backoffhttp.Transport{
 			Base:     newWire(answer(200)),
-			Budgets:  &backoff.Budgets{Idle: time.Minute, New: func(key string) backoff.Budget { made[key]++; return new(backoff.RetryBudget) }},
-			Breakers: &backoff.Breakers{Idle: time.Minute},
+			Services: &guard.Services{Idle: time.Minute, New: func(key string) *guard.Service { made[key]++; return new(guard.Service) }},
 		}
 		for i := range 300 {
 			getRoot(t, tr)
@@ -541,17 +540,6 @@ func TestHostsThatTakeTurnsKeepTheirGuards(t *testing.T) {
 		require.Equal(t, 1, made["http://a.test"])
 		require.Equal(t, 1, made["http://b.test"])
 	})
-}
-
-// A budget need not be comparable.
-func TestBudgetsThatCannotBeComparedTakeTurns(t *testing.T) {
-	tr := &backoffhttp.Transport{
-		Base:    newWire(answer(200)),
-		Budgets: &backoff.Budgets{New: func(string) backoff.Budget { return backoff.JoinBudgets(new(backoff.RetryBudget), new(pace.Pacer)) }},
-	}
-	for i := range 10 {
-		roundTrip(t, tr, newRequest(t, "GET", "http://"+strconv.Itoa(i%2)+".test/", nil))
-	}
 }
 
 // Guards are not made anew for each call where hosts or tenants take turns.

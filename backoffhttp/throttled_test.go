@@ -16,7 +16,7 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backoffhttp"
-	"github.com/gobackoff/backoff/pace"
+	"github.com/gobackoff/backoff/guard"
 )
 
 // perSecond answers so many requests a second, and the others with 429.
@@ -111,7 +111,7 @@ func TestASharedRetryAfterIsFollowedAtAPace(t *testing.T) {
 			}
 			return limited(req)
 		})
-		tr := slowed(t, &backoffhttp.Transport{Base: w, ShareRetryAfter: true})
+		tr := slowed(t, &backoffhttp.Transport{Base: w, Services: sharing()})
 		var all sync.WaitGroup
 		for range 50 {
 			all.Go(func() {
@@ -150,7 +150,7 @@ func TestACallThatIsPacedEndsWithItsTime(t *testing.T) {
 // No more than 1,000 calls wait for their turn, and none longer than
 // MaxRetryAfter. The error says so.
 func TestTheErrorSaysThatTooManyCallsWaitForTheirTurn(t *testing.T) {
-	const remark = "backoff: not started: budget refused (Policy.Budget); too many calls to the host wait for their turn (Policy.MaxRetryAfter, Transport.Budgets)"
+	const remark = "backoff: not started: budget refused (Policy.Budget); too many calls to the host wait for their turn (Policy.MaxRetryAfter, Transport.Services)"
 	for name, longest := range map[string]time.Duration{"too many": -1, "too long": 10 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
 			tr := slowed(t, &backoffhttp.Transport{Base: newWire(answer(429), answer(200)), Policy: backoff.Policy{MaxRetryAfter: longest}})
@@ -184,26 +184,19 @@ func TestTheErrorNamesTheBudgetOfTheHost(t *testing.T) {
 		}
 		require.ErrorIs(t, last, backoff.ErrBudget)
 		require.ErrorIs(t, last, syscall.ECONNRESET)
-		require.ErrorContains(t, last, "; it is the budget of the host (Transport.Budgets)")
+		require.ErrorContains(t, last, "; it is the budget of the host (Transport.Services)")
 	})
 }
 
-// Transport.Budgets without New has budgets that refuse. With New it keeps the
-// pace.
-func TestBudgetsOfTheCallersOwnKeepThePaceByNew(t *testing.T) {
-	for name, c := range map[string]struct {
-		budgets *backoff.Budgets
-		paced   bool
-	}{
-		"none":        {nil, true},
-		"without New": {new(backoff.Budgets), false},
-		"with New":    {&backoff.Budgets{New: func(string) backoff.Budget { return new(pace.Pacer) }}, true},
-	} {
+// Services of the caller's own keep the pace, too, unless they have another budget.
+func TestServicesOfTheCallersOwnKeepThePace(t *testing.T) {
+	for _, budget := range []backoff.Budget{nil, new(backoff.RetryBudget)} {
 		synctest.Test(t, func(t *testing.T) {
-			tr := slowed(t, &backoffhttp.Transport{Base: newWire(answer(429), answer(200)), Budgets: c.budgets})
+			services := &guard.Services{New: func(string) *guard.Service { return &guard.Service{Budget: budget} }}
+			tr := slowed(t, &backoffhttp.Transport{Base: newWire(answer(429), answer(200)), Services: services})
 			began := time.Now()
 			getRoot(t, tr)
-			require.Equal(t, c.paced, time.Since(began) > 0, name)
+			require.Equal(t, budget == nil, time.Since(began) > 0)
 		})
 	}
 }

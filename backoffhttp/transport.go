@@ -3,12 +3,15 @@ package backoffhttp
 import (
 	"cmp"
 	"context"
+	"hash/maphash"
 	"net/http"
 	"net/url"
 	"sync"
 	"time"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/guard"
+	"github.com/gobackoff/backoff/guard/endpoint"
 )
 
 // Transport is an [http.RoundTripper] that sends a request again if it failed
@@ -162,12 +165,6 @@ type Transport struct {
 	// made on behalf of a request that is a retry, the number continues
 	// from there. nil means no host.
 	Propagate func(*url.URL) bool
-	// ShareRetryAfter applies the Retry-After of a response to all requests to
-	// the host with the same budget, including the first attempts of other
-	// calls. Then successful responses count too. A wait beyond the
-	// MaxRetryAfter of Policy is ignored. Outside HTTP, pace.HoldOff does the
-	// same.
-	ShareRetryAfter bool
 	// ServerClock compares the dates of Retry-After and RateLimits with the
 	// Date of the response, for programs whose own clock may be wrong. The Age
 	// of a response from a cache is added. A wrong Date asks for no longer
@@ -183,50 +180,30 @@ type Transport struct {
 	// "GET api.example.com". A method that HTTP does not define is then OTHER.
 	Endpoint func(*http.Request) string
 
-	// Guards names the tenant, the shard, the endpoint or whatever else of a host
-	// has a budget and a breaker of its own. An endpoint without them holds up the
-	// others of its host if it is down and gets most of the calls, or if it
-	// throttles all of its calls and they are a tenth. The name follows that of the
-	// host in their keys: "eu" has the guards "https://example.com#eu". "" means those
-	// of the host: if Guards always returns "", all requests to a host share
-	// them. Untrusted clients may choose the names; see MaxKeys of
-	// [backoff.Budgets]. Guards must not change the request, and must be safe
-	// for concurrent use. nil means that tenants are told apart by their
-	// credentials. They then share the breaker of the host, which does not
-	// count who is throttled. The budgets are named by number and not by
-	// credential: that of the second one is "https://example.com#2", and the
-	// one that others share is "https://example.com#other".
-	Guards func(*http.Request) string
-	// Budgets takes the place of the pacers of the hosts. Without New it holds
-	// plain RetryBudgets, which do not slow calls down after a 429. To keep the
-	// pace, and share it with others, or change its settings:
+	// Services has the guards of each host. Set it to share them with other clients,
+	// to watch or change them, or to let calls wait for a host that is down:
 	//
-	//	&backoff.Budgets{New: func(string) backoff.Budget { return new(pace.Pacer) }}
+	//	&guard.Services{New: func(host string) *guard.Service {
+	//		return &guard.Service{Name: host, Patient: true}
+	//	}}
 	//
-	// Its keys are such as "https://example.com"; all credentials of a host then
-	// share its budget. nil means a [pace.Pacer] for each credential of each
-	// host, for this Transport alone.
-	Budgets *backoff.Budgets
-	// Breakers holds the breaker of each host, under the same keys. Set it to
-	// share breakers, to watch them, or to change their settings. nil means
-	// breakers for this Transport alone; the Observer of Policy then receives
-	// their transitions. For a call that a breaker refuses it gets an EventGiveUp
-	// without an attempt, whatever the breakers are.
-	Breakers *backoff.Breakers
-	// Unguarded switches budgets and breakers off, except Policy.Budget. Then
-	// a 429 is retried like a 503, and slows no other call.
-	Unguarded bool
-
-	// Patient makes calls wait for a host that is down, for as long as their
-	// contexts allow: there is a [backoff.Patience] for each budget, around the
-	// breaker of the host. It is for callers that have time, such as jobs. A
-	// waiting call holds no connection. So a response that would be retried is
-	// not returned if the call ends all the same: RoundTrip returns an error with
-	// its *StatusError in the tree. A request that may not be sent twice waits
-	// only while connections are refused, and its response is returned as always.
-	// The rest of a body that broke off (see Resume) is asked for without
-	// Patience. false means that a call to a host that is down fails at once.
-	Patient bool
+	// A key is such as "https://example.com", and that of the second credential of
+	// a host "https://example.com#2". A waiting call holds no connection: a response
+	// that would be retried is not returned if the call ends all the same, and
+	// RoundTrip returns an error with its *StatusError in the tree. A request that
+	// may not be sent twice waits only while connections are refused. The rest of a
+	// body that broke off (see Resume) is asked for at once. If a budget has a
+	// method Hold(time.Duration), as [pace.HoldOff] does, it gets the Retry-After of
+	// successful responses, too. nil means services of this Transport alone, whose
+	// breakers tell the Observer of Policy of their transitions.
+	Services *guard.Services
+	// Key returns the key of the service that a request is for: the tenant, the
+	// shard, the endpoint, or whatever else has guards of its own. An endpoint
+	// without them holds up the others of its host if it is down and gets most of
+	// the calls. Untrusted clients may choose the keys; see MaxKeys of
+	// [guard.Services]. Key must not change the request, and must be safe for
+	// concurrent use. nil and a result of "" mean that of the host.
+	Key func(*http.Request) string
 
 	wholeTimeout time.Duration // limits each attempt with its body; 0 means no limit
 
@@ -235,17 +212,23 @@ type Transport struct {
 	hosts    hosts
 }
 
+// engine is a Transport or an Unguarded at work. It has no exported methods, which
+// would become part of every program: one of Unguarded must not link the guards.
+type engine Transport
+
+func (t *Transport) engine() *engine { return (*engine)(t) }
+
 // RoundTrip implements [http.RoundTripper].
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
-	return t.roundTrip(req, t.base())
+	return t.engine().roundTrip(req, t.engine().base(t))
 }
 
-// base returns what makes the attempts.
-func (t *Transport) base() http.RoundTripper {
+// base returns what makes the attempts of self.
+func (t *engine) base(self http.RoundTripper) http.RoundTripper {
 	switch {
 	case t.Base != nil:
 		return t.Base
-	case http.DefaultTransport == http.RoundTripper(t):
+	case http.DefaultTransport == self:
 		return initialTransport
 	}
 	return http.DefaultTransport
@@ -258,7 +241,7 @@ var initialTransport = http.DefaultTransport
 // Anthropic and others take it as option.WithMiddleware(t.Middleware). Switch
 // the retries of the SDK off. If next follows redirects, see [Classify].
 func (t *Transport) Middleware(req *http.Request, next func(*http.Request) (*http.Response, error)) (*http.Response, error) {
-	return t.roundTrip(req, roundTripperFunc(next))
+	return t.engine().roundTrip(req, roundTripperFunc(next))
 }
 
 // roundTripperFunc is a function as a RoundTripper.
@@ -269,21 +252,27 @@ func (f roundTripperFunc) RoundTrip(req *http.Request) (*http.Response, error) {
 // CloseIdleConnections closes the idle connections of Base. It is called by
 // [http.Client.CloseIdleConnections].
 func (t *Transport) CloseIdleConnections() {
-	if c, ok := t.base().(interface{ CloseIdleConnections() }); ok {
+	closeIdle(t.engine().base(t))
+}
+
+func closeIdle(base http.RoundTripper) {
+	if c, ok := base.(interface{ CloseIdleConnections() }); ok {
 		c.CloseIdleConnections()
 	}
 }
 
 // open prepares the Transport at first use.
-func (t *Transport) open() {
+func (t *engine) open() {
 	policy, _ := t.current()
 	t.classify = after(policy.Classify)
-	t.openHosts(policy.Observer)
+	t.hosts.tenants.seed = maphash.MakeSeed()
+	t.hosts.endpoints.New = func(key string, _ bool) *endpoint.Endpoint { return t.newEndpoint(key) }
+	t.hosts.endpoints.SetLimits(0, 0)
 }
 
 // current returns the policy of the calls that begin now, and what makes their
 // errors final, if anything does.
-func (t *Transport) current() (policy *backoff.Policy, final func(context.Context, error) error) {
+func (t *engine) current() (policy *backoff.Policy, final func(context.Context, error) error) {
 	if t.Control == nil {
 		return &t.Policy, nil
 	}
@@ -291,6 +280,6 @@ func (t *Transport) current() (policy *backoff.Policy, final func(context.Contex
 }
 
 // keyHeader returns the header for a key.
-func (t *Transport) keyHeader() string {
+func (t *engine) keyHeader() string {
 	return cmp.Or(t.KeyHeader, HeaderIdempotencyKey)
 }

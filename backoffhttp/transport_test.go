@@ -18,6 +18,7 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backoffhttp"
+	"github.com/gobackoff/backoff/guard"
 )
 
 // refusing is a budget without retries.
@@ -51,7 +52,7 @@ func TestAnEndedContextMakesNoAttemptAndClosesTheBody(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	w := newWire(answer(200))
-	for _, tr := range []*backoffhttp.Transport{over(w), {Base: w}} {
+	for _, tr := range []http.RoundTripper{over(w), &backoffhttp.Transport{Base: w}} {
 		body := &watched{ReadCloser: io.NopCloser(strings.NewReader("x"))}
 		_, err := tr.RoundTrip(newRequest(t, "PUT", "http://a.test/", body).WithContext(ctx))
 		require.ErrorIs(t, err, context.Canceled)
@@ -288,7 +289,7 @@ func TestCheckSaysWhatToChange(t *testing.T) {
 		reason    backoff.Reason
 		text      string
 	}{
-		"attempts": {transport: &backoffhttp.Transport{Unguarded: true}, reason: backoff.ReasonAttempts, text: "gave up after 4 attempts.*: status 503 Service Unavailable$"},
+		"attempts": {transport: &backoffhttp.Transport{Services: without()}, reason: backoff.ReasonAttempts, text: "gave up after 4 attempts.*: status 503 Service Unavailable$"},
 		"a body that is sent once": {
 			request: func(t *testing.T) *http.Request { return newRequest(t, "PUT", "http://a.test/", stream("content")) },
 			reason:  backoff.ReasonAttempts, text: `cannot be sent again \(Request.GetBody, Transport.MaxBuffer\): .*status 503`,
@@ -299,8 +300,8 @@ func TestCheckSaysWhatToChange(t *testing.T) {
 			reason:    backoff.ReasonAttempts, text: "gave up after 1 attempt: status 503 Service Unavailable$",
 		},
 		"budget of the host": {
-			transport: &backoffhttp.Transport{Budgets: &backoff.Budgets{New: func(string) backoff.Budget { return refusing{} }}},
-			reason:    backoff.ReasonBudget, text: `budget.*the budget of the host \(Transport.Budgets\): status 503`,
+			transport: &backoffhttp.Transport{Services: &guard.Services{New: func(string) *guard.Service { return &guard.Service{Budget: refusing{}} }}},
+			reason:    backoff.ReasonBudget, text: `budget.*the budget of the host \(Transport.Services\): status 503`,
 		},
 		"budget of the policy": {
 			transport: &backoffhttp.Transport{Policy: backoff.Policy{Budget: refusing{}}},

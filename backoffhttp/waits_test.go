@@ -12,7 +12,9 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backoffhttp"
+	"github.com/gobackoff/backoff/guard"
 	"github.com/gobackoff/backoff/limit"
+	"github.com/gobackoff/backoff/pace"
 )
 
 // resting is a RoundTripper to a service that notes when requests come, and
@@ -45,21 +47,23 @@ func (s *resting) RoundTrip(req *http.Request) (*http.Response, error) {
 // the rate of six per second, which the program sets, or at which it has been
 // calling.
 func TestCallsThatTheirHostHeldOffTogetherGoAtTheRate(t *testing.T) {
-	all := backoff.JoinBudgets(&limit.Concurrency{}, sixPerSecond(), &limit.Sleeping{}, new(backoff.RetryBudget), &limit.Throttle{})
+	all := backoff.JoinBudgets(&limit.Concurrency{}, sixPerSecond(), new(backoff.RetryBudget), &limit.Throttle{})
 	for name, c := range map[string]struct {
 		budget backoff.Budget
 		rest   time.Duration
 		seven  time.Duration // how long seven of them take, at least
 	}{
-		"of a limiter":                {sixPerSecond(), 5 * time.Second, 995 * time.Millisecond},
-		"of a limiter, after long":    {sixPerSecond(), 33 * time.Second, 995 * time.Millisecond},
-		"of a limiter of others":      {all, 5 * time.Second, 995 * time.Millisecond},
-		"of the guards":               {nil, 5 * time.Second, 700 * time.Millisecond}, // it grows with successes
-		"of the guards, after longer": {nil, 33 * time.Second, 700 * time.Millisecond},
+		"of a limiter":             {sixPerSecond(), 5 * time.Second, 995 * time.Millisecond},
+		"of a limiter, after long": {sixPerSecond(), 33 * time.Second, 995 * time.Millisecond},
+		"of a limiter of others":   {all, 5 * time.Second, 995 * time.Millisecond},
+		"of a pacer":               {new(pace.Pacer), 5 * time.Second, 700 * time.Millisecond}, // it grows with successes
+		"of a pacer, after longer": {new(pace.Pacer), 33 * time.Second, 700 * time.Millisecond},
 	} {
 		bubble(t, name, func(t *testing.T) {
 			service := new(resting)
-			client := &http.Client{Transport: &backoffhttp.Transport{Base: service, ShareRetryAfter: true, Policy: backoff.Policy{Budget: c.budget}}}
+			client := &http.Client{Transport: &backoffhttp.Transport{Base: service, Services: &guard.Services{New: func(string) *guard.Service {
+				return &guard.Service{Budget: backoff.JoinBudgets(new(pace.HoldOff), c.budget)}
+			}}}}
 			var calls sync.WaitGroup
 			get := func() {
 				calls.Go(func() {

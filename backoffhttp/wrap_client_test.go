@@ -19,13 +19,14 @@ import (
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backoffhttp"
 	"github.com/gobackoff/backoff/control"
+	"github.com/gobackoff/backoff/guard"
 )
 
 // wrapped is WrapClient without guards, and the Transport that it made.
 func wrapped(c *http.Client, p backoff.Policy) (*http.Client, *backoffhttp.Transport) {
 	client := backoffhttp.WrapClient(c, p)
 	tr := client.Transport.(*backoffhttp.Transport)
-	tr.Unguarded = true
+	tr.Services = without()
 	return client, tr
 }
 
@@ -290,8 +291,8 @@ func TestAClientThatIsWrappedTwiceHasTheLastPolicyOnly(t *testing.T) {
 
 func TestAClientThatIsWrappedTwiceKeepsTheFieldsOfItsTransport(t *testing.T) {
 	full := &backoffhttp.Transport{
-		Base: newWire(), MaxBuffer: 7, KeyHeader: "X-Key", Unguarded: true, RateLimits: backoffhttp.XLimits,
-		Propagate: everywhere, Budgets: new(backoff.Budgets), Control: new(control.Panel).Policy(backoff.Policy{}),
+		Base: newWire(), MaxBuffer: 7, KeyHeader: "X-Key", RateLimits: backoffhttp.XLimits,
+		Propagate: everywhere, Services: new(guard.Services), Control: new(control.Panel).Policy(backoff.Policy{}),
 	}
 	again := backoffhttp.WrapClient(&http.Client{Transport: full}, atOnce()).Transport.(*backoffhttp.Transport)
 	require.NotNil(t, again.Propagate)

@@ -1,7 +1,6 @@
 package backoffmetrics
 
 import (
-	"cmp"
 	"slices"
 	"sync/atomic"
 
@@ -41,7 +40,7 @@ func (b *breaker) count(e *backoff.Event) {
 // countEnded counts a call of a client that has a breaker for each host. Such a
 // breaker has no events for the calls that it refuses: the client has them.
 func (m *Metrics) countEnded(k key, e *backoff.Event) {
-	if e.Kind != backoff.EventGiveUp || e.Reason != backoff.ReasonOpen || k.to == nil || k.to.Breakers == nil {
+	if e.Kind != backoff.EventGiveUp || e.Reason != backoff.ReasonOpen || k.to == nil || k.to.Services == nil {
 		return
 	}
 	if open, ok := errtree.As[*backoff.OpenError](e.Err); ok && open.Name != "" {
@@ -65,40 +64,4 @@ func (b *breaker) read(name string) *snapshot.Breaker {
 		}
 	}
 	return to
-}
-
-// addWatchedBreakers adds the states of watched breakers. Of several that share a
-// name the worst state counts.
-func (m *Metrics) addWatchedBreakers(all map[string]*snapshot.Breaker) {
-	seen := make(map[string]bool)
-	m.eachBreaker(func(name string, b *backoff.Breaker) {
-		to := all[name]
-		if to == nil {
-			to = &snapshot.Breaker{Name: name}
-			all[name] = to
-		}
-		if state := b.State(); !seen[name] || urgencyOf(state) > urgencyOf(to.State) {
-			to.State, to.Mode = state, b.Stats().Mode
-		}
-		seen[name] = true
-	})
-}
-
-// urgencyOf orders the states of breakers.
-func urgencyOf(s backoff.BreakerState) int {
-	return map[backoff.BreakerState]int{backoff.BreakerHalfOpen: 1, backoff.BreakerOpen: 2}[s]
-}
-
-// eachBreaker calls f for each watched breaker, with the name that is shown.
-func (m *Metrics) eachBreaker(f func(name string, b *backoff.Breaker)) {
-	for name, b := range m.watched.breaker.sorted() {
-		f(name, b)
-	}
-	bounded := m.newBound()
-	for _, of := range inTurns(m.watched.breakers.and(m.endpoints.breakers())) {
-		if of.value == nil {
-			continue // a New that wants no breaker for the key
-		}
-		f(bounded.label(cmp.Or(of.value.Name, of.key)), of.value)
-	}
 }

@@ -29,8 +29,7 @@ func (m *Metrics) read(watched bool) snapshot.Snapshot {
 		all[b.Name] = b.value.read(b.Name)
 	}
 	if watched {
-		m.addWatchedBreakers(all)
-		s.Budgets, s.Keys = m.readBudgets(), m.readKeys()
+		s.Budgets, s.Keys = m.readWatched(all), m.readKeys()
 	}
 	s.Breakers = sortedByName(all)
 	return s

@@ -12,10 +12,9 @@
 // [Metrics] is also an expvar.Var, which can be published under any name.
 // Package page, below this one, serves a page for people, and the text beside it.
 //
-// A call that a breaker around a policy refused is a call of the policy that
-// failed for the reason open, if a [backoff.Stack] puts them together: it tells
-// the policy. All that a breaker with an Observer refused is also in
-// backoff_breaker_refusals_total.
+// A call that the breaker of a [guard.Service] refused is a call of the policy that
+// failed for the reason open: the Service tells the policy. All that a breaker with
+// an Observer refused is also in backoff_breaker_refusals_total.
 //
 // A hedge counts its calls as a policy does. Inside a policy it needs a name of
 // its own, or each call is counted twice.

@@ -6,8 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/gobackoff/backoff"
-	"github.com/gobackoff/backoff/endpoint"
+	"github.com/gobackoff/backoff/guard"
+	"github.com/gobackoff/backoff/guard/endpoint"
 	"github.com/gobackoff/backoff/internal/limits"
 	"github.com/gobackoff/backoff/internal/snapshot"
 )
@@ -62,23 +62,13 @@ func (e *endpoints) each() iter.Seq[*endpoint.Endpoint] {
 	return slices.Values(slices.Clone(e.all))
 }
 
-// breakers returns the Breakers of all Endpoints, each once.
-func (e *endpoints) breakers() []*backoff.Breakers {
-	return each(e, func(to *endpoint.Endpoint) *backoff.Breakers { return to.Breakers })
-}
-
-// budgets returns the Budgets of all Endpoints, each once.
-func (e *endpoints) budgets() []*backoff.Budgets {
-	return each(e, func(to *endpoint.Endpoint) *backoff.Budgets { return to.Budgets })
-}
-
-// each returns what all Endpoints have, each once.
-func each[T any](e *endpoints, of func(*endpoint.Endpoint) *T) (all []*T) {
-	found := map[*T]bool{nil: true}
+// services returns the Services of all Endpoints, each once.
+func (e *endpoints) services() (all []*guard.Services) {
+	found := map[*guard.Services]bool{nil: true}
 	for to := range e.each() {
-		if one := of(to); !found[one] {
-			found[one] = true
-			all = append(all, one)
+		if !found[to.Services] {
+			found[to.Services] = true
+			all = append(all, to.Services)
 		}
 	}
 	return all
@@ -95,7 +85,7 @@ func (m *Metrics) readEndpoints() []snapshot.Endpoint {
 		sum.InFlight = max(0, sum.InFlight+a.InFlight)
 		addDurations(&sum.Succeeded, a.Succeeded)
 		addDurations(&sum.Failed, a.Failed)
-		if to.Breakers != nil {
+		if to.Services != nil {
 			sum.Breakers = append(sum.Breakers, snapshot.Label(to.Service))
 		}
 		all[name] = sum

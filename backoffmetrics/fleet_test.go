@@ -12,20 +12,20 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backoffmetrics"
-	"github.com/gobackoff/backoff/endpoint"
+	"github.com/gobackoff/backoff/guard"
+	"github.com/gobackoff/backoff/guard/endpoint"
+	"github.com/gobackoff/backoff/pace"
 )
 
 func TestBeyondTheLimitEachScrapeShowsTheSameNames(t *testing.T) {
 	m := backoffmetrics.Metrics{MaxNames: 20}
 	p := backoff.Policy{Name: "x", Observer: m.Observe}
-	breakers, budgets := new(backoff.Breakers), new(backoff.Budgets)
-	m.WatchBreakers("hosts", breakers)
-	m.WatchBudgets("hosts", budgets)
+	hosts := new(guard.Services)
+	m.WatchServices("hosts", hosts)
 	for i := range 60 {
 		to := &endpoint.Endpoint{Name: fmt.Sprint("GET ", i)}
 		require.NoError(t, p.Do(endpoint.With(t.Context(), to), func(ctx context.Context) error { return to.Do(ctx, failing(0)) }))
-		breakers.For(fmt.Sprint("host", i))
-		budgets.For(fmt.Sprint("host", i))
+		hosts.For(fmt.Sprint("host", i))
 	}
 	first := scrape(t, &m)
 	for range 5 {
@@ -33,66 +33,72 @@ func TestBeyondTheLimitEachScrapeShowsTheSameNames(t *testing.T) {
 	}
 }
 
-func TestNewEndpointsOfOneNameLeaveRoomForOtherNames(t *testing.T) {
-	m := backoffmetrics.Metrics{MaxNames: 5}
-	p := backoff.Policy{Name: "x", Observer: m.Observe}
-	call := func(name string) {
-		to := &endpoint.Endpoint{Name: name}
-		require.NoError(t, p.Do(endpoint.With(t.Context(), to), func(ctx context.Context) error { return to.Do(ctx, failing(0)) }))
-	}
-	for range 100 { // a program that makes a client for each request
-		call("GET a")
-	}
-	call("GET b")
-	requireSeries(t, &m, map[string]float64{`backoff_attempt_duration_seconds_count{endpoint="GET b",outcome="success"}`: 1})
-}
-
 func TestWhatIsWatchedAndUsedByAnEndpointIsCountedOnce(t *testing.T) {
 	var m backoffmetrics.Metrics
-	to := &endpoint.Endpoint{Name: "GET a.test", Breakers: &backoff.Breakers{MaxKeys: 1}, Budgets: &backoff.Budgets{MaxKeys: 1}}
-	m.WatchBreakers("hosts", to.Breakers)
-	m.WatchBreakers("again", to.Breakers)
-	m.WatchBudgets("hosts", to.Budgets)
-	m.WatchBudgets("again", to.Budgets)
-	to.Breakers.For("b.test")
-	to.Breakers.For("a.test")
-	to.Budgets.For("b.test")
-	p := backoff.Policy{Observer: m.Observe, Budget: to.Budgets.For("a.test")}
+	to := &endpoint.Endpoint{Name: "GET a.test", Services: &guard.Services{MaxKeys: 1}}
+	m.WatchServices("hosts", to.Services)
+	m.WatchServices("again", to.Services)
+	to.Services.For("b.test")
+	a := to.Services.For("a.test")
 	for range 7 {
-		require.NoError(t, p.Do(endpoint.With(t.Context(), to), failing(0)))
+		require.NoError(t, a.Do(endpoint.With(t.Context(), to), backoff.Policy{Observer: m.Observe}, failing(0)))
 	}
-	requireSeries(t, &m, map[string]float64{`backoff_budget_successes{budget="a.test"}`: 7, `backoff_key_evictions_total{keys="hosts"}`: 2})
+	requireSeries(t, &m, map[string]float64{`backoff_budget_successes{budget="a.test"}`: 7, `backoff_key_evictions_total{keys="hosts"}`: 1})
 	for series := range scrape(t, &m) {
 		require.NotContains(t, series, "of endpoints", "it has names")
 	}
 }
 
-func TestARegistryMayHaveKeysWithoutABreaker(t *testing.T) {
+func TestWhatAServiceHasNotIsNotShown(t *testing.T) {
 	var m backoffmetrics.Metrics
-	hosts := &backoff.Breakers{New: func(key string) *backoff.Breaker {
-		if key == "local" {
-			return nil
-		}
-		return &backoff.Breaker{Name: key}
+	hosts := &guard.Services{New: func(key string) *guard.Service {
+		return map[string]*guard.Service{
+			"a.test":     {NoBudget: true},
+			"unguarded":  {NoBudget: true, NoBreaker: true},
+			"no breaker": {NoBreaker: true},
+			"own budget": {Name: "own budget", Budget: new(pace.HoldOff), NoBreaker: true},
+		}[key]
 	}}
-	m.WatchBreakers("hosts", hosts)
-	hosts.For("local")
-	hosts.For("a.test")
-	requireSeries(t, &m, map[string]float64{`backoff_breaker_state{breaker="a.test",state="closed"}`: 1})
+	m.WatchServices("hosts", hosts)
+	for _, key := range []string{"local", "a.test", "unguarded", "no breaker", "own budget"} {
+		hosts.For(key)
+	}
+	shown := map[string]float64{}
+	for series, value := range scrape(t, &m) {
+		if strings.HasSuffix(series, `,state="closed"}`) || strings.Contains(series, "_budget_allowed{") {
+			shown[series] = value
+		}
+	}
+	require.Equal(t, map[string]float64{`backoff_breaker_state{breaker="a.test",state="closed"}`: 1, `backoff_budget_allowed{budget="no breaker"}`: 0}, shown)
+}
+
+func TestTheBreakerOfTenantsIsShownOnceUnderTheKeyOfTheirService(t *testing.T) {
+	var m backoffmetrics.Metrics
+	hosts := &guard.Services{MaxKeys: 2, New: func(string) *guard.Service { return new(guard.Service) }}
+	m.WatchServices("hosts", hosts)
+	hosts.For("a.test").Tenant("ada")
+	service := hosts.For("a.test")
+	require.NoError(t, service.Tenant("bob").Do(t.Context(), backoff.Policy{}, failing(0))) // a late key, whose budget is wrapped
+	trip(service)
+	all := scrape(t, &m)
+	for series, value := range map[string]float64{
+		`backoff_breaker_state{breaker="a.test",state="open"}`: 1, `backoff_budget_successes{budget="a.test"}`: 0, `backoff_budget_successes{budget="a.test#bob"}`: 1,
+	} {
+		require.Equal(t, value, all[series], series)
+	}
+	require.NotContains(t, all, `backoff_breaker_state{breaker="a.test#bob",state="open"}`)
 }
 
 func TestHostileKeysAreBoundedAndKeepTheTextWhole(t *testing.T) {
 	var m backoffmetrics.Metrics
-	hosts, budgets := &backoff.Breakers{MaxKeys: -1}, &backoff.Budgets{MaxKeys: -1}
-	m.WatchBreakers("ho\xffsts\n", hosts)
-	m.WatchBudgets(strings.Repeat("x", 1<<20), budgets)
+	hosts := &guard.Services{MaxKeys: -1}
+	m.WatchServices("ho\xffsts\n", hosts)
+	m.WatchServices(strings.Repeat("x", 1<<20), hosts)
 	for _, key := range []string{"a\nb_total 1\n", "\xff\"\\", "", strings.Repeat("x", 1<<20)} {
-		hosts.For(key).Trip()
-		budgets.For(key)
+		trip(hosts.For(key))
 	}
 	for i := range 10_000 {
 		hosts.For(fmt.Sprint("host", i))
-		budgets.For(fmt.Sprint("host", i))
 	}
 	all := scrape(t, &m)
 	require.Equal(t, 1.0, all[`backoff_breaker_state{breaker="a\nb_total 1\n",state="open"}`])
@@ -105,15 +111,13 @@ func TestHostileKeysAreBoundedAndKeepTheTextWhole(t *testing.T) {
 
 func TestAScrapeMayReadKeysWhileTheyAreForgotten(t *testing.T) {
 	var m backoffmetrics.Metrics
-	hosts, budgets := &backoff.Breakers{MaxKeys: 8}, &backoff.Budgets{MaxKeys: 8}
-	m.WatchBreakers("hosts", hosts)
-	m.WatchBudgets("hosts", budgets)
+	hosts := &guard.Services{MaxKeys: 8}
+	m.WatchServices("hosts", hosts)
 	var all sync.WaitGroup
 	for worker := range 4 {
 		all.Go(func() {
 			for i := range 500 {
-				hosts.For(fmt.Sprint(worker, i)).Trip()
-				budgets.For(fmt.Sprint(worker, i))
+				trip(hosts.For(fmt.Sprint(worker, i)))
 			}
 		})
 	}

@@ -64,7 +64,7 @@ import (
 //	backoff_budget_allowed{budget}
 //		retries that these successes allow, and the spare ones granted
 //	backoff_key_evictions_total{keys}
-//		keys of breakers or budgets that were forgotten for others
+//		keys of services that were forgotten for others
 //
 // Package page adds backoff_overrides{what,name} for the overrides in force of
 // its panels; those of a key also have the label key.

@@ -1,8 +1,6 @@
 package backoffmetrics_test
 
 import (
-	"fmt"
-	"net/http"
 	"net/http/httptest"
 	"regexp"
 	"strings"
@@ -47,20 +45,4 @@ func TestOnlyReadingIsServed(t *testing.T) {
 		m.Handler().ServeHTTP(w, httptest.NewRequest(method, "/metrics", nil))
 		require.Equal(t, want, w.Code, method)
 	}
-}
-
-func ExampleMetrics_Handler() {
-	var metrics backoffmetrics.Metrics
-	mux := http.NewServeMux()
-	mux.Handle("/metrics", metrics.Handler())
-
-	server := httptest.NewServer(mux)
-	defer server.Close()
-	resp, err := http.Get(server.URL + "/metrics")
-	if err != nil {
-		panic(err)
-	}
-	resp.Body.Close()
-	fmt.Println(resp.Status, resp.Header.Get("Content-Type"))
-	// Output: 200 OK text/plain; version=0.0.4; charset=utf-8
 }

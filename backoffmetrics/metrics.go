@@ -6,7 +6,8 @@ import (
 	"sync/atomic"
 
 	"github.com/gobackoff/backoff"
-	"github.com/gobackoff/backoff/endpoint"
+	"github.com/gobackoff/backoff/guard"
+	"github.com/gobackoff/backoff/guard/endpoint"
 	"github.com/gobackoff/backoff/internal/snapshot"
 )
 
@@ -40,9 +41,8 @@ type Metrics struct {
 	}
 	watched struct {
 		breaker  watched[*backoff.Breaker]
-		breakers watched[*backoff.Breakers]
-		budget   watched[*backoff.RetryBudget]
-		budgets  watched[*backoff.Budgets]
+		budget   watched[*guard.Service] // with this budget
+		services watched[*guard.Services]
 		families watched[*func() Family]
 	}
 }

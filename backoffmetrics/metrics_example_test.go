@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http/httptest"
 	"strings"
 
@@ -24,15 +23,9 @@ func ExampleMetrics() {
 		return nil
 	})
 
-	server := httptest.NewServer(metrics.Handler())
-	defer server.Close()
-	resp, err := server.Client().Get(server.URL + "/metrics")
-	if err != nil {
-		panic(err)
-	}
-	defer resp.Body.Close()
-	text, _ := io.ReadAll(resp.Body)
-	for line := range strings.Lines(string(text)) {
+	w := httptest.NewRecorder()
+	metrics.Handler().ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
+	for line := range strings.Lines(w.Body.String()) {
 		if strings.HasPrefix(line, "backoff_calls_total") || strings.HasPrefix(line, "backoff_attempts_total") {
 			fmt.Print(line)
 		}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"expvar"
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"net/http/httptest"
@@ -20,6 +21,7 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backoffmetrics"
+	"github.com/gobackoff/backoff/guard"
 	"github.com/gobackoff/backoff/hedge"
 	"github.com/gobackoff/backoff/internal/snapshot"
 	"github.com/gobackoff/backoff/pace"
@@ -33,6 +35,7 @@ func scrape(t *testing.T, m *backoffmetrics.Metrics) map[string]float64 {
 	w := httptest.NewRecorder()
 	m.Handler().ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
 	require.Equal(t, 200, w.Code)
+	require.Equal(t, "text/plain; version=0.0.4; charset=utf-8", w.Header().Get("Content-Type"))
 	series := make(map[string]float64)
 	for line := range strings.Lines(w.Body.String()) {
 		if strings.HasPrefix(line, "#") {
@@ -198,19 +201,6 @@ func TestABudgetIsReadWithTheSeries(t *testing.T) {
 		m.WatchBudget("search", nil)
 		require.NotContains(t, scrape(t, &m), `backoff_budget_successes{budget="search"}`)
 	})
-}
-
-func TestKeysThatWereForgottenForOthersAreShown(t *testing.T) {
-	var m backoffmetrics.Metrics
-	hosts := &backoff.Breakers{MaxKeys: 2}
-	m.WatchBreakers("hosts", hosts)
-	for _, host := range []string{"a", "b", "c", "d", "e"} {
-		hosts.For(host)
-	}
-	requireSeries(t, &m, map[string]float64{`backoff_key_evictions_total{keys="hosts"}`: float64(hosts.Evictions())})
-	require.Positive(t, hosts.Evictions())
-	m.WatchBreakers("hosts", nil)
-	require.NotContains(t, scrape(t, &m), `backoff_key_evictions_total{keys="hosts"}`)
 }
 
 func TestRefusalsAreCountedByWhatWasRefused(t *testing.T) {
@@ -465,10 +455,7 @@ func TestWithoutALimitEveryNameCounts(t *testing.T) {
 	for n := range 300 {
 		m.Observe(t.Context(), backoff.Event{Kind: backoff.EventSuccess, Name: strconv.Itoa(n), Attempt: 1})
 	}
-	got := scrape(t, &m)
-	for n := range 300 {
-		require.EqualValues(t, 1, got[`backoff_attempts_total{operation="`+strconv.Itoa(n)+`"}`])
-	}
+	require.NotContains(t, m.String(), "other")
 }
 
 func TestNamesThatCannotBeShownAreReplaced(t *testing.T) {
@@ -535,15 +522,10 @@ func TestAMetricsIsAVariableOfExpvar(t *testing.T) {
 	var variable expvar.Var = &m // Publish would panic if the test ran again
 	var got map[string]float64
 	require.NoError(t, json.Unmarshal([]byte(variable.String()), &got))
-	for series, want := range map[string]float64{
-		`backoff_attempts_total{operation="fetch"}`:            2,
-		`backoff_wait_seconds_count{operation="fetch"}`:        1,
-		`backoff_attempts_per_call_sum{operation="fetch"}`:     2,
-		`backoff_breaker_state{breaker="search",state="open"}`: 1,
-		`backoff_budget_successes{budget="search"}`:            1,
-	} {
-		require.Equal(t, want, got[series], series)
-	}
+	all := scrape(t, &m)
+	require.Subset(t, all, got)
+	maps.DeleteFunc(all, func(series string, _ float64) bool { return strings.Contains(series, "_bucket{") })
+	require.Len(t, got, len(all))
 }
 
 func ExampleMetrics_WatchBudget() {
@@ -576,13 +558,13 @@ func ExampleMetrics_String() {
 	// Output: 1
 }
 
-func ExampleMetrics_WatchBreakers() {
+func ExampleMetrics_WatchServices() {
 	var metrics backoffmetrics.Metrics
-	tenants := &backoff.Budgets{MaxKeys: 2}
-	metrics.WatchBudgets("tenants", tenants)
-	for _, tenant := range []string{"a", "b", "c"} {
-		tenants.For(tenant)
+	shards := &guard.Services{MaxKeys: 2}
+	metrics.WatchServices("shards", shards)
+	for _, shard := range []string{"a", "b", "c"} {
+		shards.For(shard)
 	}
-	fmt.Println(tenants.Evictions())
+	fmt.Println(shards.Evictions())
 	// Output: 1
 }

@@ -12,7 +12,8 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backoffmetrics"
-	"github.com/gobackoff/backoff/endpoint"
+	"github.com/gobackoff/backoff/guard"
+	"github.com/gobackoff/backoff/guard/endpoint"
 )
 
 // Dashboards and alerts go by these names, so a new release adds to them and
@@ -21,7 +22,7 @@ import (
 func TestTheSeriesArePromised(t *testing.T) {
 	var m backoffmetrics.Metrics
 	m.WatchBudget("b", new(backoff.RetryBudget))
-	m.WatchBreakers("k", new(backoff.Breakers))
+	m.WatchServices("k", new(guard.Services))
 	for kind := backoff.EventRetry; kind.String() != "unknown"; kind++ {
 		m.Observe(t.Context(), backoff.Event{Kind: kind, Name: "f", Reason: backoff.ReasonAttempts, Attempt: 2, Transition: &backoff.BreakerTransition{Trigger: "rate"}})
 	}
@@ -86,13 +87,10 @@ backoff_wait_seconds_sum{operation="f"}`, "\n"+strings.Join(slices.Sorted(maps.K
 func TestHostsOfAStrangerHideNoGaugeThatWasThereFirst(t *testing.T) {
 	var m backoffmetrics.Metrics
 	for client, hosts := range []int{151, 1} { // the last of which the stranger does not know
-		breakers, budgets := new(backoff.Breakers), new(backoff.Budgets)
-		m.WatchBreakers(fmt.Sprint(client), breakers)
-		m.WatchBudgets(fmt.Sprint(client), budgets)
+		services := new(guard.Services)
+		m.WatchServices(fmt.Sprint(client), services)
 		for i := range hosts {
-			key := fmt.Sprint(client, 1000-i)
-			breakers.For(key)
-			budgets.For(key)
+			services.For(fmt.Sprint(client, 1000-i))
 		}
 	}
 	all := scrape(t, &m)

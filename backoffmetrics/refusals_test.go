@@ -15,22 +15,21 @@ import (
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backoffhttp"
 	"github.com/gobackoff/backoff/backoffmetrics"
-	"github.com/gobackoff/backoff/endpoint"
+	"github.com/gobackoff/backoff/guard"
+	"github.com/gobackoff/backoff/guard/endpoint"
 )
 
-type doerFunc func(context.Context, func(context.Context) error) error
+type operation = func(context.Context) error
 
-func (f doerFunc) Do(ctx context.Context, op func(context.Context) error) error { return f(ctx, op) }
-
-// waitingFor is a breaker for whose circuit the policy around it waits.
-func waitingFor(breaker backoff.Doer) backoff.Doer {
-	return doerFunc(func(ctx context.Context, op func(context.Context) error) error {
-		err := breaker.Do(ctx, op)
+// waiting is an operation for whose circuit the policy around it waits.
+func waiting(op operation) operation {
+	return func(ctx context.Context) error {
+		err := op(ctx)
 		if errors.Is(err, backoff.ErrOpen) {
 			return backoff.OfClass(err, backoff.ClassRetryable)
 		}
 		return err
-	})
+	}
 }
 
 // refusedCalls returns how many calls failed because a circuit was open.
@@ -39,19 +38,27 @@ func refusedCalls(t *testing.T, m *backoffmetrics.Metrics, operation string) flo
 	return scrape(t, m)["backoff_failures_total{"+operation+`,reason="open"}`]
 }
 
-// A refused call is a call that failed, wherever the breaker is. Each stack gets
+// A refused call is a call that failed, wherever the breaker is. Each composition gets
 // 20 calls that fail, after which its breaker is open, and 30 more.
 func TestRefusedCallsAreCallsInEveryComposition(t *testing.T) {
-	type guards struct{ breaker, other, policy backoff.Doer }
+	type guards struct {
+		service       guard.Service // has orders
+		orders, stock *backoff.Breaker
+		policy        backoff.Policy
+	}
 	for name, c := range map[string]struct {
-		stack            func(g guards) backoff.Doer
+		call             func(g *guards, ctx context.Context, op operation) error
 		refuse, attempts int
 	}{
-		"breaker outside":     {stack: func(g guards) backoff.Doer { return backoff.Stack(g.breaker, g.policy) }, refuse: 30, attempts: 40},
-		"breaker inside":      {stack: func(g guards) backoff.Doer { return backoff.Stack(g.policy, g.breaker) }, refuse: 40, attempts: 20},
-		"another one inside":  {stack: func(g guards) backoff.Doer { return backoff.Stack(g.policy, g.other) }, refuse: 40, attempts: 20},
-		"both":                {stack: func(g guards) backoff.Doer { return backoff.Stack(g.breaker, g.policy, g.other) }, refuse: 40, attempts: 20},
-		"inside, which waits": {stack: func(g guards) backoff.Doer { return backoff.Stack(g.policy, waitingFor(g.breaker)) }, attempts: 20},
+		"breaker outside":    {func(g *guards, ctx context.Context, op operation) error { return g.service.Do(ctx, g.policy, op) }, 30, 40},
+		"breaker inside":     {func(g *guards, ctx context.Context, op operation) error { return g.policy.Do(ctx, g.orders.Wrap(op)) }, 40, 20},
+		"another one inside": {func(g *guards, ctx context.Context, op operation) error { return g.policy.Do(ctx, g.stock.Wrap(op)) }, 40, 20},
+		"both": {func(g *guards, ctx context.Context, op operation) error {
+			return g.service.Do(ctx, g.policy, g.stock.Wrap(op))
+		}, 40, 20},
+		"inside, which waits": {func(g *guards, ctx context.Context, op operation) error {
+			return g.policy.Do(ctx, waiting(g.orders.Wrap(op)))
+		}, 0, 20},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -59,12 +66,13 @@ func TestRefusedCallsAreCallsInEveryComposition(t *testing.T) {
 				breaker := func(name string) *backoff.Breaker {
 					return &backoff.Breaker{Name: name, Observer: m.Observe, MinCalls: 20, ConsecutiveFailures: -1, OpenFor: backoff.Constant(time.Hour)}
 				}
-				policy := &backoff.Policy{Name: "orders", Observer: m.Observe, MaxAttempts: 2, Schedule: backoff.Constant(time.Millisecond), MaxElapsed: 2 * time.Hour}
-				service := c.stack(guards{breaker("orders"), breaker("stock"), policy})
+				policy := backoff.Policy{Name: "orders", Observer: m.Observe, MaxAttempts: 2, Schedule: backoff.Constant(time.Millisecond), MaxElapsed: 2 * time.Hour}
+				g := &guards{orders: breaker("orders"), stock: breaker("stock"), policy: policy}
+				g.service.Breaker, g.service.NoBudget = g.orders, true
 				refused, attempts := 0, 0
 				for range 50 {
 					ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-					err := service.Do(ctx, func(context.Context) error { attempts++; return errDown })
+					err := c.call(g, ctx, func(context.Context) error { attempts++; return errDown })
 					cancel()
 					if errors.Is(err, backoff.ErrOpen) {
 						refused++
@@ -89,12 +97,13 @@ func TestRefusedCallsBelongToTheEndpointOfTheirContext(t *testing.T) {
 	a, b := &endpoint.Endpoint{Name: "GET a"}, &endpoint.Endpoint{Name: "GET b"}
 	breaker := &backoff.Breaker{Name: "orders", Observer: m.Observe}
 	breaker.Trip()
-	policy := &backoff.Policy{Name: "orders", Observer: m.Observe}
+	policy := backoff.Policy{Name: "orders", Observer: m.Observe}
+	service := guard.Service{Breaker: breaker}
 	for _, to := range []*endpoint.Endpoint{a, b} {
 		require.NoError(t, policy.Do(endpoint.With(t.Context(), to), failing(0)))
 	}
 	for range 3 {
-		require.Error(t, backoff.Stack(breaker, policy).Do(endpoint.With(t.Context(), b), failing(0)))
+		require.Error(t, service.Do(endpoint.With(t.Context(), b), policy, failing(0)))
 	}
 	require.Zero(t, refusedCalls(t, &m, `operation="orders",endpoint="GET a"`))
 	require.EqualValues(t, 3, refusedCalls(t, &m, `operation="orders",endpoint="GET b"`))
@@ -102,10 +111,10 @@ func TestRefusedCallsBelongToTheEndpointOfTheirContext(t *testing.T) {
 
 // A Transport reports its refused calls itself, and so may its breakers.
 func TestARefusedRequestIsOneCall(t *testing.T) {
-	for name, breakers := range map[string]func(m *backoffmetrics.Metrics) *backoff.Breakers{
-		"its own": func(*backoffmetrics.Metrics) *backoff.Breakers { return nil },
-		"with an observer": func(m *backoffmetrics.Metrics) *backoff.Breakers {
-			return &backoff.Breakers{New: func(string) *backoff.Breaker { return &backoff.Breaker{Name: "search", Observer: m.Observe} }}
+	for name, services := range map[string]func(m *backoffmetrics.Metrics) *guard.Services{
+		"its own": func(*backoffmetrics.Metrics) *guard.Services { return nil },
+		"with an observer": func(m *backoffmetrics.Metrics) *guard.Services {
+			return &guard.Services{New: func(string) *guard.Service { return &guard.Service{Name: "search", Observer: m.Observe} }}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -113,7 +122,7 @@ func TestARefusedRequestIsOneCall(t *testing.T) {
 			server.Close() // a refused connection
 			var m backoffmetrics.Metrics
 			policy := backoff.Policy{Name: "search", MaxAttempts: 1, Observer: m.Observe}
-			transport := &backoffhttp.Transport{Policy: policy, Breakers: breakers(&m)}
+			transport := &backoffhttp.Transport{Policy: policy, Services: services(&m)}
 			client := &http.Client{Transport: transport}
 			refused := 0
 			for range 30 {

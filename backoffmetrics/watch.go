@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/guard"
 	"github.com/gobackoff/backoff/internal/snapshot"
 )
 
@@ -18,28 +19,22 @@ func (m *Metrics) WatchBreaker(name string, b *backoff.Breaker) {
 	m.watched.breaker.set(name, b, b == nil)
 }
 
-// WatchBreakers shows the breakers of b under their keys, and under the name how
-// many keys b has forgotten for others. All of this is read when the series
-// are requested. A b of the same name is replaced. A nil b removes the
-// name. Why and how often a breaker opened is known only if b.New makes it
-// with an Observer, such as m.Observe.
-func (m *Metrics) WatchBreakers(name string, b *backoff.Breakers) {
-	m.watched.breakers.set(name, b, b == nil)
+// WatchBudget shows the state of b, a RetryBudget or a Pacer, under a name. The state
+// is read when the series are requested. A budget of the same name is replaced. A nil
+// b removes the name. [guard.Service.Parts] returns the budget and the breaker of a
+// Service.
+func (m *Metrics) WatchBudget(name string, b backoff.Budget) {
+	m.watched.budget.set(name, &guard.Service{Budget: b, NoBreaker: true}, b == nil)
 }
 
-// WatchBudget shows the state of b under a name. The state is read when the
-// series are requested. A budget of the same name is replaced. A nil
-// b removes the name.
-func (m *Metrics) WatchBudget(name string, b *backoff.RetryBudget) {
-	m.watched.budget.set(name, b, b == nil)
-}
-
-// WatchBudgets shows those budgets of b that are RetryBudgets or Pacers under
-// their keys, and under the name how many keys b has forgotten for others. All
-// of this is read when the series are requested. A b of the same name
-// is replaced. A nil b removes the name.
-func (m *Metrics) WatchBudgets(name string, b *backoff.Budgets) {
-	m.watched.budgets.set(name, b, b == nil)
+// WatchServices shows the breakers, the RetryBudgets and the Pacers of s under their
+// keys, and under the name how many keys s has forgotten for others. Tenants have a
+// budget each, and share a breaker, which is shown once. All of this is read when the
+// series are requested. An s of the same name is replaced. A nil s removes the name.
+// Why and how often a breaker opened is known only if s.New makes the Service with an
+// Observer, such as m.Observe.
+func (m *Metrics) WatchServices(name string, s *guard.Services) {
+	m.watched.services.set(name, s, s == nil)
 }
 
 // WatchFamily adds a family of the program's own to the series, under its Name.
@@ -94,25 +89,27 @@ func (w *watched[T]) and(others []T) (all []T) {
 	return append(all, w.rest(others)...)
 }
 
-// turn is a value of a registry, and how many keys were there before its own.
-type turn[V any] struct {
-	older int
-	key   string
-	value V
+// turn is a service, and how many keys were there before its own.
+type turn struct {
+	older   int
+	key     string
+	service *guard.Service
 }
 
 // inTurns returns the oldest key of each registry, then the second of each, and
 // so on. Within a limit, a stranger who chooses the keys of one then hides
-// neither older ones nor those of others.
-func inTurns[R interface{ All() iter.Seq2[string, V] }, V any](registries []R) (all []turn[V]) {
+// neither older ones nor those of others. A New may want no service for a key.
+func inTurns(registries []*guard.Services) (all []turn) {
 	for _, r := range registries {
 		older := 0
-		for key, value := range r.All() {
-			all = append(all, turn[V]{older, key, value})
+		for key, service := range r.All() {
+			if service != nil {
+				all = append(all, turn{older, key, service})
+			}
 			older++
 		}
 	}
-	slices.SortStableFunc(all, func(a, b turn[V]) int { return a.older - b.older })
+	slices.SortStableFunc(all, func(a, b turn) int { return a.older - b.older })
 	return all
 }
 
@@ -133,12 +130,9 @@ func sortedByName[T any](all map[string]T) []T {
 	return list
 }
 
-// The names under which the keys of all endpoints are shown, unless they are
-// watched under a name.
-const (
-	breakersOfEndpoints = "breakers of endpoints"
-	budgetsOfEndpoints  = "budgets of endpoints"
-)
+// servicesOfEndpoints is the name under which the keys of all endpoints are shown,
+// unless they are watched under a name.
+const servicesOfEndpoints = "services of endpoints"
 
 // readKeys returns the evictions of all that is keyed, sorted by name.
 func (m *Metrics) readKeys() []snapshot.Keys {
@@ -146,17 +140,11 @@ func (m *Metrics) readKeys() []snapshot.Keys {
 	add := func(name string, evictions uint64) {
 		shown[name] = snapshot.Keys{Name: name, Evictions: shown[name].Evictions + evictions}
 	}
-	for name, b := range m.watched.breakers.sorted() {
-		add(name, b.Evictions())
+	for name, s := range m.watched.services.sorted() {
+		add(name, s.Evictions())
 	}
-	for name, b := range m.watched.budgets.sorted() {
-		add(name, b.Evictions())
-	}
-	for _, b := range m.watched.breakers.rest(m.endpoints.breakers()) {
-		add(breakersOfEndpoints, b.Evictions())
-	}
-	for _, b := range m.watched.budgets.rest(m.endpoints.budgets()) {
-		add(budgetsOfEndpoints, b.Evictions())
+	for _, s := range m.watched.services.rest(m.endpoints.services()) {
+		add(servicesOfEndpoints, s.Evictions())
 	}
 	return sortedByName(shown)
 }

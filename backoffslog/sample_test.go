@@ -12,7 +12,7 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backoffslog"
-	"github.com/gobackoff/backoff/endpoint"
+	"github.com/gobackoff/backoff/guard/endpoint"
 )
 
 func TestTheEndOfABurstSaysHowManyRecordsWereLeftOut(t *testing.T) {

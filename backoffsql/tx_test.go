@@ -41,9 +41,16 @@ func run(t *testing.T, f *fake, p backoff.Policy) (log string, err error) {
 	return f.seen(), err
 }
 
+// condition is the Idempotency of an operation that may be repeated if it is true.
+type condition bool
+
+func (c condition) Repeatable(_ context.Context, class backoff.Class) bool {
+	return bool(c) || class == backoff.ClassNotSent
+}
+
 func TestTxRepeatsWhatIsNotCommittedOrMayBeRepeated(t *testing.T) {
 	const twice = "begin work commit begin work commit"
-	yes := backoff.Conditional(func(context.Context) bool { return true })
+	yes := condition(true)
 	for name, c := range map[string]struct {
 		fake        *fake
 		idempotency backoff.Idempotency
@@ -133,12 +140,11 @@ func TestTxRepeatsOnlyWhatItKnows(t *testing.T) {
 }
 
 func TestTxNeverRepeatsAnAmbiguousCommit(t *testing.T) {
-	var conditional = backoff.Conditional(func(context.Context) bool { return false })
 	for _, err := range []error{
 		driver.ErrBadConn, notSent{errors.New("conn closed")}, io.ErrUnexpectedEOF, syscall.ECONNRESET, context.DeadlineExceeded, errors.New("whatever"),
 		state("08006"), state("08007"), state("40003"), state("57P01"), state("57P02"), state("53100"), state("58030"), state("XX000"), state("HY000"), state(""),
 	} {
-		for _, i := range []backoff.Idempotency{nil, backoff.NonIdempotent, conditional} {
+		for _, i := range []backoff.Idempotency{nil, backoff.NonIdempotent, condition(false)} {
 			f := &fake{commit: times(9, err)}
 			got := backoffsql.Tx(t.Context(), f.open(t), with(i), nil, exec)
 			require.ErrorIs(t, got, backoffsql.ErrCommitUnknown, "%v", err)

@@ -7,12 +7,13 @@ import (
 	"time"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/internal/shape"
 )
 
 func TestJittersOfThePackagePass(t *testing.T) {
 	for _, j := range []backoff.Jitter{
 		backoff.NoJitter, backoff.FullJitter, backoff.EqualJitter, backoff.DecorrelatedJitter(0, -1),
-		backoff.UniformJitter(0.5, 1.5), backoff.AddedJitter(time.Second), backoff.SlottedJitter(time.Millisecond),
+		backoff.UniformJitter(0.5, 1.5), shape.Added(time.Second), shape.Slotted(time.Millisecond),
 	} {
 		Jitter(t, j)
 	}

@@ -6,12 +6,13 @@ import (
 	"time"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/internal/shape"
 )
 
 func TestSchedulesOfThePackagePass(t *testing.T) {
 	for _, s := range []backoff.Schedule{
 		backoff.Constant(time.Second), backoff.Linear{}, backoff.Exponential{}, backoff.Exponential{Max: -1},
-		backoff.Linear{Step: maxDuration, Max: -1}, backoff.Truncate(backoff.Exponential{}, time.Second), backoff.Sequence(1, 2, 3),
+		backoff.Linear{Step: maxDuration, Max: -1}, shape.Truncated(backoff.Exponential{}, time.Second), backoff.Sequence(1, 2, 3),
 	} {
 		Schedule(t, s)
 	}

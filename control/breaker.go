@@ -6,6 +6,7 @@ import (
 	"weak"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/guard"
 )
 
 // Breaker registers a breaker under its name, once and with one panel only. When
@@ -18,39 +19,46 @@ func (p *Panel) Breaker(b *backoff.Breaker) {
 	p.register(g)
 }
 
-// Breakers registers the breakers of a registry under a name, and each under
-// its key. Call it before the first use of b: it sets b.New to a function that
-// calls the former one, so that an override also holds for the breakers of
-// keys that are new. The Observer of such a breaker gets no event when it
-// begins in another mode. To override the breakers of the hosts of a
-// backoffhttp.Transport, set its Breakers to b. They have the Observer that
-// b.New gives them, and no longer that of the Transport's policy.
-func (p *Panel) Breakers(name string, b *backoff.Breakers) {
-	g := &group{called: name}
-	inner := b.New
-	b.New = func(key string) *backoff.Breaker {
-		made := &backoff.Breaker{Name: key}
+// Services registers the breakers of services under a name, and each under the key
+// of its service. Call it before the first use of s: it sets s.New to a function that
+// calls the former one, so that an override also holds for the breakers of keys that
+// are new. The Observer of such a breaker gets no event when it begins in another
+// mode. Tenants have the breaker of their service, and no key of their own. To
+// override the breakers of the hosts of a backoffhttp.Transport, set its Services to
+// s. They have the Observer that s.New gives them, and no longer that of the
+// Transport's policy.
+func (p *Panel) Services(name string, s *guard.Services) {
+	g := &group{called: name, services: s}
+	inner := s.New
+	s.New = func(key string) *guard.Service {
+		made := &guard.Service{Name: key}
 		if inner != nil {
 			made = inner(key)
 		}
-		g.add(key, made)
+		if made != nil && !made.NoBreaker {
+			if made.Breaker == nil { // as the service would make it
+				made.Breaker = &backoff.Breaker{Name: made.Name, Observer: made.Observer}
+			}
+			g.add(key, made.Breaker)
+		}
 		return made
 	}
 	p.register(g)
 }
 
-// A group is a breaker, or those of a registry.
+// A group is a breaker, or those of services.
 type group struct {
-	called string
-	single *backoff.Breaker // keeps it alive; nil for a registry, which keeps its own
+	called   string
+	single   *backoff.Breaker // keeps it alive; nil for services, which keep their own
+	services *guard.Services  // nil for a single breaker
 
 	mu      sync.Mutex
 	members []*member
 	rules   rules
 }
 
-// A member is a breaker of a group. The group does not keep it alive: the
-// registry forgets the breakers of keys that are not used.
+// A member is a breaker of a group. The group does not keep it alive: services of
+// keys that are not used are forgotten.
 type member struct {
 	key     string
 	breaker weak.Pointer[backoff.Breaker]
@@ -74,11 +82,8 @@ func (r *rules) of(key string) *backoff.BreakerMode {
 }
 
 // add adds a breaker that is not in use yet. It takes no lock of the panel,
-// because a registry holds its own.
+// because the Services hold their own.
 func (g *group) add(key string, b *backoff.Breaker) {
-	if b == nil {
-		return
-	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if len(g.members) == cap(g.members) {
@@ -88,7 +93,7 @@ func (g *group) add(key string, b *backoff.Breaker) {
 	g.members = append(g.members, m)
 	if want := g.rules.of(key); want != nil {
 		observer := b.Observer
-		b.Observer = nil // it might ask the registry for this breaker
+		b.Observer = nil // it might ask for this service
 		m.force(want)
 		b.Observer = observer
 	}
@@ -121,14 +126,17 @@ func (g *group) name() string { return g.called }
 // keeps implements target.
 func (*group) keeps(what string) bool { return what == Breakers }
 
-// keys implements target.
-func (g *group) keys() []string {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	var all []string
-	for _, m := range g.members {
-		if m.key != "" && m.breaker.Value() != nil {
-			all = append(all, m.key)
+// keys implements target. The breaker of a tenant is that of another service.
+func (g *group) keys() (all []string) {
+	if g.single != nil {
+		return nil
+	}
+	for key, s := range g.services.All() {
+		if s == nil || key == "" {
+			continue
+		}
+		if _, b := s.Parts(); b != nil && b == s.Breaker {
+			all = append(all, key)
 		}
 	}
 	return all

@@ -9,6 +9,7 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/control"
+	"github.com/gobackoff/backoff/guard"
 )
 
 func ExamplePanel() {
@@ -57,15 +58,15 @@ func ExampleOverride() {
 func ExampleTarget() {
 	ctx := context.Background()
 	var panel control.Panel
-	var hosts backoff.Breakers
-	panel.Breakers("hosts", &hosts)
-	breaker := hosts.For("api.example.com")
+	var hosts guard.Services
+	panel.Services("hosts", &hosts)
+	api := hosts.For("api.example.com")
 
 	down := control.Target{What: control.Breakers, Name: "hosts", Key: "api.example.com"}
 	err := panel.Set(ctx, control.Override{Target: down, To: backoff.ModeForcedOpen.String(), Who: "ada", Why: "migration"})
-	fmt.Println(err, breaker.State())
+	fmt.Println(err, api.State().Breaker.State)
 	err = panel.Clear(ctx, down, "bob", "migration is over")
-	fmt.Println(err, breaker.State())
+	fmt.Println(err, api.State().Breaker.State)
 	// Output:
 	// <nil> open
 	// <nil> closed

@@ -15,8 +15,10 @@ import (
 // policy itself, and allocates nothing. A Handle is safe for concurrent use.
 //
 // The Transport of backoffhttp and the interceptors of contrib/backoffgrpc take
-// a Handle as their Control. For DoValue, Start, Delay and the like take
-// [Handle.Policy]:
+// a Handle as their Control. For a [guard.Service], DoValue, Start, Delay and the
+// like take [Handle.Policy]:
+//
+//	err := service.Do(ctx, *searching.Policy(), search)
 //
 //	page, err := backoff.DoValue(ctx, searching.Policy(), fetch)
 type Handle struct {
@@ -59,9 +61,6 @@ func (h *Handle) Do(ctx context.Context, op func(context.Context) error) error {
 	}
 	return err
 }
-
-// Refused is [backoff.Policy.Refused] of the policy as it is now.
-func (h *Handle) Refused(ctx context.Context, err error) { h.Policy().Refused(ctx, err) }
 
 // Policy returns the policy as it is now, which must not be changed. It is the
 // same pointer until it changes. While retries are off, it is limited to one

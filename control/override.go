@@ -64,10 +64,10 @@ var modes = []backoff.BreakerMode{backoff.ModeEnforce, backoff.ModeObserve, back
 type Target struct {
 	// What is [Retries], [Spec], [Hedges] or [Breakers].
 	What string `json:"what"`
-	// Name is that of the policy, the hedge, the breaker or the Breakers, or
+	// Name is that of the policy, the hedge, the breaker or the Services, or
 	// [All].
 	Name string `json:"name"`
-	// Key is one of the keys of a Breakers. "" means all.
+	// Key is one of the keys of a Services. "" means all.
 	Key string `json:"key,omitzero"`
 }
 
@@ -119,7 +119,7 @@ func (o *Override) check(maxFor time.Duration) error {
 	case o.Key != "" && o.What != Breakers:
 		return problem("key", "is "+quote(o.Key)+", want none: only breakers have keys")
 	case o.Key != "" && o.Name == All:
-		return problem("name", "is "+quote(All)+", want the Breakers that have the key "+quote(o.Key))
+		return problem("name", "is "+quote(All)+", want the Services that have the key "+quote(o.Key))
 	}
 	return o.checkTo()
 }

@@ -77,7 +77,7 @@ type target interface {
 	name() string
 	// keeps reports whether the target can be overridden in this way.
 	keeps(what string) bool
-	// keys returns the keys of a Breakers.
+	// keys returns the keys of a Services.
 	keys() []string
 	// apply applies the overrides in force, under the lock of the panel.
 	apply(*Panel)
@@ -260,7 +260,7 @@ func (p *Panel) Overrides() []Override {
 }
 
 // Targets returns what can be overridden by name, sorted: what was registered
-// under a name, and the keys of every Breakers.
+// under a name, and the keys of every Services.
 func (p *Panel) Targets() []Target {
 	p.mu.Lock()
 	defer p.mu.Unlock()

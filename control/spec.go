@@ -44,14 +44,14 @@ func readChange(name, text string) (*change, error) {
 	}
 	c := new(change)
 	_ = json.Unmarshal([]byte(text), &c.members) // it is an object, as Parse has found
-	policy, breaker, err := parsed.Parts()
+	service, policy, err := parsed.Service()
 	c.policy = policy
 	switch {
 	case err != nil:
 		return nil, err
 	case c.policy.Name != "" && c.policy.Name != name:
 		return nil, problem("to", "has the name "+quote(c.policy.Name)+", want "+quote(name)+" or none: a policy keeps its name")
-	case breaker != nil:
+	case !service.NoBreaker:
 		return nil, problem("to", "has a breaker, want none: it is not part of the policy")
 	}
 	return c, nil

@@ -38,6 +38,22 @@ func TestLinksWithinTheDocumentsLeadSomewhere(t *testing.T) {
 	}
 }
 
+var named = regexp.MustCompile("([\\w/]+\\.go): ((?:`\\w+`(?:, )?)+)")
+
+func TestTheNamesInTheArchitectureExist(t *testing.T) {
+	all := named.FindAllStringSubmatch(read(t, "../docs/architecture.md"), -1)
+	if len(all) < 10 {
+		t.Errorf("%d files with names: is the table still read?", len(all))
+	}
+	for _, m := range all {
+		for _, name := range regexp.MustCompile(`\w+`).FindAllString(m[2], -1) {
+			if !regexp.MustCompile(`(?m)^(func|type|func \(.*\)) ` + name + `\b`).MatchString(read(t, "../"+m[1])) {
+				t.Errorf("%s has no %s", m[1], name)
+			}
+		}
+	}
+}
+
 // anchors returns the headings of a document in the form that links use.
 func anchors(t *testing.T, name string) map[string]bool {
 	all := map[string]bool{}

@@ -61,6 +61,16 @@ func TestTheHTTPProgramOfTheREADMERunsAsPasted(t *testing.T) {
 	}
 }
 
+func TestTheFunctionWithGuardsOfTheREADMERuns(t *testing.T) {
+	rest := filepath.Join(t.TempDir(), "README.md")
+	if err := os.WriteFile(rest, []byte(programs.ReplaceAllString(read(t, readme), "")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := docblocks.Check(rest, "recipes"); err != nil {
+		t.Error(err)
+	}
+}
+
 // programOfREADME returns the text of a program.
 func programOfREADME(t *testing.T, i int) string {
 	t.Helper()

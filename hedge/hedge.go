@@ -58,11 +58,14 @@ func (lostError) Temporary() bool { return true }
 // It must not be copied, nor its fields changed, after first use.
 //
 // Retry or hedge, but do not do both around one operation. A Hedge is not a
-// [backoff.Doer], and so does not fit into a [backoff.Stack] or
-// [backoff.DoValue], but neither can see the other inside a func. A
-// [backoff.Policy] around Value does no harm, because what the Hedge gave up on
-// is final to it. A Policy inside the operation multiplies: every attempt then
-// makes all attempts of the policy.
+// [backoff.Doer], and so does not fit into [backoff.DoValue], but neither can see
+// the other inside a func. A [backoff.Policy] around Value does no harm, because
+// what the Hedge gave up on is final to it. A Policy inside the operation
+// multiplies: every attempt then makes all attempts of the policy.
+//
+// Hedged calls share a guard.Service with other calls by its Do, under a policy with
+// MaxAttempts 1, around Value: to its breaker and its budget such a call is one
+// attempt, however many hedges it sends.
 //
 // A Hedge does not choose where an attempt goes (see [Number]), and does
 // not limit the time of an attempt. The operation does both.
@@ -108,7 +111,9 @@ type Hedge struct {
 	// another attempt runs. If it says no, the call goes on without the hedge.
 	Idempotency backoff.Idempotency
 	// Budget is asked for every attempt, the first included. It should be the
-	// budget that the policies for the same service share. nil means none.
+	// budget that the policies for the same service share, as the Parts of a
+	// guard.Service has it, unless that Service is around the call and asks it
+	// already. nil means none.
 	Budget backoff.Budget
 	// Observer receives the events of a call when the call is over: first one
 	// for each hedge, which won, lost or was refused, then one for the end.
@@ -237,16 +242,4 @@ func (h *Hedge) maxAttempts() int {
 		return min(n, mostAttempts)
 	}
 	return mostAttempts
-}
-
-// endCall returns the error of a call that ends with e, whose last error is of
-// class c.
-func (h *Hedge) endCall(ctx context.Context, e backoff.Error, c backoff.Class) error {
-	p := backoff.Policy{
-		Name:        h.Name,
-		MaxAttempts: h.maxAttempts(),
-		Idempotency: h.Idempotency,
-		Classify:    func(error) backoff.Class { return c }, // which h.Classify has said
-	}
-	return p.GiveUp(ctx, e)
 }

@@ -485,7 +485,7 @@ func TestHedgeFailureDoesNotBeatAGoodFirstAttempt(t *testing.T) {
 // not multiply what it gave up on.
 func TestHedgeOrRetryNotBoth(t *testing.T) {
 	_, doer := any(new(hedge.Hedge)).(backoff.Doer)
-	require.False(t, doer, "it would fit into a Stack")
+	require.False(t, doer, "it would fit into a Doer")
 
 	hedgeTest(t, "a policy around does not repeat it", func(t *testing.T) {
 		s := script(inTime(milli, 0, errHedgeUnavailable), inTime(milli, 0, errHedgeUnavailable), inTime(milli, 0, errHedgeUnavailable))
@@ -922,7 +922,7 @@ func TestHedgeIdempotency(t *testing.T) {
 		}, nil)
 		require.NoError(t, err)
 	})
-	never := backoff.Conditional(func(context.Context) bool { return false })
+	never := ifNotSent{}
 	hedgeTest(t, "a condition that does not hold", func(t *testing.T) {
 		s := script(inTime(second, 1, nil))
 		_, _, err := s.run(t.Context(), &hedge.Hedge{Delay: 100 * milli, Idempotency: never})

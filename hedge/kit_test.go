@@ -3,7 +3,6 @@ package hedge_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/gobackoff/backoff"
@@ -17,14 +16,6 @@ type answered struct{ id string }
 func (answered) Error() string { return "503" }
 func (a answered) ResponseHeader() map[string][]string {
 	return map[string][]string{"X-Amzn-Requestid": {a.id}}
-}
-
-// flat is the text of an error, as a layer without %w leaves it.
-func flat(err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("layer: %v", err)
 }
 
 // refusesHedges is a budget that grants first attempts only.

@@ -12,25 +12,56 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/guard"
 	"github.com/gobackoff/backoff/hedge"
 )
 
-// A hedge makes its own key.
+// A call that waits for its service is made again under the same key, if the policy
+// makes that. A key of the hedge's own is known to that call only.
 func TestAPatientCallKeepsTheKeyOfItsHedge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p, h := new(backoff.Patience), &hedge.Hedge{Idempotency: backoff.Keyed, Delay: time.Second}
-		keys := map[string]int{}
-		require.NoError(t, p.Do(t.Context(), func(ctx context.Context) error {
-			_, err := hedge.Value(ctx, h, func(ctx context.Context) (int, error) {
-				keys[backoff.IdempotencyKey(ctx)]++
-				if len(keys) == 1 && keys[backoff.IdempotencyKey(ctx)] <= 3 {
-					return 0, backoff.OfClass(errors.New("reset"), backoff.ClassRetryable)
-				}
-				return 0, nil
-			}, nil)
-			return err
-		}))
-		require.Len(t, keys, 1)
+		for _, keyed := range []bool{true, false} {
+			s, h := guard.Service{Patient: true}, &hedge.Hedge{Idempotency: backoff.Keyed, Delay: time.Second}
+			p := backoff.Policy{MaxAttempts: 1}
+			if keyed {
+				p.Idempotency = backoff.Keyed
+			}
+			keys := map[string]int{}
+			err := s.Do(t.Context(), p, func(ctx context.Context) error {
+				_, err := hedge.Value(ctx, h, func(ctx context.Context) (int, error) {
+					keys[backoff.IdempotencyKey(ctx)]++
+					if keys[backoff.IdempotencyKey(ctx)] <= 3 {
+						return 0, backoff.OfClass(errors.New("reset"), backoff.ClassRetryable)
+					}
+					return 0, nil
+				}, nil)
+				return err
+			})
+			require.Equal(t, keyed, err == nil, "%v", err)
+			require.Len(t, keys, 1)
+		}
+	})
+}
+
+func TestToAServiceAHedgedCallIsOneAttempt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		budget := new(backoff.RetryBudget)
+		s, h := guard.Service{Budget: budget}, &hedge.Hedge{Delay: time.Second, MaxExtraLoad: -1}
+		attempts := 0
+		for range 10 {
+			require.NoError(t, s.Do(t.Context(), backoff.Policy{MaxAttempts: 1}, func(ctx context.Context) error {
+				_, err := hedge.Value(ctx, h, func(ctx context.Context) (int, error) {
+					if attempts++; hedge.Number(ctx) == 0 {
+						<-ctx.Done()
+					}
+					return 0, ctx.Err()
+				}, nil)
+				return err
+			}))
+		}
+		require.Equal(t, 20, attempts)
+		require.EqualValues(t, 10, s.State().Breaker.Successes)
+		require.EqualValues(t, 10, budget.Stats().Successes)
 	})
 }
 
@@ -70,9 +101,9 @@ func TestAHedgeFollowsWhenAllAttemptsWereNotSent(t *testing.T) {
 
 func TestAPatientCallDoesNotRepeatWhatItsHedgeMustNot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p, h := new(backoff.Patience), &hedge.Hedge{Idempotency: ifNotSent{}, Delay: time.Second}
+		s, h := guard.Service{Patient: true}, &hedge.Hedge{Idempotency: ifNotSent{}, Delay: time.Second}
 		attempts := 0
-		require.Error(t, p.Do(t.Context(), func(ctx context.Context) error {
+		require.Error(t, s.Do(t.Context(), backoff.Policy{MaxAttempts: 1}, func(ctx context.Context) error {
 			_, err := hedge.Value(ctx, h, func(ctx context.Context) (int, error) {
 				if attempts++; attempts == 1 {
 					return 0, syscall.ECONNREFUSED
@@ -101,18 +132,4 @@ func TestAHedgeKeepsTheLastErrorFromWhileTheContextLived(t *testing.T) {
 		require.EqualError(t, err, "backoff: gave up after 2 attempts: context deadline exceeded: boom")
 		require.Equal(t, backoff.ClassNotSent, end.Class)
 	})
-}
-
-func TestAHedgeThatGaveUpIsKnownByItsText(t *testing.T) {
-	outer := backoff.Policy{Schedule: backoff.Constant(0), AttemptTimeout: time.Hour}
-	calls := 0
-	err := outer.Do(t.Context(), func(ctx context.Context) error {
-		calls++
-		_, err := hedge.Value(ctx, &hedge.Hedge{}, func(context.Context) (int, error) {
-			return 0, backoff.OfClass(errBoom, backoff.ClassOverloaded)
-		}, nil)
-		return flat(err)
-	})
-	require.Error(t, err)
-	require.Equal(t, 1, calls)
 }

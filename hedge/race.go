@@ -44,10 +44,14 @@ func (c *contest[T]) drop() {
 	c.discard(c.value)
 }
 
+// goOn is the Reason of a call that has not ended.
+const goOn backoff.Reason = 0
+
 // race is one hedged call: its attempts, and when the next one starts. mu
 // guards the fields below it until the call is over.
 type race struct {
-	ctx    context.Context // of the call, with its key
+	ctx    context.Context // of the call
+	parent context.Context // of the attempts: ctx, with the key
 	hedge  *Hedge
 	runner runner
 	began  time.Time
@@ -71,7 +75,7 @@ type race struct {
 	interrupted *failure       // after last, by the end of the context
 	refusal     *failure       // by which a breaker refused an attempt
 	retryAfter  time.Duration  // what the server asked for
-	why         backoff.Reason // why there are no more hedges; ReasonSuccess while there may be
+	why         backoff.Reason // why there are no more hedges; goOn while there may be
 	err         error          // of the call
 	over        bool
 	done        chan struct{} // closed when over, if the caller waits
@@ -127,16 +131,16 @@ func (r *race) call(ctx context.Context, h *Hedge) {
 
 // start begins the call, or ends it and returns false.
 func (r *race) start(ctx context.Context, h *Hedge) bool {
-	r.hedge, r.ctx, r.began = h, ctx, clock.Now()
+	r.hedge, r.ctx, r.parent, r.began = h, ctx, ctx, clock.Now()
 	if err := h.Validate(); err != nil {
 		r.end(err)
 		return false
 	}
 	r.sent = r.began
 	if h.Idempotency == backoff.Keyed && backoff.IdempotencyKey(ctx) == "" {
-		r.ctx = backoff.WithIdempotencyKey(ctx, "")
+		r.parent = backoff.WithIdempotencyKey(ctx, "")
 	}
-	if why := r.askFirst(); why != backoff.ReasonSuccess {
+	if why := r.askFirst(); why != goOn {
 		r.giveUp(why)
 		return false
 	}
@@ -153,13 +157,13 @@ func (r *race) askFirst() (why backoff.Reason) {
 		return endOf(err)
 	}
 	if b == nil {
-		return backoff.ReasonSuccess
+		return goOn
 	}
 	ticket, wait, ok := b.Reserve(r.ask(r.began))
 	if !ok {
 		return backoff.ReasonBudget
 	}
-	for why == backoff.ReasonSuccess && wait > 0 {
+	for why == goOn && wait > 0 {
 		switch {
 		case wait >= r.left(r.sent):
 			why = backoff.ReasonDeadline
@@ -172,10 +176,10 @@ func (r *race) askFirst() (why backoff.Reason) {
 			}
 		}
 	}
-	if why == backoff.ReasonSuccess && !b.Confirm(ticket) {
+	if why == goOn && !b.Confirm(ticket) {
 		why = backoff.ReasonBudget
 	}
-	if why == backoff.ReasonSuccess {
+	if why == goOn {
 		r.ticket = ticket
 		return why
 	}
@@ -275,7 +279,7 @@ func (r *race) await() {
 
 // count counts an attempt that is about to run.
 func (r *race) count(a *attempt, now time.Time) {
-	a.Parent, a.number, a.ticket, a.sent = r.ctx, r.number, r.ticket, now
+	a.Parent, a.number, a.ticket, a.sent = r.parent, r.number, r.ticket, now
 	r.attempts[r.number] = a
 	r.number++
 	r.running++
@@ -419,7 +423,7 @@ func (r *race) next(f *failure, now time.Time) {
 	case f.Class == backoff.ClassPermanent && r.running > 0 && errtree.Is(f.err, backoff.ErrBudget):
 		r.stop(backoff.ReasonBudget)
 	case f.Class == backoff.ClassPermanent:
-		r.end(r.hedge.endCall(r.ctx, backoff.Error{Reason: backoff.ReasonPermanent, Last: f.err}, f.Class))
+		r.end(r.endCall(backoff.Error{Reason: backoff.ReasonPermanent, Last: f.err}, f.Class))
 	case f.Class == backoff.ClassOverloaded, f.Class == backoff.ClassThrottled && !f.told:
 		r.stop(backoff.ReasonOverloaded)
 	case f.Reason == backoff.ReasonRetryAfter:
@@ -455,7 +459,7 @@ func (r *race) putOff(at time.Time) {
 
 // sendSoon sends the next hedge as soon as it may be sent.
 func (r *race) sendSoon(now time.Time) {
-	if r.why != backoff.ReasonSuccess || !r.granted && !r.earliest.After(now) && !r.grant(now) {
+	if r.why != goOn || !r.granted && !r.earliest.After(now) && !r.grant(now) {
 		return
 	}
 	wait := r.earliest.Sub(now)
@@ -572,7 +576,7 @@ func (r *race) refuse() {
 
 // stop says that no more hedges are sent, and why. Attempts under way go on.
 func (r *race) stop(why backoff.Reason) {
-	if r.why == backoff.ReasonSuccess {
+	if r.why == goOn {
 		r.why = why
 	}
 	r.disarm()
@@ -605,7 +609,7 @@ func (r *race) giveUp(why backoff.Reason) {
 	} else if after, _ := backoff.RetryAfterOf(last); why == backoff.ReasonRetryAfter && after < r.retryAfter {
 		last = backoff.RetryAfter(last, r.retryAfter) // as the server said to another attempt
 	}
-	err := r.hedge.endCall(r.ctx, backoff.Error{
+	err := r.endCall(backoff.Error{
 		Attempts:    r.number - r.unsent,
 		Elapsed:     clock.Now().Sub(r.began),
 		Reason:      why,
@@ -618,6 +622,31 @@ func (r *race) giveUp(why backoff.Reason) {
 	}
 	r.end(err)
 }
+
+// endCall returns the error of a call that ends with e, whose last error is of
+// class c.
+func (r *race) endCall(e backoff.Error, c backoff.Class) error {
+	h := r.hedge
+	p := backoff.Policy{
+		Name:        h.Name,
+		MaxAttempts: h.maxAttempts(),
+		Idempotency: h.Idempotency,
+		Classify:    func(error) backoff.Class { return c }, // which h.Classify has said
+	}
+	if h.Idempotency == backoff.Keyed {
+		p.Idempotency = underKey(backoff.IdempotencyKey(r.parent))
+	}
+	return p.GiveUp(r.ctx, e)
+}
+
+// underKey is the Idempotency of a call with this key.
+type underKey string
+
+// Repeatable implements [backoff.Idempotency].
+func (underKey) Repeatable(context.Context, backoff.Class) bool { return true }
+
+// MadeKey says that another call, under another key, must not repeat this one.
+func (k underKey) MadeKey() string { return string(k) }
 
 // endOf returns the reason of a context's error.
 func endOf(err error) backoff.Reason {

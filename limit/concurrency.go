@@ -1,6 +1,7 @@
 package limit
 
 import (
+	"sync"
 	"time"
 
 	"github.com/gobackoff/backoff"
@@ -11,8 +12,8 @@ import (
 // Concurrency is a bulkhead: a [backoff.Budget] that lets at most Max attempts
 // run at once, of all the calls and reconnect loops that share it. It refuses
 // the others at once and queues none: in an outage callers know within
-// microseconds, and no memory grows. Calls that wait do not count: for a
-// [Rate], or between two attempts. For the latter there is [Sleeping].
+// microseconds, and no memory grows. Calls that wait do not count: for a [Rate], or
+// between two attempts.
 //
 // The zero value is ready to use. A Concurrency must not be copied, nor its
 // field changed, after first use. It is safe for concurrent use. An attempt
@@ -25,7 +26,9 @@ type Concurrency struct {
 	// Max is the number of attempts. 0 means 100, a negative number no limit.
 	Max int
 
-	slots slots
+	mu     sync.Mutex
+	newest uint64              // ticket
+	taken  map[uint64]struct{} // slots, by ticket, so that none is released twice
 }
 
 const defaultConcurrency = 100
@@ -34,29 +37,51 @@ const defaultConcurrency = 100
 // when it is about to be made. If its caller does not call Confirm, a first
 // attempt or a hedge takes it here.
 func (c *Concurrency) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
-	if a.Paced || !a.First() && !a.Hedge {
-		t, _ := c.slots.acquire(0, time.Time{})
-		return t, 0, true
-	}
-	t, ok := c.slots.acquire(c.limit(), time.Time{})
-	return t, 0, ok
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.newest++
+	later := a.Paced || !a.First() && !a.Hedge
+	return backoff.Ticket{Word: c.newest}, 0, later || c.take(c.newest)
 }
 
 // Confirm implements [backoff.Budget]. It takes the slot.
-func (c *Concurrency) Confirm(t backoff.Ticket) bool { return c.slots.confirm(t, c.limit()) }
+func (c *Concurrency) Confirm(t backoff.Ticket) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.take(t.Word)
+}
+
+// take takes a slot for a ticket that may have one already, unless all are taken.
+func (c *Concurrency) take(ticket uint64) bool {
+	most := limits.Or(c.Max, defaultConcurrency)
+	if _, has := c.taken[ticket]; has || most >= 0 && len(c.taken) >= most {
+		return has
+	}
+	if c.taken == nil {
+		c.taken = make(map[uint64]struct{})
+	}
+	c.taken[ticket] = struct{}{}
+	return true
+}
 
 // Done implements [backoff.Budget].
-func (c *Concurrency) Done(t backoff.Ticket, _ backoff.Result) { c.slots.release(t) }
+func (c *Concurrency) Done(t backoff.Ticket, _ backoff.Result) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.taken, t.Word)
+}
 
 // GrantsFirst implements [backoff.Budget]. It is false, also if c is nil.
 func (c *Concurrency) GrantsFirst() bool { return false }
 
 // Load returns how many attempts are running.
-func (c *Concurrency) Load() int { return c.slots.count() }
+func (c *Concurrency) Load() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.taken)
+}
 
 // Validate refuses a nil Concurrency.
 func (c *Concurrency) Validate() error {
 	return backoff.Permanent(badfield.Nil("limit.Concurrency", c == nil))
 }
-
-func (c *Concurrency) limit() int { return limits.Or(c.Max, defaultConcurrency) }

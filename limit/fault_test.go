@@ -44,7 +44,7 @@ func TestAFaultInAFunctionKeepsNoPlace(t *testing.T) {
 			var reached atomic.Bool
 			for way, run := range waysToRun {
 				name := how + " in " + place + ", by " + way
-				concurrency, sleeping := new(limit.Concurrency), new(limit.Sleeping)
+				concurrency := new(limit.Concurrency)
 				in := map[string]func(){place: func() { reached.Store(true); fault() }}
 				call := func(where string) {
 					if fault := in[where]; fault != nil {
@@ -53,12 +53,12 @@ func TestAFaultInAFunctionKeepsNoPlace(t *testing.T) {
 				}
 				policy := backoff.Policy{
 					MaxAttempts:            3,
-					Budget:                 backoff.JoinBudgets(sleeping, concurrency, &faultyBudget{call: call}),
+					Budget:                 backoff.JoinBudgets(concurrency, &faultyBudget{call: call}),
 					Classify:               func(error) backoff.Class { call("Classify"); return backoff.ClassUnknown },
 					Schedule:               backoff.ScheduleFunc(func(int) time.Duration { call("Schedule"); return time.Microsecond }),
 					Jitter:                 func(d, _ time.Duration, _ float64) time.Duration { call("Jitter"); return d },
 					Rand:                   func() float64 { call("Rand"); return 0.5 },
-					Idempotency:            backoff.Conditional(func(context.Context) bool { call("Idempotency"); return true }),
+					Idempotency:            faultyIdempotency(call),
 					AttemptTimeoutSchedule: backoff.ScheduleFunc(func(int) time.Duration { call("AttemptTimeoutSchedule"); return time.Microsecond }),
 					Observer:               func(context.Context, backoff.Event) { call("Observer") },
 				}
@@ -75,7 +75,6 @@ func TestAFaultInAFunctionKeepsNoPlace(t *testing.T) {
 				})
 				done.Wait()
 				require.Zero(t, concurrency.Load(), name)
-				require.Zero(t, sleeping.Load(), name)
 			}
 			require.Equal(t, place != "", reached.Load(), "%s is never called", place)
 		}
@@ -101,9 +100,12 @@ var waysToRun = map[string]func(context.Context, backoff.Policy, func(context.Co
 	},
 	"Begin and Retry": func(ctx context.Context, p backoff.Policy, op func(context.Context) error) {
 		r := p.Start(ctx)
-		pause, ok := r.Admit()
-		for ok && r.Begin(pause) {
-			pause, ok = r.Retry(callIn(r, op))
+		attempt, ok := r.Begin(0)
+		for ok {
+			var wait time.Duration
+			if wait, ok = r.Retry(callIn(attempt, r, op)); ok {
+				attempt, ok = r.Begin(wait)
+			}
 		}
 	},
 	"Supervise": func(ctx context.Context, p backoff.Policy, op func(context.Context) error) {
@@ -117,14 +119,14 @@ var waysToRun = map[string]func(context.Context, backoff.Policy, func(context.Co
 
 // callIn makes an attempt in the caller's own loop, which gives the place back
 // if the attempt does not return.
-func callIn(r *backoff.Run, op func(context.Context) error) error {
+func callIn(ctx context.Context, r *backoff.Run, op func(context.Context) error) error {
 	returned := false
 	defer func() {
 		if !returned {
 			r.Reset()
 		}
 	}()
-	err := op(r.Context())
+	err := op(ctx)
 	returned = true
 	return err
 }
@@ -143,6 +145,14 @@ func (b *faultyBudget) Reserve(backoff.Attempt) (backoff.Ticket, time.Duration, 
 func (b *faultyBudget) Pace(t backoff.Ticket) (backoff.Ticket, time.Duration, bool) {
 	b.call("Budget")
 	return t, 0, true
+}
+
+// faultyIdempotency permits everything, until it faults.
+type faultyIdempotency func(string)
+
+func (f faultyIdempotency) Repeatable(context.Context, backoff.Class) bool {
+	f("Idempotency")
+	return true
 }
 
 // faultyContext faults when it is asked for a value.

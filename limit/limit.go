@@ -11,16 +11,14 @@
 //	}
 //	err := search.Do(ctx, query)
 //
-// There are four of them:
+// There are three of them:
 //
 //   - [Rate] makes attempts wait for the tokens of a rate limiter.
 //   - [Throttle] refuses more attempts the more the service refuses.
 //   - [Concurrency] refuses attempts while too many are running (a bulkhead).
-//   - [Sleeping] refuses retries while too many calls wait between two
-//     attempts.
 //
-// A limit bounds all policies that share it. It joins with a retry budget, and
-// a [backoff.Budgets] keeps one per key. For a service that responds with "too
-// much", such as HTTP 429, there is package
+// A limit bounds all policies that share it. It joins with a retry budget, and can
+// be the Budget of a Service of package guard, of which there is one per key. For a
+// service that responds with "too much", such as HTTP 429, there is package
 // [github.com/gobackoff/backoff/pace].
 package limit

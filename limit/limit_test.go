@@ -25,7 +25,6 @@ func TestLimitsKeepTheContractOfABudget(t *testing.T) {
 		"Rate":        func() backoff.Budget { return &limit.Rate{Limiter: rate.NewLimiter(10, 10)} },
 		"Throttle":    func() backoff.Budget { return new(limit.Throttle) },
 		"Concurrency": func() backoff.Budget { return new(limit.Concurrency) },
-		"Sleeping":    func() backoff.Budget { return new(limit.Sleeping) },
 	} {
 		t.Run(name, func(t *testing.T) { backofftest.Budget(t, open) })
 	}
@@ -78,7 +77,6 @@ func TestAnInvalidLimitIsAPermanentErrorBeforeAnyAttempt(t *testing.T) {
 		"Rate is nil":                      (*limit.Rate)(nil),
 		"Throttle is nil":                  (*limit.Throttle)(nil),
 		"Concurrency is nil":               (*limit.Concurrency)(nil),
-		"Sleeping is nil":                  (*limit.Sleeping)(nil),
 	} {
 		for _, b := range []backoff.Budget{b, backoff.JoinBudgets(new(backoff.RetryBudget), b)} {
 			err := backoff.Policy{Budget: b}.Do(t.Context(), func(context.Context) error { panic("called") })

@@ -21,7 +21,7 @@ import (
 var paced = map[string]func() backoff.Budget{
 	"Rate": func() backoff.Budget { return tenPerSecond() },
 	"joined": func() backoff.Budget {
-		return backoff.JoinBudgets(&limit.Sleeping{}, tenPerSecond(), &limit.Concurrency{})
+		return backoff.JoinBudgets(tenPerSecond(), &limit.Concurrency{})
 	},
 }
 
@@ -122,7 +122,7 @@ func TestARetryCancelledWhileItKeepsThePaceGivesTheTokenBack(t *testing.T) {
 func TestARetryEndsWhereTheLimiterWasShutDuringItsBackoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := tenPerSecond()
-		p := backoff.Policy{Budget: backoff.JoinBudgets(new(limit.Sleeping), b), Schedule: backoff.Constant(time.Second), Jitter: backoff.NoJitter}
+		p := backoff.Policy{Budget: backoff.JoinBudgets(new(limit.Concurrency), b), Schedule: backoff.Constant(time.Second), Jitter: backoff.NoJitter}
 		time.AfterFunc(500*time.Millisecond, func() {
 			b.Limiter.SetLimit(0)
 			b.Limiter.Allow()
@@ -143,11 +143,10 @@ func TestARetryThatDidNotKeepThePaceIsPaidForAfterwards(t *testing.T) {
 		p := backoff.Policy{Budget: b, MaxAttempts: -1, Schedule: backoff.Constant(time.Second), Jitter: backoff.NoJitter}
 		for range 5 { // at the same time
 			r := p.Start(t.Context())
-			_, _ = r.Admit()
-			_, ok := r.Retry(errCut)
+			_, ok := r.Tried(errCut)
 			require.True(t, ok)
-			defer r.Retry(nil)
-			time.AfterFunc(time.Second, func() { r.Retry(errCut) })
+			defer r.Tried(nil)
+			time.AfterFunc(time.Second, func() { r.Tried(errCut) })
 		}
 		time.Sleep(time.Second)
 		synctest.Wait()
@@ -199,7 +198,7 @@ func held(t *testing.T, test func(t *testing.T, b backoff.Budget, hold *pace.Hol
 		"hold first": func(r, h backoff.Budget) backoff.Budget { return backoff.JoinBudgets(h, r) },
 		"among others": func(r, h backoff.Budget) backoff.Budget {
 			unlimited := &limit.Rate{Limiter: rate.NewLimiter(rate.Inf, 0)}
-			return backoff.JoinBudgets(&limit.Concurrency{}, &limit.Sleeping{}, r, h, &limit.Throttle{}, unlimited)
+			return backoff.JoinBudgets(&limit.Concurrency{}, &limit.Concurrency{}, r, h, &limit.Throttle{}, unlimited)
 		},
 	} {
 		t.Run(order, func(t *testing.T) {
@@ -331,30 +330,6 @@ func TestAHedgeThatOnlyWaitsHoldsNoSlot(t *testing.T) {
 		require.Zero(t, concurrency.Load())
 		time.Sleep(time.Second)
 		synctest.Wait()
-		require.Zero(t, concurrency.Load())
-	})
-}
-
-// A hand-written loop that does not call Begin never calls Confirm.
-func TestAHandWrittenLoopHoldsItsSlotFromAdmitOn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		concurrency := &limit.Concurrency{Max: 1}
-		p := backoff.Policy{Budget: concurrency}
-		run := p.Start(t.Context())
-		_, ok := run.Admit()
-		require.True(t, ok)
-		require.Equal(t, 1, concurrency.Load())
-		_, ok = p.Start(t.Context()).Admit()
-		require.False(t, ok)
-		run.Retry(nil)
-		require.Zero(t, concurrency.Load())
-
-		run = p.Start(t.Context())
-		_, ok = run.Admit()
-		require.True(t, ok)
-		require.True(t, run.Begin(0))
-		require.Equal(t, 1, concurrency.Load(), "and takes no second one")
-		run.Retry(nil)
 		require.Zero(t, concurrency.Load())
 	})
 }

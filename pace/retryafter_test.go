@@ -136,7 +136,8 @@ func TestNonsenseHoldsNobodyOff(t *testing.T) {
 			{}, {Outcome: backoff.OutcomeThrottled}, {Outcome: backoff.OutcomeThrottled, RetryAfter: -time.Second},
 			{Outcome: backoff.OutcomeThrottled, RetryAfter: 5*time.Minute + 1},
 			{Outcome: backoff.OutcomeThrottled, RetryAfter: math.MaxInt64},
-			{Outcome: backoff.OutcomeNotSent, RetryAfter: time.Minute}, // a circuit is open
+			{Outcome: backoff.OutcomeNotSent, RetryAfter: time.Minute},    // a circuit is open
+			{Outcome: backoff.OutcomeDefinitive, RetryAfter: time.Minute}, // a card was declined
 		} {
 			h.Done(backoff.Ticket{}, r)
 			require.True(t, h.GrantsFirst(), "%+v", r)
@@ -146,7 +147,7 @@ func TestNonsenseHoldsNobodyOff(t *testing.T) {
 			bounded.Done(backoff.Ticket{}, backoff.Result{Outcome: backoff.OutcomeTransient, RetryAfter: time.Minute})
 			require.Equal(t, want, !bounded.GrantsFirst(), "%v", most)
 		}
-		for _, o := range []backoff.Outcome{backoff.OutcomeSuccess, backoff.OutcomeDefinitive, backoff.OutcomeTransient, backoff.OutcomeCanceled} {
+		for _, o := range []backoff.Outcome{backoff.OutcomeSuccess, backoff.OutcomeTransient, backoff.OutcomeCanceled} {
 			told := new(pace.HoldOff)
 			told.Done(backoff.Ticket{}, backoff.Result{Outcome: o, RetryAfter: time.Minute})
 			require.False(t, told.GrantsFirst(), "whatever became of the call: %v", o)

@@ -377,7 +377,7 @@ func TestAWSDoesNotRepeatWhatATransportGaveUpOn(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			requests := 0
-			transport := &backoffhttp.Transport{Policy: backoff.Policy{MaxAttempts: limit}, Unguarded: true}
+			transport := &backoffhttp.Unguarded{Policy: backoff.Policy{MaxAttempts: limit}}
 			p := steps
 			p.MaxAttempts = 3
 			err := sdk(t.Context(), plug.AWS(p), false, func(int) error {

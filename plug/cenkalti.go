@@ -55,7 +55,7 @@ func (b *BackOff) NextBackOff() time.Duration {
 	if b.err != nil {
 		return Stop
 	}
-	wait, ok := b.run.Retry(errFailed)
+	wait, ok := b.run.Tried(errFailed)
 	if !ok {
 		return Stop
 	}
@@ -66,7 +66,7 @@ func (b *BackOff) NextBackOff() time.Duration {
 func (b *BackOff) Reset() {
 	if b.run != nil {
 		b.run.Reset()
-		b.run.Admit() // starts MaxElapsed; NextBackOff reports whether it was admitted
+		b.run.Progress() // the time of the first attempt counts
 	}
 }
 

@@ -68,6 +68,31 @@ func TestCenkaltiAsksTheBudget(t *testing.T) {
 	require.ErrorIs(t, c.Err(), backoff.ErrBudget)
 }
 
+// gaxRetryer is gax.Retryer.
+type gaxRetryer interface {
+	Retry(err error) (pause time.Duration, shouldRetry bool)
+}
+
+func TestGaxRetriesAttemptsThatTheRunDidNotBegin(t *testing.T) {
+	b := new(books)
+	p := withBudget(b)
+	run := p.Start(t.Context())
+	var retryer gaxRetryer = plug.Gax(run.Tried)
+	for _, want := range []time.Duration{100, 200} {
+		pause, again := retryer.Retry(errTransient)
+		require.True(t, again)
+		require.Equal(t, want*time.Millisecond, pause)
+	}
+	require.Equal(t, 1, b.firsts)
+	require.Equal(t, 2, b.retries)
+	_, again := retryer.Retry(backoff.Permanent(errTransient))
+	require.False(t, again)
+	require.ErrorIs(t, run.Err(), errTransient)
+
+	_, again = plug.Gax(invalid.Start(t.Context()).Tried).Retry(errTransient)
+	require.False(t, again)
+}
+
 func TestCenkaltiRefusesWhatCannotBeObeyed(t *testing.T) {
 	for want, p := range map[string]backoff.Policy{
 		"Policy.Schedule: Constant is -1ns":            {Schedule: backoff.Constant(-1)},

@@ -11,6 +11,7 @@
 //   - [AWS]: aws.RetryerV2 of the AWS SDK, and the Retryer of Alibaba's OSS
 //     client
 //   - [Cenkalti]: BackOff of github.com/cenkalti/backoff, any version
+//   - [Gax]: Retryer of Google's clients
 //   - [RetryableHTTP]: CheckRetry, Backoff and ErrorHandler of
 //     go-retryablehttp, also for Vault's client
 //   - [ShouldRetry]: RetryOptions.ShouldRetry of Azure's azcore
@@ -19,13 +20,12 @@
 //   - [DelayFunc]: wait.DelayFunc of Kubernetes' apimachinery
 //
 // Many libraries need no adapter. A func(int) time.Duration is
-// [backoff.Policy.Delay] (see [FromZero]), a func(error) bool is
-// [backoff.Policy.Retryable] (see [OnCode]), and a [*backoff.Run] is the
-// Retryer of Google's clients (see [backoff.Run.Retry]). Clients that take an
+// [backoff.Policy.Delay] (see [FromZero]), and a func(error) bool is
+// [backoff.Policy.Retryable] (see [OnCode]). Clients that take an
 // http.RoundTripper or an *http.Client take those of backoffhttp; openai-go
 // and its relatives take its Middleware. If a client has no hook at all, call
-// it inside [backoff.Policy.Do]: the example "Consumer" is the read loop of a
-// Kafka client.
+// it by a Service of package guard, or inside [backoff.Policy.Do]: the example
+// "Consumer" is the read loop of a Kafka client.
 //
 // Switch a client's own retries off, or give the client a policy, but do not
 // also call it under a policy: attempts multiply if one of the two loops

@@ -173,7 +173,7 @@ func fromOne(retry int) int {
 //	func (s schedule) Calculate(n int) time.Duration { return s.Delay(n) }
 //
 //	// sethvargo/go-retry: true means stop
-//	func (s schedule) Next() (time.Duration, bool) { wait, ok := s.run.Retry(err); return wait, !ok }
+//	func (s schedule) Next() (time.Duration, bool) { wait, ok := s.run.Tried(err); return wait, !ok }
 //
 // golang.org/x/crypto/acme stops at 0 or less. It passes the response, from
 // which backoffhttp reads Retry-After:

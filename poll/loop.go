@@ -10,12 +10,12 @@ import (
 	"github.com/gobackoff/backoff/internal/badfield"
 	"github.com/gobackoff/backoff/internal/clock"
 	"github.com/gobackoff/backoff/internal/limits"
+	"github.com/gobackoff/backoff/internal/refused"
 	"github.com/gobackoff/backoff/internal/timeouts"
 )
 
 const (
 	defaultMaxAttempts = 4
-	withoutEnd         = -1 // as a MaxElapsed
 	leastInterval      = 100 * time.Millisecond
 )
 
@@ -30,11 +30,13 @@ type poll struct {
 	tell     backoff.Observer // the caller's
 	timeouts backoff.Schedule // of the checks; nil if there are none
 
-	failed int       // number of failed checks in a row, the last one included
-	inRow  int       // 1 more than the failed checks before the last check
-	last   verdict   // of the last check
-	result error     // of a check that was done
-	began  time.Time // the last check
+	failed int           // number of failed checks in a row, the last one included
+	inRow  int           // 1 more than the failed checks before the last check
+	last   verdict       // of the last check
+	class  backoff.Class // of the last check, if it failed
+	result error         // of a check that was done
+	start  time.Time     // of the poll
+	began  time.Time     // the last check
 
 	ask  backoff.Attempt // for which the budget is asked when the wait is over
 	due  bool            // there is such an attempt
@@ -42,24 +44,13 @@ type poll struct {
 }
 
 func newPoll(policy backoff.Policy) *poll {
-	p := &poll{
-		policy:   policy,
-		rules:    policy,
-		timeouts: timeouts.Of(&policy),
-	}
+	p := &poll{policy: policy, rules: policy, timeouts: timeouts.Of(&policy), start: clock.Now()}
 	r := &p.rules
-	r.MaxAttempts = -1 // the poll counts itself
-	r.Schedule = p.spaced(r.Schedule, false)
-	r.ByClass = make(map[backoff.Class]backoff.ClassLimits)
-	r.Classify = p.classify
-	r.Idempotency = nil
-	r.ShortenLastWait = true
+	r.MaxAttempts, r.ByClass, r.Idempotency, r.ShortenLastWait = -1, nil, nil, true // the poll counts itself
+	r.Schedule, r.Jitter, r.Classify = backoff.ScheduleFunc(p.delay), p.spread, p.classify
 	r.AttemptTimeout, r.AttemptTimeoutSchedule = 0, nil // or the check at MaxElapsed would have no time
 	if r.MaxElapsed <= 0 {
 		r.MaxElapsed = math.MaxInt64
-	}
-	if r.Jitter == nil {
-		r.Jitter = backoff.EqualJitter
 	}
 	if r.Budget != nil {
 		r.Budget = p
@@ -86,15 +77,18 @@ func until(ctx context.Context, policy backoff.Policy, check func(context.Contex
 		if err == nil {
 			return nil // to leave the loop is success
 		}
-		p.setLimits()
 		run.Fail(p.inexact(err))
-	}
-	if p.result != nil {
-		return p.result
+		if p.usedUp() && ctx.Err() == nil {
+			break
+		}
 	}
 	err := run.Err()
-	if gave, ok := err.(*backoff.Error); ok && gave.RetryableError() { // the Run allowed one attempt, the policy a poll
-		err = backoff.Policy{MaxAttempts: -1}.GiveUp(ctx, *gave)
+	switch {
+	case p.result != nil:
+		return p.result
+	case p.usedUp() && ctx.Err() == nil:
+		gave := backoff.Error{Attempts: run.Attempt(), Elapsed: clock.Now().Sub(p.start), Reason: backoff.ReasonAttempts, Last: err}
+		err = p.rules.GiveUp(ctx, gave)
 	}
 	return err
 }
@@ -117,6 +111,7 @@ func (p *poll) check(ctx context.Context, check func(context.Context) (bool, err
 	} else {
 		p.last = failure // for the classifier
 		p.last, err = p.judge(err, timedOut(attempt, err))
+		p.class = backoff.Policy{Classify: p.classify, MaxAttempts: 1}.Decide(1, err).Class
 	}
 	switch p.last {
 	case refusal:
@@ -148,19 +143,44 @@ func (p *poll) limit(c backoff.Class) int {
 	return most
 }
 
-// spaced returns a schedule for the Run, nil for nil. That of a class counts the
-// failed checks in a row. A delay of 0 becomes what leastInterval leaves after the
-// check.
-func (p *poll) spaced(s backoff.Schedule, ofClass bool) backoff.Schedule {
-	if s == nil {
-		return nil
+// usedUp reports whether as many checks in a row have failed as may.
+func (p *poll) usedUp() bool {
+	most := p.limit(p.class)
+	return p.last == failure && most > 0 && p.failed >= most
+}
+
+// limits returns what holds after the last check, if that is not what the policy says.
+func (p *poll) limits() (own backoff.ClassLimits) {
+	if p.last == failure {
+		own = p.policy.ByClass[p.class]
 	}
-	return backoff.ScheduleFunc(func(n int) time.Duration {
-		if ofClass {
-			n = p.failed
-		}
-		return cmp.Or(max(0, s.Delay(n)), p.rest())
-	})
+	return own
+}
+
+// delay is the Schedule of the Run. That of a class counts the failed checks in a
+// row. A delay of 0 becomes what leastInterval leaves after the check.
+func (p *poll) delay(n int) time.Duration {
+	s := p.policy.Schedule
+	if own := p.limits().Schedule; own != nil {
+		s, n = own, p.failed
+	}
+	if s == nil {
+		s = backoff.Exponential{}
+	}
+	return cmp.Or(max(0, s.Delay(n)), p.rest())
+}
+
+// spread is the Jitter of the Run: half of the delay is sure.
+func (p *poll) spread(delay, prev time.Duration, u float64) time.Duration {
+	jitter := p.policy.Jitter
+	if own := p.limits().Jitter; own != nil {
+		jitter = own
+	}
+	if jitter == nil {
+		jitter = backoff.FullJitter
+	}
+	half := delay / 2
+	return limits.Add(jitter(delay-half, prev, u), half)
 }
 
 // rest returns how long to wait if nothing asks for a wait.
@@ -175,36 +195,15 @@ func (p *poll) inexact(err error) error {
 	return err
 }
 
-// setLimits sets what follows the last check. The Run knows the class
-// of a failure, and counts all checks; so its limit is 1 once enough have
-// failed.
-func (p *poll) setLimits() {
-	clear(p.rules.ByClass)
-	if p.last != failure {
-		return
-	}
-	for c := backoff.ClassUnknown; c.Retryable(); c++ {
-		of := p.policy.ByClass[c]
-		own := backoff.ClassLimits{Schedule: p.spaced(of.Schedule, true), Jitter: of.Jitter}
-		if most := p.limit(c); most > 0 && p.failed >= most {
-			own.MaxAttempts = 1
-		}
-		p.rules.ByClass[c] = own
-	}
-}
-
 // refuse returns why there is no first check, or nil, and notifies the observer.
 func (p *poll) refuse(ctx context.Context) error {
 	err := p.policy.Validate()
-	_, bounded := ctx.Deadline()
-	switch limit := p.policy.MaxElapsed; {
-	case err != nil:
-	case limit == 0 && !bounded:
+	if _, bounded := ctx.Deadline(); err == nil && p.policy.MaxElapsed == 0 && !bounded {
 		err = backoff.Permanent(badfield.New("Policy.MaxElapsed",
 			"is 0 and the context has no deadline, want one of them, or -1 to poll without end"))
-	case limit < withoutEnd:
-		err = p.policy.GiveUp(ctx, backoff.Error{Reason: backoff.ReasonElapsed})
 	}
-	p.policy.Refused(ctx, err)
+	if err != nil {
+		refused.Tell(ctx, &p.policy, err)
+	}
 	return err
 }

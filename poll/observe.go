@@ -41,8 +41,12 @@ func (p *poll) gaveUp(e backoff.Event) backoff.Event {
 	if p.failed == 0 { // no retry was announced
 		e.Waiting, e.Slept = false, 0
 	}
-	if p.last == pending {
+	switch {
+	case p.last == pending:
 		e.Class = backoff.ClassUnknown
+	case e.Reason == backoff.ReasonAbandoned: // by the poll, which counts the checks
+		e.Reason = backoff.ReasonAttempts
+		e.RetryAfter, _ = backoff.RetryAfterOf(e.Err)
 	}
 	return e
 }

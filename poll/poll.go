@@ -47,27 +47,26 @@ func (notYet) NonRetriable() {}
 //     neither a name that does not exist, nor what a policy in check gave up
 //     on.
 //
-// The fields of the policy mean:
+// The fields of the policy mean what they mean to a call of [backoff.Policy.Do]. A
+// check is such a call: one that fails is attempted again, and one that answers,
+// if only "not yet", has succeeded. What a poll adds:
 //
-//   - Schedule, Jitter and MaxDelay space the checks. The wait begins when a
+//   - Schedule, Jitter and MaxDelay space all checks. The wait begins when a
 //     check has ended, however long it took. The n-th wait is that of the n-th
-//     retry, whether the check before it failed or not. A nil Jitter is
-//     [backoff.EqualJitter] here: a wait is never shorter than half the delay.
-//     A delay of 0 is for a check that blocks until there is news: it means
-//     100 ms, less the time that the check took.
+//     retry, whether the check before it failed or not. Half of a delay is sure,
+//     and Jitter spreads the other half, so that nobody checks twice at once. A
+//     delay of 0 is for a check that blocks until there is news: it means 100
+//     ms, less the time that the check took.
 //   - MaxElapsed limits the time from the start of the poll to the start of
 //     its last check. That check is made exactly then, unless a check is
-//     running. 0 means that the deadline of ctx is the limit. If ctx has none,
-//     Until returns an error that names MaxElapsed. -1 means no limit. Any
-//     other negative number is what is left of a time that is over: Until
-//     gives up without a check.
+//     running. If neither MaxElapsed nor a deadline of ctx would end the poll,
+//     Until refuses it, with an error that names MaxElapsed. A negative
+//     MaxElapsed asks for a poll without an end.
 //   - A wait that would reach the deadline of ctx is not begun: the poll ends
 //     at once. To check until shortly before the deadline, set MaxElapsed.
-//   - MaxAttempts limits the failed checks in a row: 0 means 4, and 1 that the
-//     first one ends the poll. A negative number means no limit. "Not yet" and
-//     the refusal of a breaker do not count. ByClass holds for what follows a
-//     failed check, and its Schedule and MaxAttempts also count failed checks
-//     in a row.
+//   - MaxAttempts limits the checks in a row that may fail. "Not yet" and the
+//     refusal of a breaker do not count. The Schedule and the MaxAttempts of
+//     ByClass hold after a failed check, and also count failed checks in a row.
 //   - AttemptTimeout limits each check, the last one included. MaxElapsed does
 //     not end a check. Each check that fails moves AttemptTimeoutSchedule on,
 //     and "not yet" restarts it.
@@ -85,9 +84,8 @@ func (notYet) NonRetriable() {}
 //     check was done or said "not yet", and EventRetry when it failed. When
 //     the poll fails, it gets EventGiveUp once. Then Event.Attempt is the
 //     number of failed checks in a row, which is 0 after "not yet".
-//   - The poll waits for an open [backoff.Breaker] in check.
-//     Idempotency, ShortenLastWait and ResetAfter are ignored: a check changes
-//     nothing, and may be repeated.
+//   - The poll waits for an open [backoff.Breaker] in check. Idempotency is
+//     ignored: a check changes nothing, and may be repeated.
 //
 // A poll that gave up returns a [*backoff.Error]. Attempts is the number of
 // checks, Reason why the poll ended, and Last the result of the last check:

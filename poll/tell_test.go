@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/guard"
 	"github.com/gobackoff/backoff/poll"
 )
 
@@ -253,6 +254,27 @@ func TestToABreakerNotYetIsASuccess(t *testing.T) {
 			}), poll.ErrNotYet)
 		}
 		require.Equal(t, backoff.BreakerClosed, around.State(), "a poll that ran out has had answers")
+	})
+}
+
+func TestToAServiceACheckIsACallOfItsOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		budget := &backoff.RetryBudget{Window: time.Hour}
+		s := guard.Service{Budget: budget}
+		checks := 0
+		require.NoError(t, poll.Until(t.Context(), every(time.Hour), func(ctx context.Context) (done bool, err error) {
+			err = s.Do(ctx, backoff.Policy{MaxAttempts: 1}, func(context.Context) error {
+				if checks++; checks == 6 {
+					return errDown
+				}
+				done = checks == 10
+				return nil
+			})
+			return done, err
+		}))
+		require.Equal(t, 10, checks)
+		require.EqualValues(t, 9, budget.Stats().Successes, "not yet among them")
+		require.Zero(t, budget.Stats().Retries)
 	})
 }
 

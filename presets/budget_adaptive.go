@@ -8,6 +8,7 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/internal/clock"
+	"github.com/gobackoff/backoff/internal/ledger"
 )
 
 // NewAWSAdaptive returns the budget of the adaptive retry mode of the AWS SDKs:
@@ -15,9 +16,9 @@ import (
 // limit to the rate of all attempts, first attempts included.
 //
 // In the SDK for Go the quota of this mode is never refilled (aws-sdk-go-v2
-// #3550); here it is. The mode is for one throttled resource. Use it with a
-// [backoff.Budgets] per table, bucket or tenant; otherwise one of them slows
-// all others down.
+// #3550); here it is. The mode is for one throttled resource. Use one for each
+// table, bucket or tenant, in its Service of package guard; otherwise one of them
+// slows all others down.
 //
 // Source: AWS SDKs and Tools Reference Guide, "Retry behavior"; and the sources
 // of [NewAWSRate].
@@ -80,7 +81,7 @@ type AdaptiveRate struct {
 	mu      sync.Mutex
 	watch   clock.Stopwatch
 	start   time.Duration
-	ledger  ledger // notes when the turn of an attempt is, and how many cuts came before it
+	ledger  ledger.Ledger // notes when the turn of an attempt is, and how many cuts came before it
 	bucket  awsBucket
 	curve   curve
 	meter   awsMeter
@@ -124,9 +125,9 @@ func (b *AdaptiveRate) reserve(now time.Duration, a backoff.Attempt) (backoff.Ti
 	note := uint64(turn/time.Microsecond)<<16 | uint64(b.cuts)
 	if a.Paced && a.Wait > turn-now {
 		b.release(now, note)
-		return b.ledger.add(withoutTurn), 0
+		return b.ledger.Add(withoutTurn), 0
 	}
-	return b.ledger.add(note), turn - now
+	return b.ledger.Add(note), turn - now
 }
 
 // withoutTurn is the note of an attempt that gets its turn in Pace.
@@ -139,13 +140,13 @@ func (b *AdaptiveRate) Pace(t backoff.Ticket) (backoff.Ticket, time.Duration, bo
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := b.advance(read)
-	switch note, ok := b.ledger.find(t); {
+	switch note, ok := b.ledger.Find(t); {
 	case !ok:
 		return t, 0, true
 	case note != withoutTurn:
 		return t, max(0, turnOf(note)-now), true
 	}
-	b.ledger.remove(t)
+	b.ledger.Remove(t)
 	t, wait := b.reserve(now, backoff.Attempt{})
 	return t, wait, true
 }
@@ -165,7 +166,7 @@ func (b *AdaptiveRate) Done(t backoff.Ticket, r backoff.Result) {
 	read := clock.Now()
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	note, ok := b.ledger.remove(t)
+	note, ok := b.ledger.Remove(t)
 	if !ok {
 		return
 	}

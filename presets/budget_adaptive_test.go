@@ -12,6 +12,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/guard"
 	"github.com/gobackoff/backoff/presets"
 )
 
@@ -244,15 +245,19 @@ func TestAdaptiveRatesFindAHiddenLimit(t *testing.T) {
 // Other resources are not affected.
 func TestAWSAdaptiveIsKeptPerResource(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		tables := backoff.Budgets{New: func(string) backoff.Budget { return presets.NewAWSAdaptive() }}
+		tables := guard.Services{New: func(string) *guard.Service { return &guard.Service{Budget: presets.NewAWSAdaptive()} }}
+		budgetOf := func(table string) backoff.Budget {
+			budget, _ := tables.For(table).Parts()
+			return budget
+		}
 		hot, cold := rate.NewLimiter(10, 1), rate.NewLimiter(rate.Inf, 0)
 		var all sync.WaitGroup
 		var sentHot, sentCold int
 		all.Go(func() {
-			taken, refused := offerTo(tables.For("hot"), hot, 10*time.Millisecond, time.Minute)
+			taken, refused := offerTo(budgetOf("hot"), hot, 10*time.Millisecond, time.Minute)
 			sentHot = taken + refused
 		})
-		all.Go(func() { sentCold, _ = offerTo(tables.For("cold"), cold, 10*time.Millisecond, time.Minute) })
+		all.Go(func() { sentCold, _ = offerTo(budgetOf("cold"), cold, 10*time.Millisecond, time.Minute) })
 		all.Wait()
 		require.Less(t, sentHot, 800)
 		require.Equal(t, 6000, sentCold, "as offered")

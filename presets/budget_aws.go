@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/internal/ledger"
 )
 
 // AWSQuota is the retry quota that each client of the AWS SDKs has: a number of
@@ -41,7 +42,7 @@ type AWSQuota struct {
 	FirstOnly bool
 
 	mu     sync.Mutex
-	ledger ledger
+	ledger ledger.Ledger
 	taken  int // tokens below Capacity
 }
 
@@ -66,14 +67,14 @@ func (b *AWSQuota) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bo
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if a.First() {
-		return b.ledger.add(0), 0, true
+		return b.ledger.Add(0), 0, true
 	}
 	cost := b.cost(a)
 	if b.taken+cost > b.Capacity {
 		return backoff.Ticket{}, 0, false
 	}
 	b.taken += cost
-	return b.ledger.add(uint64(cost)<<1 | 1), 0, true
+	return b.ledger.Add(uint64(cost)<<1 | 1), 0, true
 }
 
 // cost returns what an attempt takes.
@@ -91,7 +92,7 @@ func (b *AWSQuota) cost(a backoff.Attempt) int {
 func (b *AWSQuota) Done(t backoff.Ticket, r backoff.Result) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	note, ok := b.ledger.remove(t)
+	note, ok := b.ledger.Remove(t)
 	if !ok || r.Outcome != backoff.OutcomeSuccess && r.Outcome != backoff.OutcomeNotSent {
 		return
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/internal/ledger"
 )
 
 // GRPCThrottling is gRPC's retryThrottling, which gRPC keeps per server name: a
@@ -40,7 +41,7 @@ type GRPCThrottling struct {
 	TokenRatio float64
 
 	mu     sync.Mutex
-	ledger ledger
+	ledger ledger.Ledger
 	taken  int64 // thousandths below MaxTokens, so that the zero value is full
 }
 
@@ -56,14 +57,14 @@ func (b *GRPCThrottling) Reserve(a backoff.Attempt) (backoff.Ticket, time.Durati
 	if !a.First() && 2*b.taken >= b.most() {
 		return backoff.Ticket{}, 0, false
 	}
-	return b.ledger.add(0), 0, true
+	return b.ledger.Add(0), 0, true
 }
 
 // Done implements [backoff.Budget].
 func (b *GRPCThrottling) Done(t backoff.Ticket, r backoff.Result) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if _, ok := b.ledger.remove(t); !ok {
+	if _, ok := b.ledger.Remove(t); !ok {
 		return
 	}
 	switch r.Outcome {

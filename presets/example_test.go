@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/guard"
 	"github.com/gobackoff/backoff/presets"
 )
 
@@ -70,16 +71,18 @@ func ExampleSIPTimerA() {
 	// 16s 4s
 }
 
-// A value that is not set is 0, as in OpenTelemetry, and not the default of
-// this library.
 // Each host has a breaker of its own.
 func ExampleIstioOutlierDetection() {
-	hosts := &backoff.Breakers{New: func(string) *backoff.Breaker { return presets.IstioOutlierDetection() }}
-	err := hosts.For("10.0.0.1").Do(context.Background(), func(context.Context) error { return nil })
+	hosts := guard.Services{New: func(string) *guard.Service {
+		return &guard.Service{Breaker: presets.IstioOutlierDetection()}
+	}}
+	err := hosts.For("10.0.0.1").Do(context.Background(), presets.Istio(), func(context.Context) error { return nil })
 	fmt.Println(err)
 	// Output: <nil>
 }
 
+// A value that is not set is 0, as in OpenTelemetry, and not the default of
+// this library.
 func ExampleOTLPRetry() {
 	policy, err := presets.OTLPRetry{
 		Enabled:         true,
@@ -178,39 +181,6 @@ func ExampleNewAWSRate() {
 	// each waits for the one before: true
 }
 
-// Calls pay when they begin, also in an outage, or when they succeed.
-func ExampleFinagleBudget() {
-	for _, bySuccess := range []bool{false, true} {
-		budget := presets.NewFinagleBudget()
-		budget.PaidBySuccess = bySuccess
-		for range 100 { // that all fail
-			ticket, _, _ := budget.Reserve(backoff.Attempt{Number: 1})
-			budget.Done(ticket, backoff.Result{Outcome: backoff.OutcomeTransient})
-		}
-		outage(budget, 0, 1000) // with a reserve of 10 a second for 10 s
-	}
-	// Output:
-	// 120 of 1000
-	// 100 of 1000
-}
-
-// It counts what is under way at the same time, so calls that fail at once meet
-// no limit.
-func ExampleEnvoyBudget() {
-	budget := presets.NewEnvoyBudget()
-	outage(budget, 0, 1000)
-	granted := 0
-	for range 1000 { // none of which ends
-		if _, _, ok := budget.Reserve(backoff.Attempt{Number: 2}); ok {
-			granted++
-		}
-	}
-	fmt.Println(granted)
-	// Output:
-	// 1000 of 1000
-	// 3
-}
-
 func ExampleGRPCThrottling() {
 	outage(presets.NewGRPCThrottling(), 1000, 1000) // until half of the 10 tokens are lost
 	// Output: 5 of 1000
@@ -223,14 +193,4 @@ func ExampleSREBudget() {
 	// Output:
 	// 100 of 1000
 	// 1000 100
-}
-
-func ExampleDotNetBudget() {
-	outage(presets.NewDotNetBudget(), 1000, 1000)
-	// Output: 100 of 1000
-}
-
-func ExampleKubernetesBudget() {
-	outage(presets.NewKubernetesBudget(), 1000, 1000) // 20 % of all requests, retries among them
-	// Output: 250 of 1000
 }

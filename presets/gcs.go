@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/internal/shape"
 )
 
 // The client libraries of Cloud Storage. "The document" is its page "Retry
@@ -37,7 +38,7 @@ func GCSCpp(initial, maximum time.Duration, scaling float64, total time.Duration
 	return backoff.Policy{
 		MaxAttempts: -1,
 		MaxElapsed:  cmp.Or(total, 15*time.Minute),
-		Schedule:    backoff.Truncate(ends, maximum),
+		Schedule:    shape.Truncated(ends, maximum),
 		Jitter:      window(initial, scaling),
 	}
 }

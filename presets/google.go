@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/internal/shape"
 )
 
 // IoTCore waits min(2^n s + k ms, maximum), n from 0, where k is an integer
@@ -43,13 +44,5 @@ func IoTCore(maximum time.Duration) backoff.Policy {
 func GCloud(baseRetryDelay time.Duration, exponentialSleepMultiplier float64, maxRetries int, maxRetryDelay time.Duration) backoff.Policy {
 	most, requests := cmp.Or(maxRetryDelay, 32*time.Second), attempts(cmp.Or(maxRetries, 32))
 	return capped(most, exponential(requests, cmp.Or(baseRetryDelay, time.Second), most,
-		exponentialSleepMultiplier, backoff.AddedJitter(time.Second)))
-}
-
-// Gsutil waits U(0, min(60 s, 1 s * 2^n)), n from 0, and so keeps its spread at
-// the cap. It makes 23 retries.
-//
-// Source: gsutil, as described by its options num_retries and max_retry_delay.
-func Gsutil() backoff.Policy {
-	return exponential(24, time.Second, time.Minute, doubling, backoff.FullJitter)
+		exponentialSleepMultiplier, shape.Added(time.Second)))
 }

@@ -58,7 +58,7 @@ func EnvoyOutlierEjection(base time.Duration) backoff.Policy {
 //
 // Envoy sends the calls of an ejected host to the others, and ejects at most
 // maxEjectionPercent of them; a breaker refuses its calls. Use one for each
-// host, in [backoff.Breakers]. Envoy gives a host that comes back all its
+// host, in its Service of package guard. Envoy gives a host that comes back all its
 // calls, and ejects it after 5 failures more. The breaker admits 1000 at once,
 // closes at the first success, and opens again at the first failure.
 //
@@ -98,13 +98,13 @@ func GRPCRetry() backoff.Policy {
 // Source: gRPC, connection-backoff.md. One revision prints 20 s as the initial
 // backoff; grpc-go and the others use 1 s.
 func GRPCConnection() backoff.Policy {
-	jitter := afterFirst(time.Second, backoff.UniformJitter(0.8, 1.2))
+	jitter := onceGrown(time.Second, backoff.UniformJitter(0.8, 1.2))
 	return exponential(-1, time.Second, 120*time.Second, 1.6, jitter)
 }
 
-// afterFirst jitters all delays but the first. It recognizes the first delay by
+// onceGrown jitters all delays but the first. It recognizes the first delay by
 // its length, since outside a call the previous wait is always 0.
-func afterFirst(first time.Duration, jitter backoff.Jitter) backoff.Jitter {
+func onceGrown(first time.Duration, jitter backoff.Jitter) backoff.Jitter {
 	return func(delay, prev time.Duration, u float64) time.Duration {
 		if delay <= first {
 			return delay

@@ -109,7 +109,7 @@ func TestAWS2026LooksAtEachError(t *testing.T) {
 		{errTransient, 50 * time.Millisecond}, {errThrottled, 2 * time.Second}, {errTransient, 200 * time.Millisecond},
 		{errThrottled, 8 * time.Second}, {errThrottled, 16 * time.Second}, {errThrottled, 20 * time.Second}, {errTransient, 3200 * time.Millisecond},
 	} {
-		wait, ok := run.Retry(row.err)
+		wait, ok := run.Tried(row.err)
 		require.True(t, ok)
 		require.InDelta(t, row.wait, wait, float64(float), "retry %d", i+1)
 	}
@@ -137,7 +137,7 @@ func TestAzcoreGivesUpOnARetryAfterBeyondItsLongestDelay(t *testing.T) {
 		61 * time.Second: backoff.ReasonRetryAfter,
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			p := presets.Azcore()
+			p := byName(t, "extra-azure-azcore")
 			err := p.Do(t.Context(), func(context.Context) error { return backoff.RetryAfter(errTransient, after) })
 			var gaveUp *backoff.Error
 			require.ErrorAs(t, err, &gaveUp)

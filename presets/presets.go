@@ -34,6 +34,7 @@ import (
 	"time"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/internal/shape"
 )
 
 // All yields every preset with its name, such as "iot-core-32s", grouped by
@@ -77,14 +78,23 @@ func catalogue() []preset {
 		{"table-constant-1s", backoff.Policy{Schedule: backoff.Constant(time.Second), Jitter: backoff.NoJitter}},
 		{"table-linear-1s", backoff.Policy{Schedule: backoff.Linear{Initial: time.Second, Max: -1}, Jitter: backoff.NoJitter}},
 		{"table-exponential-1s", exponential(0, time.Second, -1, doubling, backoff.NoJitter)},
-		{"canonical-capped-100ms-30s", Canonical(2)},
-		{"canonical-capped-factor1.5", Canonical(1.5)},
+		// min(30 s, 100 ms * factor^n), n from 0, and so exactly 30 s from some retry on. The
+		// article's factor is 2, or 1.5 where many clients share a resource. It recommends 3
+		// to 5 attempts; the library's default is 4. Its text lets the fifth retry wait up to
+		// 3.2 s; its table, which counts from 0, gives 1.6 s. This follows the table.
+		{"canonical-capped-100ms-30s", exponential(0, 100*ms, 30*time.Second, 2, backoff.NoJitter)},
+		{"canonical-capped-factor1.5", exponential(0, 100*ms, 30*time.Second, 1.5, backoff.NoJitter)},
 
-		// One of the three jitters that the analysis compares, with AWSEqualJitter and
-		// AWSDecorrelated. At the cap it keeps its whole spread.
+		// The three jitters that the analysis compares. Full jitter, the library's default,
+		// keeps its whole spread at the cap. Equal jitter waits [15 s, 30 s] there. With
+		// decorrelated jitter the growth comes from the draws, and the waits bunch near the
+		// cap: after a wait of 30 s, two thirds of the next waits are exactly 30 s. Source:
+		// Brooker, "Exponential Backoff And Jitter", AWS Architecture Blog, 2015.
 		{"aws-full-jitter-100ms-30s", exponential(0, 100*ms, 30*time.Second, 2, backoff.FullJitter)},
-		{"aws-equal-jitter-100ms-30s", AWSEqualJitter()},
-		{"aws-decorrelated-100ms-30s", AWSDecorrelated()},
+		{"aws-equal-jitter-100ms-30s", exponential(0, 100*ms, 30*time.Second, 2, backoff.EqualJitter)},
+		{"aws-decorrelated-100ms-30s", backoff.Policy{
+			Schedule: backoff.Constant(100 * ms), Jitter: backoff.DecorrelatedJitter(100*ms, 30*time.Second),
+		}},
 
 		// The article's TypeScript helper, retryWithBackoff, without options. They are
 		// fields here: maxRetries is MaxAttempts-1; initialDelay, maxDelay and
@@ -96,7 +106,7 @@ func catalogue() []preset {
 		{"ts-example-200ms-5s-equal", exponential(5, 200*ms, 5*time.Second, doubling, backoff.EqualJitter)},
 		// min(2 s, 5 ms * 2^n), n from 1: the simulator increments the count before it
 		// uses it. Its clients try until they succeed. Source: aws-arch-backoff-simulator,
-		// the program behind the figures of AWSEqualJitter's source.
+		// the program behind the figures of that analysis.
 		{"aws-simulator-5-2000", exponential(-1, 10*ms, 2*time.Second, doubling, backoff.NoJitter)},
 
 		{"ieee-802.3-truncated-beb", Ethernet(0)},
@@ -162,17 +172,37 @@ func catalogue() []preset {
 		{"aws-sdk-standard-doc", capped(awsCap, exponential(3, time.Second, -1, doubling, backoff.FullJitter))},
 		{"aws-sdk-go-v2-legacy", AWSGoV2Legacy()},
 		{"aws-sdk-2026-transient", AWS2026()},
-		{"aws-sdk-2026-dynamodb", AWS2026DynamoDB()},
+		// AWS2026 for clients of DynamoDB: 4 attempts, and U(0, min(20 s, 25 ms * 2^n)) after
+		// a transient error. Source: AWS SDKs and Tools Reference Guide, "Retry behavior".
+		{"aws-sdk-2026-dynamodb", aws2026(4, 25*ms)},
 		// A call that is throttled every time, for tools that show one schedule.
 		{"aws-sdk-2026-throttling", exponential(3, time.Second, awsCap, doubling, backoff.FullJitter)},
 
-		{"extra-azure-azcore", Azcore()},
+		// The Azure SDK for Go: min((2^n - 1) * 800 ms * U[0.8, 1.3), 60 s), n from 1, and 3
+		// retries. The cap comes after the draw: from the 7th retry on every wait is exactly
+		// 60 s. If a server asks for a wait of more than 60 s the call ends. Source: azcore,
+		// runtime/policy_retry.go. Its comment says random(0.8, 1.2); the code draws up to 1.3.
+		{"extra-azure-azcore", backoff.Policy{
+			MaxAttempts: 4, Schedule: powersLessOne(2, 2, 800*ms), Jitter: backoff.UniformJitter(0.8, 1.3),
+			MaxDelay: time.Minute, MaxRetryAfter: time.Minute,
+		}},
 		{"extra-go-retryablehttp", RetryableHTTP()},
 		{"extra-k8s-default-backoff", KubernetesDefault()},
 		{"extra-etcd-interceptor", Etcd(1)},
-		{"extra-urllib3-0.1", Urllib3(0)},
-		{"extra-stripe-go", Stripe()},
-		{"extra-gsutil", Gsutil()},
+		// Retry(backoff_factor=0.1) of Python's urllib3: the first retry at once, then
+		// min(120 s, 100 ms * 2^n), n from 1, without jitter; 10 retries. Its backoff_jitter,
+		// off by default, adds to the delay, and is capped with it. Source: util/retry.py.
+		{"extra-urllib3-0.1", backoff.Policy{
+			MaxAttempts: 11, Schedule: afterFirst(backoff.Exponential{Initial: 200 * ms, Max: 120 * time.Second}), Jitter: backoff.NoJitter,
+		}},
+		// stripe-go waits 75 to 100 % of min(5 s, 500 ms * (1 + n^2)), n from 0, but not less
+		// than 500 ms; 2 retries. Source: stripe-go, BackendImplementation.sleepTime.
+		{"extra-stripe-go", backoff.Policy{
+			MaxAttempts: 3, Schedule: backoff.Sequence(500*ms, 1000*ms, 2500*ms, 5000*ms), Jitter: upperQuarter(500 * ms),
+		}},
+		// gsutil waits U(0, min(60 s, 1 s * 2^n)), n from 0. It makes 23 retries. Source: its
+		// options num_retries and max_retry_delay.
+		{"extra-gsutil", exponential(24, time.Second, time.Minute, doubling, backoff.FullJitter)},
 	}
 }
 
@@ -221,10 +251,22 @@ func attempts(retries int) int {
 // added returns a jitter that adds a whole number of units, from 0 to most. All
 // numbers are equally likely.
 func added(most, unit time.Duration) backoff.Jitter {
-	draw := backoff.SlottedJitter(unit)
+	draw := shape.Slotted(unit)
 	return func(delay, prev time.Duration, u float64) time.Duration {
 		return delay + min(draw(most, prev, u), math.MaxInt64-delay)
 	}
+}
+
+// upperQuarter waits at least three quarters of the delay, and at least least.
+func upperQuarter(least time.Duration) backoff.Jitter {
+	return func(delay, prev time.Duration, u float64) time.Duration {
+		return max(least, delay-backoff.FullJitter(delay/4, prev, u))
+	}
+}
+
+// afterFirst returns the schedule that retries at once first, and then as s says.
+func afterFirst(s backoff.Schedule) backoff.Schedule {
+	return backoff.ScheduleFunc(func(retry int) time.Duration { return s.Delay(retry - 1) })
 }
 
 // wholeMillis is full jitter in whole milliseconds.

@@ -215,7 +215,7 @@ func waits(t *testing.T, p backoff.Policy, n int) []time.Duration {
 	all := make([]time.Duration, n)
 	run := p.Start(context.Background())
 	for i := range all {
-		wait, ok := run.Retry(errTransient)
+		wait, ok := run.Tried(errTransient)
 		if !ok {
 			require.NoError(t, run.Err())
 		}

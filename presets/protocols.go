@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/internal/shape"
 )
 
 // ethernetSlot is the slot time at 10 Mb/s: 512 bit times.
@@ -25,7 +26,7 @@ func Ethernet(slot time.Duration) backoff.Policy {
 	slot = cmp.Or(slot, ethernetSlot)
 	p := ExponentialSlots(2, slot)
 	p.MaxAttempts = 16
-	p.Schedule = backoff.Truncate(p.Schedule, 1023*slot)
+	p.Schedule = shape.Truncated(p.Schedule, 1023*slot)
 	return p
 }
 
@@ -42,7 +43,7 @@ func Ethernet(slot time.Duration) backoff.Policy {
 // Source: Wikipedia, "Exponential backoff".
 func ExponentialSlots(base float64, slot time.Duration) backoff.Policy {
 	base, slot = cmp.Or(base, 2), cmp.Or(slot, ethernetSlot)
-	return backoff.Policy{Schedule: powersLessOne(base, base, slot), Jitter: backoff.SlottedJitter(slot)}
+	return backoff.Policy{Schedule: powersLessOne(base, base, slot), Jitter: shape.Slotted(slot)}
 }
 
 // CSMACA is the contention window of wireless networks: a wait of k slots,
@@ -61,8 +62,8 @@ func CSMACA(slot time.Duration, cwMin, cwMax int) backoff.Policy {
 	cwMin, cwMax = cmp.Or(cwMin, 15), cmp.Or(cwMax, 1023)
 	window := powersLessOne(float64(cwMin+1), 2, slot)
 	return backoff.Policy{
-		Schedule: backoff.Truncate(window, time.Duration(cwMax)*slot),
-		Jitter:   backoff.SlottedJitter(slot),
+		Schedule: shape.Truncated(window, time.Duration(cwMax)*slot),
+		Jitter:   shape.Slotted(slot),
 	}
 }
 

@@ -139,9 +139,8 @@ func TestSingleWaitsAreThoseOfTheSystem(t *testing.T) {
 	}{
 		{"the table has no cap", linear, 0, 0, "1000:1000s"},
 		{"the table has no cap", tableExponential, 0, 0, "21:1048576s"},
-		{"0 is a factor of 2", presets.Canonical(0), 0, 0, "6:3.2s 20:30s 63:30s 1000:30s"},
-		{"any factor", presets.Canonical(1.5), 0, 0, "20:30s 63:30s 64:30s 1000:30s"},
-		{"any factor", presets.Canonical(10), 0, 0, "3:10s 4:30s 64:30s 1000:30s"},
+		{"the cap", byName(t, "canonical-capped-100ms-30s"), 0, 0, "6:3.2s 20:30s 63:30s 1000:30s"},
+		{"the cap", byName(t, "canonical-capped-factor1.5"), 0, 0, "20:30s 63:30s 64:30s 1000:30s"},
 		{"the simulator's cap", simulator, -1, 0, "8:1.28s 9:2s 1000:2s"},
 		{"no jitter at the cap", presets.AWSGoV2Legacy(), 3, 0, "4:0s 5:20s 6:20s 63:20s 64:20s 1000:20s"},
 		{"jitter below the cap", presets.AWSGoV2Legacy(), 3, 0.5, "4:8s 5:20s 1000:20s"},
@@ -171,8 +170,7 @@ func TestSingleWaitsAreThoseOfTheSystem(t *testing.T) {
 		{"each is a quorum", presets.Etcd(0), 100, 0.5, "1:25ms 2:25ms 3:25ms"},
 		{"two of three", presets.Etcd(3), 100, 0.5, "1:0s 2:25ms 3:0s 4:25ms 5:0s 6:25ms"},
 		{"three of five", presets.Etcd(5), 100, 0.5, "1:0s 2:0s 3:25ms 4:0s 5:0s 6:25ms"},
-		{"at once, and 120 s", presets.Urllib3(0), 11, 0, "1:0s 11:102.4s 12:120s 1000:120s"},
-		{"another factor", presets.Urllib3(time.Second), 11, 0, "1:0s 2:2s"},
+		{"at once, and 120 s", byName(t, "extra-urllib3-0.1"), 11, 0, "1:0s 11:102.4s 12:120s 1000:120s"},
 	} {
 		require.NoError(t, c.policy.Validate(), c.name)
 		require.Equal(t, c.attempts, c.policy.MaxAttempts, c.name)

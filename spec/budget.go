@@ -22,8 +22,7 @@ type budget struct {
 	Pacer          *pacer          `json:"pacer,omitzero"`
 	Throttle       *throttle       `json:"throttle,omitzero"`
 	Rate           *rateLimit      `json:"rate,omitzero"`
-	Concurrency    *maxAtOnce      `json:"concurrency,omitzero"`
-	Sleeping       *maxAtOnce      `json:"sleeping,omitzero"`
+	Concurrency    *concurrency    `json:"concurrency,omitzero"`
 	GRPCThrottling *grpcThrottling `json:"grpcThrottling,omitzero"`
 	All            []budget        `json:"all,omitzero"`
 }
@@ -59,8 +58,8 @@ type rateLimit struct {
 	RetriesOnly bool    `json:"retriesOnly,omitzero"`
 }
 
-// maxAtOnce holds the field of [limit.Concurrency] and of [limit.Sleeping].
-type maxAtOnce struct {
+// concurrency holds the field of [limit.Concurrency].
+type concurrency struct {
 	Max int `json:"max,omitzero"`
 }
 
@@ -134,8 +133,6 @@ func (b *budget) kind() (member, name string) {
 		return "throttle", "limit.Throttle"
 	case b.Concurrency != nil:
 		return "concurrency", "limit.Concurrency"
-	case b.Sleeping != nil:
-		return "sleeping", "limit.Sleeping"
 	}
 	return "grpcThrottling", "presets.GRPCThrottling"
 }
@@ -187,8 +184,6 @@ func (b *budget) build() backoff.Budget {
 		return b.Rate.build()
 	case b.Concurrency != nil:
 		return &limit.Concurrency{Max: b.Concurrency.Max}
-	case b.Sleeping != nil:
-		return &limit.Sleeping{Max: b.Sleeping.Max}
 	case b.GRPCThrottling != nil:
 		return &presets.GRPCThrottling{MaxTokens: b.GRPCThrottling.MaxTokens, TokenRatio: b.GRPCThrottling.TokenRatio}
 	}

@@ -17,11 +17,9 @@ func TestASpecThatNothingWasDecodedIntoMakesNothing(t *testing.T) {
 	var s spec.Spec
 	_, err := s.Policy()
 	require.EqualError(t, err, want)
-	_, _, err = s.Parts()
+	service, _, err := s.Service()
 	require.EqualError(t, err, want)
-	stack, err := s.Stack()
-	require.EqualError(t, err, want)
-	require.Nil(t, stack)
+	require.Nil(t, service)
 	_, err = s.Budget()
 	require.EqualError(t, err, want)
 	_, err = s.MarshalText()

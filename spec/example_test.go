@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/guard"
 	"github.com/gobackoff/backoff/spec"
 )
 
@@ -21,7 +22,7 @@ func ExampleParse() {
 	// backoff: spec: schedule.exponential.multiplier is 0.5, want 0 (for 2) or at least 1
 }
 
-// A service loads the file that the simulator was run with, and adds what is
+// A program loads the file that the simulator was run with, and adds what is
 // code.
 func ExampleSpec() {
 	file := []byte(`{
@@ -37,16 +38,15 @@ func ExampleSpec() {
 		fmt.Println(err)
 		return
 	}
-	policy, breaker, err := s.Parts()
+	service, policy, err := s.Service()
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	policy.Observer = func(_ context.Context, e backoff.Event) { fmt.Println(e.Kind, e.Attempt) }
-	service := backoff.Stack(breaker, policy)
 
 	calls := 0
-	err = service.Do(context.Background(), func(context.Context) error {
+	err = service.Do(context.Background(), policy, func(context.Context) error {
 		if calls++; calls < 3 {
 			return errors.New("busy")
 		}
@@ -67,20 +67,21 @@ func ExampleSpec_Budget() {
 		fmt.Println(err)
 		return
 	}
-	toHost := backoff.Budgets{New: func(string) backoff.Budget {
+	hosts := guard.Services{New: func(host string) *guard.Service {
 		budget, _ := s.Budget() // no error, since Policy returned none
-		return budget
+		return &guard.Service{Name: host, Budget: budget}
 	}}
-	policy.Budget = toHost.For("example.com")
-	fmt.Println(policy.Validate())
+	policy.Budget = nil // or it would go before that of the host
+	err = hosts.For("example.com").Do(context.Background(), policy, func(context.Context) error { return nil })
+	fmt.Println(err)
 	// Output:
 	// <nil>
 }
 
-// The service may be started with -retry '{"maxAttempts": 5}'.
+// The program may be started with -retry '{"maxAttempts": 5}'.
 func ExampleSpec_UnmarshalText() {
 	var s spec.Spec
-	flags := flag.NewFlagSet("service", flag.ContinueOnError)
+	flags := flag.NewFlagSet("program", flag.ContinueOnError)
 	flags.TextVar(&s, "retry", s, "the policy, as `JSON`")
 
 	_, err := s.Policy()
@@ -95,19 +96,19 @@ func ExampleSpec_UnmarshalText() {
 	// 5 <nil>
 }
 
-func ExampleSpec_Stack() {
+func ExampleSpec_Service() {
 	s, _ := spec.Parse([]byte(`{"maxAttempts": 2, "breaker": {"consecutiveFailures": 10}}`))
 	_, err := s.Policy()
 	fmt.Println(err)
-	service, err := s.Stack()
+	service, policy, err := s.Service()
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	err = service.Do(context.Background(), func(context.Context) error { return nil })
+	err = service.Do(context.Background(), policy, func(context.Context) error { return nil })
 	fmt.Println(err)
 	// Output:
-	// backoff: spec: this Spec has a breaker, which a Policy cannot hold: use Stack or Parts
+	// backoff: spec: this Spec has a breaker, which a Policy cannot hold: use Service
 	// <nil>
 }
 

@@ -33,12 +33,9 @@ func FuzzParse(f *testing.F) {
 			}
 			return
 		}
-		policy, breaker, err := s.Parts()
+		service, policy, err := s.Service()
 		require.NoError(t, err)
-		require.NoError(t, policy.Validate())
-		if breaker != nil {
-			require.NoError(t, breaker.Validate())
-		}
+		require.NoError(t, service.With(policy).Validate())
 		policy.Delay(3)
 		again, err := json.Marshal(s)
 		require.NoError(t, err)

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/internal/shape"
 )
 
 // jitter is the name of a jitter without parameters, or an object with one
@@ -94,7 +95,7 @@ func (j *jitter) build() backoff.Jitter {
 	case j.Uniform != nil:
 		return backoff.UniformJitter(j.Uniform.Low, j.Uniform.High)
 	case j.Added != nil:
-		return backoff.AddedJitter(j.Added.value())
+		return shape.Added(j.Added.value())
 	}
-	return backoff.SlottedJitter(j.Slotted.value())
+	return shape.Slotted(j.Slotted.value())
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/internal/shape"
 )
 
 // schedule is a duration, which makes a constant schedule, or an object with
@@ -31,7 +32,7 @@ type exponential struct {
 	Multiplier float64  `json:"multiplier,omitzero"`
 }
 
-// truncated holds the parameters of [backoff.Truncate].
+// truncated holds the parameters of shape.Truncated.
 type truncated struct {
 	Schedule *schedule `json:"schedule,omitzero"`
 	Max      duration  `json:"max,omitzero"`
@@ -93,7 +94,7 @@ func (s *schedule) build() backoff.Schedule {
 		e := s.Exponential
 		return backoff.Exponential{Initial: e.Initial.value(), Max: e.Max.value(), Multiplier: e.Multiplier}
 	case s.Truncated != nil:
-		return backoff.Truncate(s.Truncated.Schedule.build(), s.Truncated.Max.value())
+		return shape.Truncated(s.Truncated.Schedule.build(), s.Truncated.Max.value())
 	}
 	delays := make([]time.Duration, len(s.Sequence))
 	for i, d := range s.Sequence {

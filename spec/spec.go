@@ -1,6 +1,6 @@
 // Package spec reads a policy, its budget and its breaker from a file, in JSON
 // or YAML. The file that cmd/backoffsim simulates is the same file that the
-// service loads.
+// program loads.
 //
 //	{
 //	  "name": "fetch",
@@ -15,8 +15,8 @@
 //
 // A [backoff.Policy] holds functions, and objects that have a state. Neither
 // can be read back from a file. So the data is a type of its own, [Spec],
-// which makes policies, budgets and breakers. Code stays in the service: it
-// sets Classify, Observer and Shared on what a Spec has made.
+// which makes a policy and a [guard.Service]. Code stays in the program: it sets
+// Classify, Observer and Shared on what a Spec has made.
 //
 // [Parse] reads JSON. A [Spec] may also be a member of the configuration of a
 // program, which YAML libraries, encoding/json, and readers of environment
@@ -33,6 +33,7 @@ import (
 	"errors"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/guard"
 )
 
 // A Spec is a policy as data, with its budget and its breaker. It comes from
@@ -95,9 +96,9 @@ type form struct {
 //   - A budget is the name of one of [presets.Budgets], or an object with one
 //     of retry {ratio, window, floor}, pacer {ratio, window, floor, maxWait},
 //     throttle {k, window, pad, maxReject}, rate {limit, burst, tokens,
-//     retriesOnly}, concurrency {max}, sleeping {max}, grpcThrottling {maxTokens,
-//     tokenRatio}, all [budgets]. Rates are attempts per second. The limit of a
-//     rate must be given. Its burst is by default what one attempt takes.
+//     retriesOnly}, concurrency {max}, grpcThrottling {maxTokens, tokenRatio},
+//     all [budgets]. Rates are attempts per second. The limit of a rate must be
+//     given. Its burst is by default what one attempt takes.
 //   - A policy also has name, maxAttempts, maxElapsed, attemptTimeout,
 //     maxDelay, maxRetryAfter and shortenLastWait. At most one of attemptTimeout
 //     and attemptTimeoutSchedule may be set.
@@ -143,40 +144,37 @@ var errEmpty = errors.New("backoff: spec: no policy was decoded; write {} for th
 
 // Policy returns a new policy, with a new budget if the Spec has one. Copies of
 // the policy share the budget. A Policy cannot hold a breaker, so Policy
-// returns an error if the Spec has one: use [Spec.Stack] or [Spec.Parts].
+// returns an error if the Spec has one: use [Spec.Service].
 func (s Spec) Policy() (backoff.Policy, error) {
-	policy, breaker, err := s.Parts()
-	if breaker != nil {
-		return backoff.Policy{}, errors.New("backoff: spec: this Spec has a breaker, which a Policy cannot hold: use Stack or Parts")
-	}
-	return policy, err
-}
-
-// Parts returns a new policy, with a new budget if the Spec has one, and a new
-// breaker, which is nil if the Spec has none. It is for services that set what
-// is code before they put the breaker around the policy.
-func (s Spec) Parts() (backoff.Policy, *backoff.Breaker, error) {
 	if s.form == nil {
-		return backoff.Policy{}, nil, errEmpty
+		return backoff.Policy{}, errEmpty
 	}
-	return s.form.policy(), s.form.Breaker.build(s.form.Name), nil
+	if s.form.Breaker != nil {
+		return backoff.Policy{}, errors.New("backoff: spec: this Spec has a breaker, which a Policy cannot hold: use Service")
+	}
+	return s.form.policy(), nil
 }
 
-// Stack returns what a service puts around its calls: a new breaker around a
-// new policy, or the policy alone if the Spec has no breaker.
-func (s Spec) Stack() (backoff.Doer, error) {
-	policy, breaker, err := s.Parts()
-	if err != nil {
-		return nil, err
+// Service returns what a program makes its calls with: a new [guard.Service] and a
+// new policy. The Service has a breaker if the Spec has one, and nothing else; the
+// budget, if the Spec has one, is that of the policy. A program may set what is
+// code, and what it wants besides, before the first call:
+//
+//	service, policy, err := s.Service()
+//	...
+//	service.Patient, policy.Observer = true, observe
+//	err = service.Do(ctx, policy, fetch)
+func (s Spec) Service() (*guard.Service, backoff.Policy, error) {
+	if s.form == nil {
+		return nil, backoff.Policy{}, errEmpty
 	}
-	if breaker != nil {
-		return backoff.Stack(breaker, policy), nil
-	}
-	return policy, nil
+	breaker := s.form.Breaker.build(s.form.Name)
+	service := &guard.Service{Name: s.form.Name, Breaker: breaker, NoBreaker: breaker == nil, NoBudget: true}
+	return service, s.form.policy(), nil
 }
 
 // Budget returns a new budget that has not been used; nil if the Spec has none.
-// It is for programs that keep a budget per key, as [backoff.Budgets] does. The
+// It is for programs that keep a budget per key, as [guard.Services] does. The
 // policy that the Spec makes has a budget of its own.
 func (s Spec) Budget() (backoff.Budget, error) {
 	if s.form == nil {

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/internal/shape"
 	"github.com/gobackoff/backoff/limit"
 	"github.com/gobackoff/backoff/pace"
 	"github.com/gobackoff/backoff/presets"
@@ -30,15 +31,17 @@ func parse(t *testing.T, text string) spec.Spec {
 // policyOf returns the policy of a Spec that may have a breaker.
 func policyOf(t *testing.T, s spec.Spec) backoff.Policy {
 	t.Helper()
-	policy, _, err := s.Parts()
+	_, policy, err := s.Service()
 	require.NoError(t, err)
 	return policy
 }
 
 func breakerOf(t *testing.T, s spec.Spec) *backoff.Breaker {
 	t.Helper()
-	_, breaker, err := s.Parts()
+	service, _, err := s.Service()
 	require.NoError(t, err)
+	budget, breaker := service.Parts()
+	require.Nil(t, budget, "it is that of the policy")
 	return breaker
 }
 
@@ -56,20 +59,16 @@ func TestAnEmptyObjectIsTheZeroPolicy(t *testing.T) {
 	require.Equal(t, backoff.Policy{}, policy)
 	require.Nil(t, budgetOf(t, s))
 	require.Nil(t, breakerOf(t, s))
-	stack, err := s.Stack()
-	require.NoError(t, err)
-	require.Equal(t, backoff.Policy{}, stack)
+	require.Equal(t, backoff.Policy{}, policyOf(t, s))
 }
 
 func TestAPolicyWithABreakerIsRefused(t *testing.T) {
 	s := parse(t, `{"maxAttempts": 2, "breaker": {}}`)
 	policy, err := s.Policy()
-	require.EqualError(t, err, "backoff: spec: this Spec has a breaker, which a Policy cannot hold: use Stack or Parts")
+	require.EqualError(t, err, "backoff: spec: this Spec has a breaker, which a Policy cannot hold: use Service")
 	require.Equal(t, backoff.Policy{}, policy)
-	policy, breaker, err := s.Parts()
-	require.NoError(t, err)
-	require.Equal(t, 2, policy.MaxAttempts)
-	require.Equal(t, &backoff.Breaker{}, breaker)
+	require.Equal(t, 2, policyOf(t, s).MaxAttempts)
+	require.Equal(t, &backoff.Breaker{}, breakerOf(t, s))
 }
 
 func TestAFileSaysWhatTheLiteralSays(t *testing.T) {
@@ -101,9 +100,9 @@ func TestEveryScheduleCanBeWritten(t *testing.T) {
 		`{"linear": {"initial": "1s", "step": "2s", "max": -1}}`: backoff.Linear{Initial: time.Second, Step: 2 * time.Second, Max: -1},
 		`{"exponential": {"multiplier": 1.6}}`:                   backoff.Exponential{Multiplier: 1.6},
 		`{"sequence": ["0s", "51.2us", "1h"]}`:                   backoff.Sequence(0, 51200, time.Hour),
-		`{"truncated": {"max": "3s"}}`:                           backoff.Truncate(nil, 3*time.Second),
-		`{"truncated": {"schedule": {"linear": {}}, "max": -1}}`: backoff.Truncate(backoff.Linear{}, -1),
-		`{"truncated": {"schedule": {"truncated": {}}}}`:         backoff.Truncate(backoff.Truncate(nil, 0), 0),
+		`{"truncated": {"max": "3s"}}`:                           shape.Truncated(nil, 3*time.Second),
+		`{"truncated": {"schedule": {"linear": {}}, "max": -1}}`: shape.Truncated(backoff.Linear{}, -1),
+		`{"truncated": {"schedule": {"truncated": {}}}}`:         shape.Truncated(shape.Truncated(nil, 0), 0),
 	} {
 		require.Equal(t, want, policyOf(t, parse(t, `{"schedule":`+text+`}`)).Schedule, text)
 		require.Equal(t, want, policyOf(t, parse(t, `{"attemptTimeoutSchedule":`+text+`}`)).AttemptTimeoutSchedule, text)
@@ -146,8 +145,8 @@ func TestEveryJitterCanBeWritten(t *testing.T) {
 		`{"decorrelated": {"base": "10ms", "max": -1}}`:  backoff.DecorrelatedJitter(10*time.Millisecond, -1),
 		`{"uniform": {"low": 0.8, "high": 1.2}}`:         backoff.UniformJitter(0.8, 1.2),
 		`{"uniform": {"high": 0.5}}`:                     backoff.UniformJitter(0, 0.5),
-		`{"added": "1s"}`:                                backoff.AddedJitter(time.Second),
-		`{"slotted": "51200ns"}`:                         backoff.SlottedJitter(51200),
+		`{"added": "1s"}`:                                shape.Added(time.Second),
+		`{"slotted": "51200ns"}`:                         shape.Slotted(51200),
 		`{"decorrelated": {"base": "1s", "max": "40s"}}`: backoff.DecorrelatedJitter(time.Second, 40*time.Second),
 	} {
 		for _, got := range []backoff.Jitter{
@@ -176,13 +175,12 @@ func TestEveryBudgetCanBeWritten(t *testing.T) {
 		`{"retry": {"ratio": 0.2, "window": "1m", "floor": 10}}`:                &backoff.RetryBudget{Ratio: 0.2, Window: time.Minute, Floor: 10},
 		`{"pacer": {"ratio": 0.2, "window": "1m", "floor": 10, "maxWait": -1}}`: newPacer(),
 		`{"throttle": {"k": 1.1, "window": "2m", "pad": 1, "maxReject": 0.9}}`:  &limit.Throttle{K: 1.1, Window: 2 * time.Minute, Pad: 1, MaxReject: 0.9},
-		`{"rate": {"limit": 10}}`:                                      &limit.Rate{Limiter: rate.NewLimiter(10, 1)},
-		`{"rate": {"limit": 0.5, "tokens": 3, "retriesOnly": true}}`:   &limit.Rate{Limiter: rate.NewLimiter(0.5, 3), Tokens: 3, RetriesOnly: true},
-		`{"rate": {"limit": 10, "burst": 20}}`:                         &limit.Rate{Limiter: rate.NewLimiter(10, 20)},
-		`{"concurrency": {"max": -1}}`:                                 &limit.Concurrency{Max: -1},
-		`{"sleeping": {"max": 50}}`:                                    &limit.Sleeping{Max: 50},
-		`{"grpcThrottling": {"maxTokens": 10, "tokenRatio": 0.1}}`:     presets.NewGRPCThrottling(),
-		`{"all": [{"retry": {}}, "aws-retry-quota", {"sleeping":{}}]}`: backoff.JoinBudgets(&backoff.RetryBudget{}, presets.NewAWSQuota(), &limit.Sleeping{}),
+		`{"rate": {"limit": 10}}`:                                         &limit.Rate{Limiter: rate.NewLimiter(10, 1)},
+		`{"rate": {"limit": 0.5, "tokens": 3, "retriesOnly": true}}`:      &limit.Rate{Limiter: rate.NewLimiter(0.5, 3), Tokens: 3, RetriesOnly: true},
+		`{"rate": {"limit": 10, "burst": 20}}`:                            &limit.Rate{Limiter: rate.NewLimiter(10, 20)},
+		`{"concurrency": {"max": -1}}`:                                    &limit.Concurrency{Max: -1},
+		`{"grpcThrottling": {"maxTokens": 10, "tokenRatio": 0.1}}`:        presets.NewGRPCThrottling(),
+		`{"all": [{"retry": {}}, "aws-retry-quota", {"concurrency":{}}]}`: backoff.JoinBudgets(&backoff.RetryBudget{}, presets.NewAWSQuota(), &limit.Concurrency{}),
 	} {
 		s := parse(t, `{"budget":`+text+`}`)
 		require.Equal(t, want, budgetOf(t, s), text)
@@ -220,7 +218,6 @@ func TestNoFieldIsForgotten(t *testing.T) {
 		{pace.Pacer{}, `{"budget":{"pacer":{%}}}`, ""},
 		{limit.Rate{}, `{"budget":{"rate":{%}}}`, " Limiter "},
 		{limit.Concurrency{}, `{"budget":{"concurrency":{%}}}`, ""},
-		{limit.Sleeping{}, `{"budget":{"sleeping":{%}}}`, ""},
 		{presets.GRPCThrottling{}, `{"budget":{"grpcThrottling":{%}}}`, ""},
 	} {
 		of := reflect.TypeOf(c.of)
@@ -267,17 +264,25 @@ func TestWhatHasAStateIsNewEachTime(t *testing.T) {
 	require.Equal(t, backoff.BreakerClosed, breakerOf(t, s).State())
 }
 
-func TestAStackIsTheBreakerAroundThePolicy(t *testing.T) {
+func TestAServiceIsTheBreakerAroundThePolicyAndNothingElse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		attempts := 0
 		down := func(context.Context) error { attempts++; return errors.New("down") }
-		stack, err := parse(t, `{"maxAttempts": 2, "schedule": "1s", "jitter": "none", "breaker": {"consecutiveFailures": 3}}`).Stack()
+		service, policy, err := parse(t, `{"name": "fetch", "maxAttempts": 2, "schedule": "1s", "jitter": "none", "breaker": {"consecutiveFailures": 3}}`).Service()
 		require.NoError(t, err)
 		for range 3 {
-			require.ErrorIs(t, stack.Do(t.Context(), down), backoff.ErrExhausted)
+			require.ErrorIs(t, service.Do(t.Context(), policy, down), backoff.ErrExhausted)
 		}
-		require.ErrorIs(t, stack.Do(t.Context(), down), backoff.ErrOpen)
+		err = service.Do(t.Context(), policy, down)
+		require.ErrorIs(t, err, backoff.ErrOpen)
+		require.ErrorContains(t, err, "fetch")
 		require.Equal(t, 6, attempts)
+
+		service, policy, err = parse(t, `{"maxAttempts": 2, "schedule": "1s"}`).Service()
+		require.NoError(t, err)
+		for range 40 {
+			require.ErrorIs(t, service.Do(t.Context(), policy, down), backoff.ErrExhausted)
+		}
 	})
 }
 

@@ -2,29 +2,9 @@ package page
 
 import (
 	"fmt"
-	"math"
 
-	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/internal/snapshot"
-	"github.com/gobackoff/backoff/pace"
 )
-
-// paceText says how fast the service lets calls pass, if it throttles.
-func paceText(budgets []backoff.Budget) string {
-	paced, rate, waiting := false, 0.0, 0
-	for _, b := range budgets {
-		if p, ok := b.(*pace.Pacer); ok {
-			if limit, wait := p.Limit(); !math.IsInf(limit, 1) {
-				paced, rate, waiting = true, rate+limit, waiting+wait
-			}
-		}
-	}
-	if !paced {
-		return ""
-	}
-	return fmt.Sprintf("the service throttles: calls wait for their turn, at %.1f a second, and %s now; ",
-		rate, count(uint64(waiting), "call waits", "calls wait"))
-}
 
 // budgetRow is what the page shows of a budget, within the window of the budget
 // itself. Used and Left add up to Allowed. Extra is what was granted beyond
@@ -51,7 +31,7 @@ func budgetRows(all []snapshot.Budget) []budgetRow {
 
 // budgetRowOf returns what the page shows of a budget.
 func budgetRowOf(b *snapshot.Budget) budgetRow {
-	r := budgetRow{Name: b.Name, Allowed: b.Allowed, Used: min(b.Retries, b.Allowed)}
+	r := budgetRow{Name: b.Name, Allowed: b.Allowed, Used: min(b.Retries, b.Allowed), paced: b.PerSecond > 0}
 	r.Left, r.Extra = b.Allowed-r.Used, b.Retries-r.Used
 	r.Text = "no success within its window, and so none to pay for retries"
 	if b.Successes > 0 {
@@ -61,8 +41,12 @@ func budgetRowOf(b *snapshot.Budget) budgetRow {
 	if b.Strained {
 		r.Text = "the service is much slower than usual, so there are fewer retries; " + r.Text
 	}
-	if text := paceText(b.Of); text != "" {
-		r.Text, r.paced = text+r.Text, true
+	waiting := count(uint64(b.Waiting), "call waits", "calls wait")
+	switch {
+	case b.PerSecond > 0:
+		r.Text = fmt.Sprintf("the service throttles: calls wait for their turn, at %.1f a second, and %s now; ", b.PerSecond, waiting) + r.Text
+	case b.Waiting > 0:
+		r.Text = waiting + " for the service to come back; " + r.Text
 	}
 	if r.Extra > 0 {
 		r.Text += "; " + count(r.Extra, "more was", "more were") + " granted, on earlier successes or as spare retries"

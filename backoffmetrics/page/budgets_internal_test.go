@@ -10,23 +10,25 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/guard"
 	"github.com/gobackoff/backoff/internal/snapshot"
-	"github.com/gobackoff/backoff/pace"
 )
 
 func TestWhatABudgetHasUsedAndWhatIsLeftAddUp(t *testing.T) {
 	for name, c := range map[string]struct {
-		stats backoff.RetryBudgetStats
-		want  budgetRow
+		stats   backoff.RetryBudgetStats
+		waiting int
+		want    budgetRow
 	}{
-		"some left": {backoff.RetryBudgetStats{Successes: 202, Retries: 12, Allowed: 20}, budgetRow{Used: 12, Left: 8, Allowed: 20, Text: "202 successes within its window paid for 20 retries"}},
-		"overdrawn": {backoff.RetryBudgetStats{Successes: 202, Retries: 29, Allowed: 20}, budgetRow{Used: 20, Allowed: 20, Extra: 9,
+		"some left": {backoff.RetryBudgetStats{Successes: 202, Retries: 12, Allowed: 20}, 0, budgetRow{Used: 12, Left: 8, Allowed: 20, Text: "202 successes within its window paid for 20 retries"}},
+		"overdrawn": {backoff.RetryBudgetStats{Successes: 202, Retries: 29, Allowed: 20}, 0, budgetRow{Used: 20, Allowed: 20, Extra: 9,
 			Text: "202 successes within its window paid for 20 retries; 9 more were granted, on earlier successes or as spare retries"}},
-		"strained": {backoff.RetryBudgetStats{Successes: 202, Retries: 12, Allowed: 20, Strained: true}, budgetRow{Used: 12, Left: 8, Allowed: 20,
+		"strained": {backoff.RetryBudgetStats{Successes: 202, Retries: 12, Allowed: 20, Strained: true}, 0, budgetRow{Used: 12, Left: 8, Allowed: 20,
 			Text: "the service is much slower than usual, so there are fewer retries; 202 successes within its window paid for 20 retries"}},
-		"spare": {backoff.RetryBudgetStats{Retries: 1}, budgetRow{Extra: 1, Text: "no success within its window, and so none to pay for retries; 1 more was granted, on earlier successes or as spare retries"}},
+		"patient": {backoff.RetryBudgetStats{}, 3, budgetRow{Text: "3 calls wait for the service to come back; no success within its window, and so none to pay for retries"}},
+		"spare":   {backoff.RetryBudgetStats{Retries: 1}, 0, budgetRow{Extra: 1, Text: "no success within its window, and so none to pay for retries; 1 more was granted, on earlier successes or as spare retries"}},
 	} {
-		require.Equal(t, c.want, budgetRowOf(&snapshot.Budget{RetryBudgetStats: c.stats, Of: []backoff.Budget{new(backoff.RetryBudget)}}), name)
+		require.Equal(t, c.want, budgetRowOf(&snapshot.Budget{RetryBudgetStats: c.stats, Waiting: c.waiting}), name)
 	}
 }
 
@@ -35,9 +37,9 @@ func TestWhatABudgetHasUsedAndWhatIsLeftAddUp(t *testing.T) {
 func TestABudgetSaysThatCallsWaitForTheirTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := serve()
-		budgets := &backoff.Budgets{New: func(string) backoff.Budget { return new(pace.Pacer) }}
-		m.WatchBudgets("hosts", budgets)
-		p := backoff.Policy{Budget: budgets.For("a.test"), MaxAttempts: 1}
+		hosts := &guard.Services{New: func(string) *guard.Service { return &guard.Service{NoBreaker: true} }}
+		m.WatchServices("hosts", hosts)
+		p := hosts.For("a.test").With(backoff.Policy{MaxAttempts: 1})
 		fail := func(context.Context) error { return backoff.OfClass(errors.New("429"), backoff.ClassThrottled) }
 		require.NotContains(t, m.pageData().Budgets[0].Text, "turn")
 		for range 10 {

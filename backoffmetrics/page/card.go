@@ -4,7 +4,7 @@ import (
 	"math"
 	"net/url"
 
-	"github.com/gobackoff/backoff/endpoint"
+	"github.com/gobackoff/backoff/guard/endpoint"
 	"github.com/gobackoff/backoff/internal/snapshot"
 )
 

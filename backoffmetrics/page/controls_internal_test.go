@@ -15,8 +15,19 @@ import (
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backoffmetrics"
 	"github.com/gobackoff/backoff/control"
+	"github.com/gobackoff/backoff/guard"
 	"github.com/gobackoff/backoff/internal/snapshot"
 )
+
+// set sets an override, or clears it.
+func set(t *testing.T, p *control.Panel, target control.Target, to string) {
+	t.Helper()
+	if to == "" {
+		require.NoError(t, p.Clear(t.Context(), target, "ada", "shard 7"))
+		return
+	}
+	require.NoError(t, p.Set(t.Context(), control.Override{Target: target, To: to, Who: "ada", Why: "shard 7"}))
+}
 
 func TestThePageShowsWhatIsOverridden(t *testing.T) {
 	m := serve()
@@ -26,9 +37,7 @@ func TestThePageShowsWhatIsOverridden(t *testing.T) {
 	m.panels = []*control.Panel{&panel}
 	require.Empty(t, m.pageData().Controls.Overrides)
 
-	require.NoError(t, panel.Set(t.Context(), control.Override{
-		Target: control.Target{What: control.Retries, Name: "b"}, To: control.Off, Who: "ada", Why: "shard 7",
-	}))
+	set(t, &panel, control.Target{What: control.Retries, Name: "b"}, control.Off)
 	o := m.pageData().Controls.Overrides[0]
 	require.Equal(t, "retries of b: off", o.Text)
 	require.Equal(t, "ada", o.Who)
@@ -48,11 +57,7 @@ func TestThePageSaysOfAFailingServiceThatItsRetriesAreOff(t *testing.T) {
 		failures(t, m, 20)
 		time.Sleep(time.Second)
 		to := func(what, name, to string) string {
-			if to == "" {
-				require.NoError(t, panel.Clear(t.Context(), control.Target{What: what, Name: name}, "ada", "shard 7"))
-			} else {
-				require.NoError(t, panel.Set(t.Context(), control.Override{Target: control.Target{What: what, Name: name}, To: to, Who: "ada", Why: "shard 7"}))
-			}
+			set(t, &panel, control.Target{What: what, Name: name}, to)
 			synctest.Wait()
 			d := m.pageData()
 			off := strings.Contains(d.Headline.Sentences[0].Text, retriesAreOff)
@@ -65,7 +70,7 @@ func TestThePageSaysOfAFailingServiceThatItsRetriesAreOff(t *testing.T) {
 		require.Equal(t, "on", to(control.Retries, "fetch", ""))
 		require.Equal(t, "off", to(control.Retries, control.All, control.Off))
 		require.Equal(t, "on", to(control.Retries, "fetch", control.On))
-		require.NoError(t, panel.Clear(t.Context(), control.Target{What: control.Retries, Name: "fetch"}, "ada", "x"))
+		require.Equal(t, "off", to(control.Retries, "fetch", ""))
 		require.Equal(t, "on", to(control.Retries, control.All, ""))
 		require.Equal(t, "on", to(control.Retries, "b", ""))
 		require.Equal(t, "on", to(control.Spec, "fetch", ""))
@@ -77,10 +82,11 @@ func TestThePageBlamesNoServiceWhoseCircuitIsForcedOpen(t *testing.T) {
 		m := serve()
 		b := &backoff.Breaker{Name: "fetch", Observer: m.Observe}
 		m.WatchBreaker("fetch", b)
+		service := &guard.Service{Breaker: b}
 		calls(t, m, 1)
 		b.Force(backoff.ModeForcedOpen)
 		for range 20 {
-			require.Error(t, backoff.Stack(b, backoff.Policy{Name: "fetch", Observer: m.Observe}).Do(t.Context(), func(context.Context) error { return nil }))
+			require.Error(t, service.Do(t.Context(), backoff.Policy{Name: "fetch", Observer: m.Observe}, func(context.Context) error { return nil }))
 		}
 		time.Sleep(time.Second)
 		require.Contains(t, m.pageData().Operations[0].Text, "because the circuit was open. Its circuit is forced open")
@@ -117,16 +123,12 @@ func TestOverridesOfOneNameAreOneSeries(t *testing.T) {
 		panel := &panels[i]
 		for _, policy := range []string{"search", strings.Repeat("x", snapshot.MaxName+1), strings.Repeat("y", snapshot.MaxName+1)} {
 			panel.Policy(backoff.Policy{Name: policy})
-			require.NoError(t, panel.Set(t.Context(), control.Override{
-				Target: control.Target{What: control.Retries, Name: policy}, To: control.Off, Who: "ada", Why: "shard 7",
-			}))
+			set(t, panel, control.Target{What: control.Retries, Name: policy}, control.Off)
 		}
-		hosts := new(backoff.Breakers)
-		panel.Breakers("hosts", hosts)
+		hosts := new(guard.Services)
+		panel.Services("hosts", hosts)
 		hosts.For("k")
-		require.NoError(t, panel.Set(t.Context(), control.Override{
-			Target: control.Target{What: control.Breakers, Name: "hosts", Key: "k"}, To: "observe", Who: "ada", Why: "shard 7",
-		}))
+		set(t, panel, control.Target{What: control.Breakers, Name: "hosts", Key: "k"}, "observe")
 	}
 	requireOverrides(t, m,
 		backoffmetrics.Sample{Labels: []string{"what", "breakers", "name", "hosts", "key", "k"}, Value: 2},
@@ -154,7 +156,7 @@ func TestALongOverrideIsCut(t *testing.T) {
 	m.panels = []*control.Panel{&panel}
 	panel.Policy(backoff.Policy{Name: "b"})
 	long := `{"maxAttempts": 2` + strings.Repeat(" ", 60_000) + `}`
-	require.NoError(t, panel.Set(t.Context(), control.Override{Target: control.Target{What: control.Spec, Name: "b"}, To: long, Who: "ada", Why: "shard 7"}))
+	set(t, &panel, control.Target{What: control.Spec, Name: "b"}, long)
 	text := m.pageData().Controls.Overrides[0].Text
 	require.Less(t, len(text), 2*snapshot.MaxName)
 	require.True(t, strings.HasSuffix(text, "…"))

@@ -23,7 +23,8 @@ import (
 	"github.com/gobackoff/backoff/backoffmetrics"
 	"github.com/gobackoff/backoff/backoffmetrics/page"
 	"github.com/gobackoff/backoff/control"
-	"github.com/gobackoff/backoff/endpoint"
+	"github.com/gobackoff/backoff/guard"
+	"github.com/gobackoff/backoff/guard/endpoint"
 	"github.com/gobackoff/backoff/hedge"
 	"github.com/gobackoff/backoff/internal/nightly"
 )
@@ -32,7 +33,7 @@ import (
 // looking at any event.
 type simulated struct {
 	name    string
-	service backoff.Doer
+	service doerFunc
 	own     *backoff.Breaker
 	to      *endpoint.Endpoint // nil if a Transport has one
 	failing float64            // share of attempts that fail
@@ -49,14 +50,14 @@ type simulated struct {
 var errDown = backoff.OfClass(errors.New("down"), backoff.ClassRetryable)
 
 // waitingFor is a breaker for whose circuit the policy around it waits.
-func waitingFor(breaker backoff.Doer) backoff.Doer {
-	return doerFunc(func(ctx context.Context, op func(context.Context) error) error {
-		err := breaker.Do(ctx, op)
+func waitingFor(breaker doerFunc) doerFunc {
+	return func(ctx context.Context, op func(context.Context) error) error {
+		err := breaker(ctx, op)
 		if errors.Is(err, backoff.ErrOpen) {
 			return backoff.OfClass(err, backoff.ClassRetryable)
 		}
 		return err
-	})
+	}
 }
 
 type attempt struct {
@@ -83,32 +84,32 @@ func simulate(name string, m *backoffmetrics.Metrics, panel *control.Panel, budg
 	s.own = breaker(name)
 	other := breaker("beside " + name)
 	order := draw.IntN(6)
-	var retrying backoff.Doer = &policy
+	now := func() *backoff.Policy { return &policy }
 	if draw.IntN(3) == 0 {
-		retrying, s.retries = panel.Policy(policy), control.On
+		now, s.retries = panel.Policy(policy).Policy, control.On
 	}
-	first, second := s.counting(s.own), s.counting(other)
-	if order == 5 {
-		second = waitingFor(second)
+	retrying := doerFunc(func(ctx context.Context, op func(context.Context) error) error { return now().Do(ctx, op) })
+	guarded := func(b *backoff.Breaker) doerFunc {
+		service := &guard.Service{Breaker: b, NoBudget: true}
+		return s.counting(b, func(ctx context.Context, op func(context.Context) error) error { return service.Do(ctx, *now(), op) })
 	}
-	s.service = [...]backoff.Doer{
-		retrying, backoff.Stack(first, retrying), backoff.Stack(retrying, first), backoff.Stack(first, retrying, second), backoff.Stack(second, retrying),
-		backoff.Stack(retrying, second),
-	}[order]
-	s.service = backoff.Stack(s.service, doerFunc(countAttempt))
+	first, second := s.counting(s.own, s.own.Do), s.counting(other, other.Do)
+	s.service = [...]doerFunc{
+		retrying, guarded(s.own), retrying.around(first), guarded(s.own).around(second), guarded(other), retrying.around(waitingFor(second)),
+	}[order].around(countAttempt)
 	if s.hedged = draw.IntN(4) == 0; s.hedged {
 		hedged := &hedge.Hedge{Name: "hedge of " + name, Observer: m.Observe, Delay: 300 * time.Millisecond}
-		s.service = backoff.Stack(s.service, doerFunc(func(ctx context.Context, op func(context.Context) error) error {
+		s.service = s.service.around(func(ctx context.Context, op func(context.Context) error) error {
 			_, err := hedge.Value(ctx, hedged, func(ctx context.Context) (any, error) { return nil, op(ctx) }, nil)
 			return err
-		}))
+		})
 	}
 	return s
 }
 
 // overHTTP returns the service behind a Transport, which has a breaker for each
 // host. The operation is what the server does.
-func (s *simulated) overHTTP(policy backoff.Policy) backoff.Doer {
+func (s *simulated) overHTTP(policy backoff.Policy) doerFunc {
 	type operation struct{}
 	client := &http.Client{Transport: &backoffhttp.Transport{Policy: policy, Base: roundTrip(func(r *http.Request) (*http.Response, error) {
 		err := countAttempt(r.Context(), r.Context().Value(operation{}).(func(context.Context) error))
@@ -123,7 +124,7 @@ func (s *simulated) overHTTP(policy backoff.Policy) backoff.Doer {
 		}
 		return response, nil
 	})}}
-	return doerFunc(func(ctx context.Context, op func(context.Context) error) error {
+	return func(ctx context.Context, op func(context.Context) error) error {
 		request, err := http.NewRequestWithContext(context.WithValue(ctx, operation{}, op), "GET", "http://"+s.name+".example", nil)
 		if err != nil {
 			return err
@@ -134,7 +135,7 @@ func (s *simulated) overHTTP(policy backoff.Policy) backoff.Doer {
 			return backoffhttp.Check(response)
 		}
 		return err
-	})
+	}
 }
 
 type roundTrip func(*http.Request) (*http.Response, error)
@@ -166,23 +167,28 @@ func (s *simulated) change(t *testing.T, panel *control.Panel, draw *rand.Rand) 
 	}
 }
 
-// counting counts what a breaker refuses.
-func (s *simulated) counting(b *backoff.Breaker) backoff.Doer {
-	return doerFunc(func(ctx context.Context, op func(context.Context) error) error {
+// counting counts what a breaker refuses of the calls that it guards.
+func (s *simulated) counting(b *backoff.Breaker, guarded doerFunc) doerFunc {
+	return func(ctx context.Context, op func(context.Context) error) error {
 		called := false
-		err := b.Do(ctx, func(ctx context.Context) error { called = true; return op(ctx) })
+		err := guarded(ctx, func(ctx context.Context) error { called = true; return op(ctx) })
 		if !called && errors.Is(err, backoff.ErrOpen) {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			s.refused[b.Name] = append(s.refused[b.Name], time.Now())
 		}
 		return err
-	})
+	}
 }
 
 type doerFunc func(context.Context, func(context.Context) error) error
 
-func (f doerFunc) Do(ctx context.Context, op func(context.Context) error) error { return f(ctx, op) }
+// around returns f around what is within it.
+func (f doerFunc) around(inner doerFunc) doerFunc {
+	return func(ctx context.Context, op func(context.Context) error) error {
+		return f(ctx, func(ctx context.Context) error { return inner(ctx, op) })
+	}
+}
 
 // call makes a call.
 func (s *simulated) call(ctx context.Context, draw *rand.Rand) {
@@ -199,7 +205,7 @@ func (s *simulated) call(ctx context.Context, draw *rand.Rand) {
 		op = func(ctx context.Context) error { return s.to.Do(ctx, attempt) }
 	}
 	made := new(attemptsOf)
-	err := s.service.Do(context.WithValue(ctx, attemptsOf{}, made), op)
+	err := s.service(context.WithValue(ctx, attemptsOf{}, made), op)
 	outcome := "failed"
 	var gaveUp *backoff.Error
 	switch {

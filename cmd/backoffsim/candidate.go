@@ -14,6 +14,7 @@ import (
 	"unicode"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/cmd/backoffsim/internal/foreign"
 	"github.com/gobackoff/backoff/cmd/backoffsim/sim"
 	"github.com/gobackoff/backoff/presets"
 	"github.com/gobackoff/backoff/spec"
@@ -40,7 +41,7 @@ var references = []struct{ name, text, about string }{
 // can fail, since s was parsed.
 func fromSpec(name string, s spec.Spec) candidate {
 	text, _ := json.Marshal(s)
-	policy, breaker, _ := s.Parts()
+	service, policy, _ := s.Service()
 	c := candidate{name: name, parameters: string(text), policy: policy}
 	c.policy.Budget = nil
 	if policy.Budget != nil {
@@ -49,10 +50,10 @@ func fromSpec(name string, s spec.Spec) candidate {
 			return budget
 		}
 	}
-	if breaker != nil {
+	if !service.NoBreaker {
 		c.breaker = func() *backoff.Breaker {
-			_, breaker, _ := s.Parts()
-			return breaker
+			service, _, _ := s.Service()
+			return service.Breaker
 		}
 	}
 	return c
@@ -106,7 +107,7 @@ func preset(argument string) (candidate, bool) {
 
 // nameOf returns the name of a policy file, and its file name if it has none.
 func nameOf(s spec.Spec, argument string) string {
-	policy, _, _ := s.Parts() // s was parsed
+	_, policy, _ := s.Service() // s was parsed
 	name := policy.Name
 	if name == "" && argument == "-" {
 		name = "stdin"
@@ -123,7 +124,7 @@ func nameOf(s spec.Spec, argument string) string {
 // budgetOf returns a function that makes the preset budget with a name. The
 // function returns nil if there is no such budget.
 func budgetOf(name string) func() backoff.Budget {
-	return func() backoff.Budget { return maps.Collect(presets.Budgets())[name] }
+	return func() backoff.Budget { return maps.Collect(foreign.Budgets())[name] }
 }
 
 // findAll finds the candidates of arguments, after the given references. A
@@ -162,7 +163,7 @@ func (t *terminal) list() {
 	for name := range presets.All() {
 		rows.add(name, "preset")
 	}
-	for name := range presets.Budgets() {
+	for name := range foreign.Budgets() {
 		rows.add(name, "budget: the zero Policy with it")
 	}
 	rows.print(t.out)

@@ -83,15 +83,17 @@ spec:
   subsets: [{name: v1, trafficPolicy: {outlierDetection: {consecutive5xxErrors: 0}}}, {name: v2, trafficPolicy: {outlierDetection: {consecutive5xxErrors: 0, consecutiveGatewayErrors: 7, baseEjectionTime: 10m}}}]
 `)
 	s, warnings := imports(t, "-pick", "ratings", path)
-	policy, breaker, err := s.Parts()
+	service, policy, err := s.Service()
 	require.NoError(t, err)
+	breaker := service.Breaker
 	require.Equal(t, 1, policy.MaxAttempts)
 	want := presets.IstioOutlierDetection()
 	want.Name, breaker.Jitter, want.Jitter = "ratings", nil, nil
 	require.Equal(t, want, breaker)
 	require.Len(t, warnings, 3)
 	s, warnings = imports(t, "-pick", "v2", path)
-	_, breaker, _ = s.Parts()
+	service, _, _ = s.Service()
+	breaker = service.Breaker
 	require.Equal(t, 7, breaker.ConsecutiveFailures)
 	require.Equal(t, backoff.Linear{Initial: 10 * time.Minute, Max: 10 * time.Minute}, breaker.OpenFor)
 	require.Len(t, warnings, 3)

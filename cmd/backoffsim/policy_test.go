@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/cmd/backoffsim/internal/foreign"
 	"github.com/gobackoff/backoff/presets"
 )
 
@@ -67,7 +68,7 @@ func TestEveryPresetAndBudgetIsKnownByName(t *testing.T) {
 		require.Contains(t, listed, name+" ")
 		args = append(args, "-policy", name)
 	}
-	for name := range presets.Budgets() {
+	for name := range foreign.Budgets() {
 		require.Contains(t, listed, name+" ")
 		args = append(args, "-policy", name)
 	}

@@ -122,12 +122,16 @@ func failingCall(p backoff.Policy, deadline time.Duration, u float64) (attempts 
 	p.Rand = func() float64 { return u }
 	p.ByClass, p.Idempotency = nil, nil // p has the limits of the class that it is for
 	run := p.Start(context.Background())
-	for wait, ok := run.Admit(); ok && attempts < countedAttempts; wait, ok = run.Retry(errDown) {
-		now = now.Add(wait)
-		if deadline > 0 && now.Sub(began) >= deadline || !run.Begin(0) {
+	for attempts < countedAttempts {
+		if _, ok := run.Begin(0); !ok {
 			break
 		}
 		attempts++
+		wait, ok := run.Retry(errDown)
+		now = now.Add(wait)
+		if !ok || deadline > 0 && now.Sub(began) >= deadline {
+			break
+		}
 	}
 	return attempts
 }

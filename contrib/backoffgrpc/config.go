@@ -11,7 +11,8 @@
 //
 // The interceptors of a [Config] obey pushback and RetryInfo. [UnaryServer]
 // and [StreamServer] are interceptors for servers, which send them.
-// [ParseServiceConfig] reads a service config.
+// [ParseServiceConfig] reads a service config. The Services of a Config put a
+// breaker and a budget around the calls to each server.
 package backoffgrpc
 
 import (
@@ -28,7 +29,8 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/gobackoff/backoff"
-	"github.com/gobackoff/backoff/endpoint"
+	"github.com/gobackoff/backoff/guard"
+	"github.com/gobackoff/backoff/guard/endpoint"
 	"github.com/gobackoff/backoff/hedge"
 )
 
@@ -37,10 +39,10 @@ import (
 type Method struct {
 	// Policy retries. It is used as it is, except for errors that its Classify
 	// has no opinion on: they are classified by [Classify], so unknown errors
-	// are final. AttemptTimeout does not apply to streams. Unlike a client of
-	// package backoffhttp, a policy has no budget that it is not given. One
-	// pace.Pacer as the Budget of all policies for a server makes calls wait
-	// when the server says RESOURCE_EXHAUSTED, and bounds the other retries.
+	// are final. AttemptTimeout does not apply to streams. It has no budget that
+	// neither it nor the Services of the Config bring. The pace.Pacer that these
+	// have by default makes calls wait when the server says RESOURCE_EXHAUSTED, and
+	// bounds the other retries.
 	//
 	// A policy with nothing but MaxAttempts: 1 switches retries off, and leaves
 	// calls, streams and their errors as they are.
@@ -78,12 +80,13 @@ type Config struct {
 	// all others. Only the most specific entry counts. Calls of methods without
 	// an entry are left as they are.
 	Methods map[string]Method
-	// Patient makes unary calls that are retried wait for a server that is down,
-	// for as long as their contexts and Timeout allow: there is a
-	// [backoff.Patience] for each target. It is for callers that have time, such
-	// as jobs. Streams, hedged calls and calls that are left as they are do not
-	// wait. false means that a call ends when its policy gives up.
-	Patient bool
+	// Services are the guards of unary calls that are retried. The key is the
+	// target of the connection, such as "dns:///orders.example"; other clients may
+	// share them. A call that a breaker refuses has the status UNAVAILABLE. While an
+	// override of its Control switches retries off, a call does not wait, though its
+	// Service is Patient. Streams, hedged calls and calls that are left as they are
+	// have no guards. nil means that no call has any.
+	Services *guard.Services
 }
 
 var (
@@ -145,7 +148,7 @@ type client struct {
 	methods   map[string]*method
 	invalid   error
 	endpoints *endpoints
-	queues    *queues // nil unless calls are patient
+	services  *guard.Services // nil without guards
 }
 
 // client prepares the config.
@@ -154,9 +157,7 @@ func (c *Config) client() *client {
 	if made.invalid != nil {
 		return made
 	}
-	if c.Patient {
-		made.queues = new(queues)
-	}
+	made.services = c.Services
 	for name, m := range c.Methods {
 		made.methods[name] = &method{Method: m, plain: m.isPlain()}
 	}

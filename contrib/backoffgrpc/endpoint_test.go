@@ -15,7 +15,8 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backoffslog"
-	"github.com/gobackoff/backoff/endpoint"
+	"github.com/gobackoff/backoff/guard"
+	"github.com/gobackoff/backoff/guard/endpoint"
 )
 
 // sightings keeps what observers hear, and of which endpoint.
@@ -36,7 +37,9 @@ func TestAnObserverLearnsTheServerAndTheMethodOfACall(t *testing.T) {
 	var seen sightings
 	s := &service{unary: fails(2, codes.Unavailable), duplex: unavailable}
 	addr := s.serve(t)
-	client := dial(t, addr, retrying(func(p *backoff.Policy) { p.Observer = seen.observe }))
+	config := retrying(func(p *backoff.Policy) { p.Observer = seen.observe })
+	config.Services = new(guard.Services)
+	client := dial(t, addr, config)
 	require.NoError(t, call(t, client))
 	require.Equal(t, []string{
 		"call: " + addr + "/grpc.testing.TestService/UnaryCall: retry",
@@ -44,6 +47,7 @@ func TestAnObserverLearnsTheServerAndTheMethodOfACall(t *testing.T) {
 		"call: " + addr + "/grpc.testing.TestService/UnaryCall: success",
 	}, seen.lines)
 	require.Equal(t, "passthrough:///"+addr, seen.last.Service)
+	require.Equal(t, config.Services, seen.last.Services)
 	a := seen.last.Attempts()
 	require.EqualValues(t, 1, a.Succeeded.Count())
 	require.EqualValues(t, 2, a.Failed.Count())

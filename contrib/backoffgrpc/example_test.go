@@ -12,19 +12,18 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/contrib/backoffgrpc"
+	"github.com/gobackoff/backoff/guard"
 	"github.com/gobackoff/backoff/hedge"
-	"github.com/gobackoff/backoff/pace"
 )
 
 // Reads are hedged. Writes are retried if they cannot have arrived. All other
 // calls are retried. If the server says RESOURCE_EXHAUSTED, calls slow down to
-// what it takes.
+// what it takes. While it is down, they fail at once.
 func ExampleConfig() {
-	pacer := new(pace.Pacer) // one for the server
-	config := &backoffgrpc.Config{Methods: map[string]backoffgrpc.Method{
-		"":                 {Policy: backoff.Policy{Budget: pacer}},
+	config := &backoffgrpc.Config{Services: new(guard.Services), Methods: map[string]backoffgrpc.Method{
+		"":                 {},
 		"/shop.Orders/Get": {Hedge: &hedge.Hedge{}},
-		"/shop.Orders/Add": {Policy: backoff.Policy{Budget: pacer, Idempotency: backoff.NonIdempotent}, Timeout: 5 * time.Second},
+		"/shop.Orders/Add": {Policy: backoff.Policy{Idempotency: backoff.NonIdempotent}, Timeout: 5 * time.Second},
 	}}
 	options := append(config.DialOptions(), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	conn, err := grpc.NewClient("dns:///orders.example", options...)

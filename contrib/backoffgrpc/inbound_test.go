@@ -3,16 +3,13 @@ package backoffgrpc_test
 import (
 	"context"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
-	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/contrib/backoffgrpc"
+	"github.com/gobackoff/backoff/internal/inbound"
 )
 
 // stream is a grpc.ServerStream that has a context only.
@@ -23,31 +20,16 @@ type stream struct {
 
 func (s stream) Context() context.Context { return s.ctx }
 
-// Clients choose how much time they leave a service. A short time says nothing
-// about what the service calls, but a dependency that hangs is found out.
-func TestAStrangersDeadlineOpensACircuitOnlyIfItLeftTimeEnough(t *testing.T) {
-	hang := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
-	for left, want := range map[time.Duration]backoff.BreakerState{time.Second: backoff.BreakerOpen, time.Second - 1: backoff.BreakerClosed} {
-		for name, serve := range map[string]func(context.Context, *backoff.Breaker) error{
-			"unary": func(ctx context.Context, b *backoff.Breaker) error {
-				_, err := backoffgrpc.UnaryServer(ctx, nil, nil, func(ctx context.Context, _ any) (any, error) {
-					return nil, b.Do(ctx, hang)
-				})
-				return err
-			},
-			"stream": func(ctx context.Context, b *backoff.Breaker) error {
-				return backoffgrpc.StreamServer(nil, stream{ctx: ctx}, nil, func(_ any, s grpc.ServerStream) error {
-					return b.Do(s.Context(), hang)
-				})
-			},
-		} {
-			synctest.Test(t, func(t *testing.T) {
-				ctx, cancel := context.WithTimeout(t.Context(), left)
-				defer cancel()
-				breaker := &backoff.Breaker{ConsecutiveSpan: -1, ConsecutiveFailures: 1}
-				require.Equal(t, codes.DeadlineExceeded, status.Code(serve(ctx, breaker)), name)
-				require.Equal(t, want, breaker.State(), name)
-			})
-		}
-	}
+func TestTheDeadlineOfACallIsMarkedAsItsClients(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	_, err := backoffgrpc.UnaryServer(ctx, nil, nil, func(ctx context.Context, _ any) (any, error) {
+		require.True(t, inbound.Limits(ctx))
+		return nil, nil
+	})
+	require.NoError(t, err)
+	require.NoError(t, backoffgrpc.StreamServer(nil, stream{ctx: ctx}, nil, func(_ any, s grpc.ServerStream) error {
+		require.True(t, inbound.Limits(s.Context()))
+		return nil
+	}))
 }

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/guard"
 )
 
 // maxReported is the highest number of an attempt that a client is believed.
@@ -45,7 +46,7 @@ func UpstreamFrom(ctx context.Context) (Upstream, bool) {
 func withUpstream(ctx context.Context) context.Context {
 	up := Upstream{Attempt: 1}
 	up.Deadline, _ = ctx.Deadline() // grpc-go reads grpc-timeout
-	ctx = backoff.WithInboundDeadline(ctx)
+	ctx = guard.WithInboundDeadline(ctx)
 	if values := metadata.ValueFromIncomingContext(ctx, attemptsKey); len(values) == 1 {
 		if n, err := strconv.ParseUint(values[0], 10, 31); err == nil && n < maxReported {
 			up.Attempt = int(n) + 1
@@ -106,7 +107,7 @@ func RetryAfter(err error, d time.Duration) error {
 
 // UnaryServer is an interceptor that does three things. It puts what a call
 // says about its client's loop into the context ([UpstreamFrom]), and marks
-// the deadline there as the client's ([backoff.WithInboundDeadline]). It tells
+// the deadline there as the client's ([guard.WithInboundDeadline]). It tells
 // the client what a handler's error means: if a policy, budget or breaker
 // below gave up, it sends [DoNotRetry], so that layers do not multiply; if the
 // error says when to retry (backoff.RetryAfter, [backoff.Error],

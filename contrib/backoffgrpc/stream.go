@@ -224,7 +224,10 @@ func (s *stream) next(err error) error {
 	if err != nil {
 		pause, ok = s.run.Retry(exhausted(s.waits.hear(err), s.carried.policy.Classify))
 	}
-	if ok && s.run.Begin(pause) {
+	if ok {
+		_, ok = s.run.Begin(pause)
+	}
+	if ok {
 		return nil
 	}
 	return s.run.Err()

@@ -1,6 +1,7 @@
 package backoffgrpc
 
 import (
+	"cmp"
 	"context"
 	"strconv"
 
@@ -9,7 +10,8 @@ import (
 	"google.golang.org/grpc/peer"
 
 	"github.com/gobackoff/backoff"
-	"github.com/gobackoff/backoff/endpoint"
+	"github.com/gobackoff/backoff/guard"
+	"github.com/gobackoff/backoff/guard/endpoint"
 	"github.com/gobackoff/backoff/hedge"
 )
 
@@ -39,7 +41,7 @@ import (
 // and peer are those of the winner. The request must not be changed after the
 // call returns: an attempt that lost may still read it.
 //
-// Package endpoint gives observers the method and the server that are called,
+// Package guard/endpoint gives observers the method and the server that are called,
 // such as "example.com/package.Service/Method", and how long its attempts take.
 func (c *Config) Unary() grpc.UnaryClientInterceptor { return c.client().unary }
 
@@ -56,10 +58,10 @@ func (c *client) unary(ctx context.Context, method string, req, reply any, cc *g
 	}
 	carried := m.carry()
 	ctx, to := c.observed(ctx, m.observer(carried), cc, method)
-	u := &unary{method: method, req: req, cc: cc, invoke: invoke, opts: m.options(opts), to: to, patience: c.patience(cc, carried)}
+	u := &unary{method: method, req: req, cc: cc, invoke: invoke, opts: m.options(opts), to: to}
 	switch {
 	case carried != nil:
-		return carried.error(ctx, u.retry(ctx, &carried.policy, reply))
+		return carried.error(ctx, u.retry(ctx, carried, c.services, reply))
 	case m.Hedge != nil:
 		return callError(ctx, u.hedge(ctx, m.Hedge, reply))
 	}
@@ -74,13 +76,12 @@ type unary struct {
 	invoke grpc.UnaryInvoker
 	opts   []grpc.CallOption
 	to     *endpoint.Endpoint // nil if no observer asks
-
-	patience *backoff.Patience // nil if the call does not wait for the server
 }
 
-// retry makes the call under a policy.
-func (u *unary) retry(ctx context.Context, policy *backoff.Policy, reply any) error {
-	attempts, own := 0, *policy
+// retry makes the call under a policy, and under the guards of its server if there
+// are services.
+func (u *unary) retry(ctx context.Context, under *carried, services *guard.Services, reply any) error {
+	attempts, own := 0, under.policy
 	waits := grow(&own)
 	attempt := func(ctx context.Context) error {
 		attempts++
@@ -90,12 +91,18 @@ func (u *unary) retry(ctx context.Context, policy *backoff.Policy, reply any) er
 			deliver()
 			return nil
 		}
-		return exhausted(waits.hear(err), policy.Classify)
+		return exhausted(waits.hear(err), under.policy.Classify)
 	}
-	if u.patience == nil {
+	if services == nil {
 		return own.Do(ctx, attempt)
 	}
-	return u.patience.Do(ctx, func(ctx context.Context) error { return own.Do(ctx, attempt) })
+	s := services.For(u.cc.Target())
+	if s == nil || under.final == nil {
+		return s.Do(ctx, own, attempt)
+	}
+	budget, _ := s.Parts()
+	own.Budget = cmp.Or(own.Budget, budget)
+	return s.Around(ctx, &own, &guard.Turn{FailFast: true}, func(ctx context.Context) error { return own.Do(ctx, attempt) })
 }
 
 // attempt makes one attempt, which is measured if somebody observes the call.

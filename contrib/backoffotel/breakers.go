@@ -1,26 +1,20 @@
 package backoffotel
 
 import (
-	"cmp"
 	"context"
-	"errors"
-	"maps"
 	"sync"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/gobackoff/backoff"
-	"github.com/gobackoff/backoff/endpoint"
+	"github.com/gobackoff/backoff/guard/endpoint"
 )
 
-// breakers are those of which an Observer knows: by their transitions, and as
-// those of the endpoints that are called.
+// breakers are those of which an Observer knows by their transitions.
 type breakers struct {
 	mu     sync.Mutex
 	states map[string]backoff.BreakerState
-
-	keyed registries[*backoff.Breakers]
 }
 
 // set notes the state of a breaker.
@@ -35,32 +29,15 @@ func (b *breakers) set(name string, s backoff.BreakerState) {
 	}
 }
 
-// read returns the states of all breakers, by name.
-func (b *breakers) read() map[string]backoff.BreakerState {
-	all := make(map[string]backoff.BreakerState)
+// addTo adds the breakers that are not in a map to it.
+func (b *breakers) addTo(all map[string]backoff.BreakerState) {
 	b.mu.Lock()
-	maps.Copy(all, b.states)
-	b.mu.Unlock()
-	maps.Copy(all, statesOf(b.keyed.all()))
-	return all
-}
-
-// statesOf returns the states of the breakers of registries, by key. Of those
-// that share a name the worst state counts.
-func statesOf(registries []*backoff.Breakers) map[string]backoff.BreakerState {
-	all := make(map[string]backoff.BreakerState)
-	for _, r := range registries {
-		for key, one := range r.All() { // the oldest first, so the same keys are shown each time
-			if one == nil {
-				continue // a New that wants no breaker for the key
-			}
-			name, is := bounded(all, cmp.Or(one.Name, key)), one.State()
-			if before, known := all[name]; !known || before == backoff.BreakerClosed || is == backoff.BreakerOpen {
-				all[name] = is
-			}
+	defer b.mu.Unlock()
+	for name, is := range b.states {
+		if _, known := all[name]; !known {
+			all[name] = is
 		}
 	}
-	return all
 }
 
 // stateGauge makes the gauge of the states of breakers.
@@ -105,34 +82,6 @@ func WatchBreaker(mp metric.MeterProvider, name string, b *backoff.Breaker) (met
 		observeStates(o, gauge, map[string]backoff.BreakerState{nameOf(name): b.State()})
 		return nil
 	}, gauge)
-}
-
-// WatchBreakers is [WatchBreaker] for all breakers of b, with their keys as
-// backoff.operation, or their Names if they have any. Of more than 300 keys the
-// rest is shown as one breaker, "other", in the worst of their states. The name
-// is that of the counter of keys that b has forgotten for others:
-//
-//	backoff.key.evictions (counter, {key})
-//		its attribute backoff.keys is the name
-//
-// [Metrics] does this by itself for the breakers of endpoints, under the name
-// "breakers of endpoints". A nil b is an error.
-func WatchBreakers(mp metric.MeterProvider, name string, b *backoff.Breakers) (metric.Registration, error) {
-	if b == nil {
-		return nil, errors.New("backoffotel: the Breakers to watch are nil")
-	}
-	m := meterOf(mp)
-	gauge, err1 := stateGauge(m)
-	evictions, err2 := evictionCounter(m)
-	if err := errors.Join(err1, err2); err != nil {
-		return nil, err
-	}
-	all := []*backoff.Breakers{b}
-	return m.RegisterCallback(func(_ context.Context, o metric.Observer) error {
-		observeStates(o, gauge, statesOf(all))
-		observeEvictions(o, evictions, nameOf(name), all)
-		return nil
-	}, gauge, evictions)
 }
 
 // namesOf returns the attributes that say who calls, and what is called.

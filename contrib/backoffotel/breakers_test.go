@@ -9,7 +9,8 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/contrib/backoffotel"
-	"github.com/gobackoff/backoff/endpoint"
+	"github.com/gobackoff/backoff/guard"
+	"github.com/gobackoff/backoff/guard/endpoint"
 )
 
 // stateOf is the series of a state of a breaker.
@@ -36,8 +37,8 @@ func TestAWatchedBreakerHasAStateFromTheStart(t *testing.T) {
 
 func TestTheAttributesSayWhatACallIsSentTo(t *testing.T) {
 	mp, reader := metering()
-	to := &endpoint.Endpoint{Name: "GET a.test", Breakers: new(backoff.Breakers)}
-	to.Breakers.For("https://a.test")
+	to := &endpoint.Endpoint{Name: "GET a.test", Services: new(guard.Services)}
+	to.Services.For("https://a.test")
 	policy := backoff.Policy{Name: "search", Schedule: backoff.Constant(0), MaxAttempts: 2, Observer: backoffotel.Metrics(mp)}
 	require.NoError(t, policy.Do(endpoint.With(t.Context(), to), failing(nil)))
 	sums, counts := collect(t, reader)
@@ -68,11 +69,11 @@ func TestTheBreakersThatAreRememberedAreBounded(t *testing.T) {
 	require.Equal(t, 300, open)
 
 	mp, reader = metering()
-	hosts := new(backoff.Breakers)
+	hosts := new(guard.Services)
 	for i := range 400 {
 		hosts.For(fmt.Sprint(1000 - i))
 	}
-	_, err := backoffotel.WatchBreakers(mp, "hosts", hosts)
+	_, err := backoffotel.WatchServices(mp, "hosts", hosts)
 	require.NoError(t, err)
 	sums, _ = collect(t, reader)
 	require.Contains(t, sums, stateOf("1000", "closed"), "which was there first")
@@ -83,8 +84,8 @@ func TestTheBreakersOfClientsThatAreMadeAnewAreBounded(t *testing.T) {
 	mp, reader := metering()
 	observe := backoffotel.Metrics(mp)
 	for i := range 300 { // a program that makes a client for each request
-		to := &endpoint.Endpoint{Name: "GET a.test", Breakers: new(backoff.Breakers)}
-		to.Breakers.For(fmt.Sprint("https://", i))
+		to := &endpoint.Endpoint{Name: "GET a.test", Services: new(guard.Services)}
+		to.Services.For(fmt.Sprint("https://", i))
 		observe(endpoint.With(t.Context(), to), backoff.Event{Kind: backoff.EventSuccess, Attempt: 1})
 	}
 	sums, _ := collect(t, reader)
@@ -96,8 +97,8 @@ func TestOfTheBreakersOfSeveralClientsTheWorstStateIsShown(t *testing.T) {
 	mp, reader := metering()
 	observe := backoffotel.Metrics(mp)
 	for i := range 20 {
-		to := &endpoint.Endpoint{Name: "GET a.test", Breakers: new(backoff.Breakers)}
-		b := to.Breakers.For("https://a.test")
+		to := &endpoint.Endpoint{Name: "GET a.test", Services: new(guard.Services)}
+		_, b := to.Services.For("https://a.test").Parts()
 		if i == 7 {
 			b.Trip()
 		}
@@ -108,11 +109,13 @@ func TestOfTheBreakersOfSeveralClientsTheWorstStateIsShown(t *testing.T) {
 	require.Equal(t, 0.0, sums[stateOf("https://a.test", "closed")])
 }
 
-func TestAKeyMayHaveNoBreaker(t *testing.T) {
-	mp, reader := metering()
-	to := &endpoint.Endpoint{Breakers: &backoff.Breakers{New: func(string) *backoff.Breaker { return nil }}}
-	to.Breakers.For("local")
-	backoffotel.Metrics(mp)(endpoint.With(t.Context(), to), backoff.Event{Kind: backoff.EventSuccess, Attempt: 1})
-	sums, _ := collect(t, reader)
-	require.NotContains(t, sums, stateOf("local", "closed"))
+func TestAServiceMayHaveNoBreakerAndOneThatIsNilIsNotShown(t *testing.T) {
+	for _, none := range []*guard.Service{nil, {NoBreaker: true, NoBudget: true}} {
+		mp, reader := metering()
+		to := &endpoint.Endpoint{Services: &guard.Services{New: func(string) *guard.Service { return none }}}
+		to.Services.For("local")
+		backoffotel.Metrics(mp)(endpoint.With(t.Context(), to), backoff.Event{Kind: backoff.EventSuccess, Attempt: 1})
+		sums, _ := collect(t, reader)
+		require.NotContains(t, sums, stateOf("local", "closed"))
+	}
 }

@@ -30,26 +30,6 @@ func (g budgetGauges) observe(o metric.Observer, all map[string]backoff.RetryBud
 	}
 }
 
-// budgetsOf returns the state of the budgets of registries, by key. Those that
-// share a name are added up.
-func budgetsOf(registries []*backoff.Budgets) map[string]backoff.RetryBudgetStats {
-	all := make(map[string]backoff.RetryBudgetStats)
-	for _, r := range registries {
-		for key, budget := range r.All() { // the oldest first, so the same keys are shown each time
-			b, ok := budget.(interface {
-				Stats() backoff.RetryBudgetStats
-			})
-			if !ok {
-				continue
-			}
-			name, s := bounded(all, key), b.Stats()
-			sum := all[name]
-			all[name] = backoff.RetryBudgetStats{Successes: sum.Successes + s.Successes, Retries: sum.Retries + s.Retries, Allowed: sum.Allowed + s.Allowed}
-		}
-	}
-	return all
-}
-
 // WatchBudget lets mp read the state of b whenever metrics are collected. A nil
 // mp means the global MeterProvider. The metrics have the name as
 // backoff.operation:
@@ -76,27 +56,4 @@ func WatchBudget(mp metric.MeterProvider, name string, b *backoff.RetryBudget) (
 		gauges.observe(o, map[string]backoff.RetryBudgetStats{nameOf(name): b.Stats()})
 		return nil
 	}, gauges.allowed, gauges.used)
-}
-
-// WatchBudgets is [WatchBudget] for those budgets of b that are RetryBudgets or
-// Pacers, with their keys as backoff.operation, and for the evictions of b, as
-// [WatchBreakers] has them. Of more than 300 keys the rest is added up under
-// the key "other". [Metrics] does this by itself for the budgets of endpoints. A
-// nil b is an error.
-func WatchBudgets(mp metric.MeterProvider, name string, b *backoff.Budgets) (metric.Registration, error) {
-	if b == nil {
-		return nil, errors.New("backoffotel: the Budgets to watch are nil")
-	}
-	m := meterOf(mp)
-	gauges, err1 := newBudgetGauges(m)
-	evictions, err2 := evictionCounter(m)
-	if err := errors.Join(err1, err2); err != nil {
-		return nil, err
-	}
-	all := []*backoff.Budgets{b}
-	return m.RegisterCallback(func(_ context.Context, o metric.Observer) error {
-		gauges.observe(o, budgetsOf(all))
-		observeEvictions(o, evictions, nameOf(name), all)
-		return nil
-	}, gauges.allowed, gauges.used, evictions)
 }

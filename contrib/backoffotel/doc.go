@@ -57,7 +57,7 @@ const (
 	keyTo          = attribute.Key("backoff.breaker.to")
 	keyTrigger     = attribute.Key("backoff.breaker.trigger")
 	keyState       = attribute.Key("backoff.breaker.state")
-	keyKeys        = attribute.Key("backoff.keys") // a registry of breakers or budgets
+	keyKeys        = attribute.Key("backoff.keys") // the name of Services
 )
 
 // seconds returns an attribute of a duration.

@@ -15,6 +15,7 @@ import (
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backoffhttp"
 	"github.com/gobackoff/backoff/contrib/backoffotel"
+	"github.com/gobackoff/backoff/guard"
 )
 
 // flaky returns an operation that succeeds at the second attempt.
@@ -50,8 +51,8 @@ func ExampleTrace() {
 	exporter := tracetest.NewInMemoryExporter()
 	provider := trace.NewTracerProvider(trace.WithSyncer(exporter))
 	policy := backoff.Policy{Schedule: backoff.Constant(0), Observer: backoffotel.SpanEvents}
-	service := backoffotel.Trace(provider, "search", backoff.Stack(new(backoff.Breaker), policy))
-	service.Do(context.Background(), flaky())
+	search := backoffotel.Trace(provider, "search", new(guard.Service).With(policy))
+	search.Do(context.Background(), flaky())
 
 	for _, span := range exporter.GetSpans() {
 		fmt.Println(span.Name, span.Status.Code)

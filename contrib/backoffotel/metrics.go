@@ -10,7 +10,7 @@ import (
 	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 
 	"github.com/gobackoff/backoff"
-	"github.com/gobackoff/backoff/endpoint"
+	"github.com/gobackoff/backoff/guard/endpoint"
 )
 
 // Values of backoff.outcome. Those of calls are the ones of backoffmetrics.
@@ -57,16 +57,16 @@ const (
 //	backoff.breaker.state (gauge)
 //		1 for the state in backoff.breaker.state that the breaker is in,
 //		0 for the others; from the first call to an endpoint on, from
-//		the first transition on, or by WatchBreaker or WatchBreakers
+//		the first transition on, or by WatchBreaker or WatchServices
 //	backoff.budget.allowed, backoff.budget.used (gauges, {retry})
 //		of the budgets of endpoints, with the key as backoff.operation:
 //		see WatchBudget
 //	backoff.key.evictions (counter, {key})
-//		keys of breakers and budgets that were forgotten for others.
-//		Its only attribute is backoff.keys: see WatchBreakers
+//		keys of services that were forgotten for others.
+//		Its only attribute is backoff.keys: see WatchServices
 //
 // A call that a breaker around its policy refused is a backoff.refusals with the
-// name of the breaker. If a [backoff.Stack] puts the two together, it is also a
+// name of the breaker. If a guard.Service puts the two together, it is also a
 // backoff.call.attempts of the policy, of 0 attempts, that failed for the reason
 // open. Otherwise the policy does not know of the call.
 //
@@ -98,7 +98,7 @@ type instruments struct {
 	refusals, hedges, transitions metric.Int64Counter
 
 	breakers breakers
-	budgets  registries[*backoff.Budgets]
+	services registries
 }
 
 // meterOf returns the meter of this package.
@@ -129,14 +129,8 @@ func newInstruments(mp metric.MeterProvider) *instruments {
 		hedges:      counter("backoff.hedges", "{hedge}", "Hedges that were sent."),
 		transitions: counter("backoff.breaker.transitions", "{transition}", "Changes of state of breakers."),
 	}
-	state, budgets, evictions := must(stateGauge(m)), must(newBudgetGauges(m)), must(evictionCounter(m))
-	_ = must(m.RegisterCallback(func(_ context.Context, o metric.Observer) error {
-		observeStates(o, state, i.breakers.read())
-		budgets.observe(o, budgetsOf(i.budgets.all()))
-		observeEvictions(o, evictions, breakersOfEndpoints, i.breakers.keyed.all())
-		observeEvictions(o, evictions, budgetsOfEndpoints, i.budgets.all())
-		return nil
-	}, state, budgets.allowed, budgets.used, evictions))
+	services := must(newServiceMetrics(m))
+	_ = must(services.watch(m, "services of endpoints", i.services.all, &i.breakers))
 	return i
 }
 
@@ -161,14 +155,8 @@ func (i *instruments) observe(ctx context.Context, e backoff.Event) {
 
 // meet notes what is behind an endpoint.
 func (i *instruments) meet(to *endpoint.Endpoint) {
-	if to == nil {
-		return
-	}
-	if to.Breakers != nil {
-		i.breakers.keyed.add(to.Breakers)
-	}
-	if to.Budgets != nil {
-		i.budgets.add(to.Budgets)
+	if to != nil && to.Services != nil {
+		i.services.add(to.Services)
 	}
 }
 

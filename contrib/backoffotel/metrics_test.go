@@ -16,6 +16,7 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/contrib/backoffotel"
+	"github.com/gobackoff/backoff/guard"
 	"github.com/gobackoff/backoff/hedge"
 )
 
@@ -134,13 +135,13 @@ func TestABudgetThatIsNoneIsRefused(t *testing.T) {
 	require.ErrorContains(t, err, "RetryBudget.Floor")
 }
 
-func TestACallThatABreakerOfItsStackRefusedFailedForTheReasonOpen(t *testing.T) {
+func TestACallThatItsServiceRefusedFailedForTheReasonOpen(t *testing.T) {
 	mp, reader := metering()
 	observer := backoffotel.Metrics(mp)
 	breaker := &backoff.Breaker{Name: "db", Observer: observer}
 	breaker.Force(backoff.ModeForcedOpen)
-	stack := backoff.Stack(breaker, backoff.Policy{Name: "fetch", Observer: observer})
-	require.ErrorIs(t, stack.Do(t.Context(), failing(nil)), backoff.ErrOpen)
+	service, policy := &guard.Service{Breaker: breaker}, backoff.Policy{Name: "fetch", Observer: observer}
+	require.ErrorIs(t, service.Do(t.Context(), policy, failing(nil)), backoff.ErrOpen)
 	sums, counts := collect(t, reader)
 	require.Equal(t, 1.0, sums[series{"backoff.refusals {refusal}", "backoff.operation=db,backoff.reason=open"}])
 	failed := series{"backoff.call.attempts {attempt}", "backoff.operation=fetch,backoff.outcome=failed,backoff.reason=open,error.type=*backoff.OpenError"}

@@ -20,10 +20,10 @@ import (
 // has a span below it, called name with " attempt" after it. The operation runs
 // in the context of the attempt's span.
 //
-//	service := backoffotel.Trace(nil, "search", backoff.Stack(breaker, policy))
+//	search := backoffotel.Trace(nil, "search", service.With(policy))
 //
-// Put it around the outermost Doer of a [backoff.Stack]: Doers outside of it do
-// not appear in the call's span. A call that was refused before its first
+// Put it around all that guards the policy, such as a guard.Service: what is outside
+// of it does not appear in the call's span. A call that was refused before its first
 // attempt has no span but its own.
 //
 // An attempt's span has backoff.attempt. From the second attempt on it has

@@ -17,7 +17,8 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/contrib/backoffotel"
-	"github.com/gobackoff/backoff/endpoint"
+	"github.com/gobackoff/backoff/guard"
+	"github.com/gobackoff/backoff/guard/endpoint"
 )
 
 func TestEveryFieldIsInTheSpanEvents(t *testing.T) {
@@ -97,9 +98,8 @@ func TestRefusalsTransitionsAndHedgesAreEvents(t *testing.T) {
 func TestACallIsATreeOfSpans(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tp, exporter := tracing()
-		breaker := &backoff.Breaker{Name: "search"}
 		policy := backoff.Policy{Name: "search", MaxAttempts: 2, Schedule: backoff.Constant(time.Second), Jitter: backoff.NoJitter, Observer: backoffotel.SpanEvents}
-		service := backoffotel.Trace(tp, "search", backoff.Stack(breaker, policy))
+		service := backoffotel.Trace(tp, "search", (&guard.Service{Name: "search", NoBudget: true}).With(policy))
 		op := failing(throttled{}, errBoom)
 		require.ErrorIs(t, service.Do(t.Context(), func(ctx context.Context) error {
 			_, span := tp.Tracer("test").Start(ctx, "query")
@@ -166,16 +166,17 @@ func TestWithoutAnObserverTheSpansEndAtTheSameTime(t *testing.T) {
 	})
 }
 
-// In any order of a stack: a Doer outside of Trace is not in its span.
+// What is outside of Trace is not in its span.
 func TestABreakerOutsideRefusesWithoutASpan(t *testing.T) {
 	tp, exporter := tracing()
 	breaker := &backoff.Breaker{Name: "search"}
 	breaker.Trip()
-	outside := backoff.Stack(breaker, backoffotel.Trace(tp, "search", new(backoff.Policy)))
-	require.ErrorIs(t, outside.Do(t.Context(), failing(nil)), backoff.ErrOpen)
+	inner := backoffotel.Trace(tp, "search", new(backoff.Policy))
+	outside := breaker.Wrap(func(ctx context.Context) error { return inner.Do(ctx, failing(nil)) })
+	require.ErrorIs(t, outside(t.Context()), backoff.ErrOpen)
 	require.Empty(t, exporter.GetSpans())
 
-	inside := backoffotel.Trace(tp, "search", backoff.Stack(breaker, new(backoff.Policy)))
+	inside := backoffotel.Trace(tp, "search", (&guard.Service{Breaker: breaker}).With(backoff.Policy{}))
 	require.ErrorIs(t, inside.Do(t.Context(), failing(nil)), backoff.ErrOpen)
 	require.Equal(t, []string{"search"}, names(exporter.GetSpans()))
 	require.Equal(t, map[string]any{"backoff.operation": "search", "backoff.attempt": int64(0), "backoff.reason": "open", "error.type": "*backoff.OpenError"}, values(exporter.GetSpans()[0].Attributes))
@@ -275,7 +276,7 @@ func TestTheReasonOfACallIsThatOfItsOwnError(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			tp, exporter := tracing()
-			require.Error(t, backoffotel.Trace(tp, "search", backoff.Stack()).Do(t.Context(), func(context.Context) error { return row.err }))
+			require.Error(t, backoffotel.Trace(tp, "search", new(endpoint.Endpoint)).Do(t.Context(), func(context.Context) error { return row.err }))
 			all := exporter.GetSpans()
 			require.Equal(t, row.want, values(all[len(all)-1].Attributes)["backoff.reason"])
 		})

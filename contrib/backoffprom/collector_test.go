@@ -19,7 +19,8 @@ import (
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backoffmetrics"
 	"github.com/gobackoff/backoff/contrib/backoffprom"
-	"github.com/gobackoff/backoff/endpoint"
+	"github.com/gobackoff/backoff/guard"
+	"github.com/gobackoff/backoff/guard/endpoint"
 )
 
 var errDown = errors.New("down")
@@ -28,7 +29,7 @@ var errDown = errors.New("down")
 func busy(t *testing.T, m *backoffmetrics.Metrics) {
 	m.WatchBudget("search", new(backoff.RetryBudget))
 	m.WatchBreaker("search", new(backoff.Breaker))
-	m.WatchBreakers("hosts", new(backoff.Breakers))
+	m.WatchServices("hosts", new(guard.Services))
 	to := &endpoint.Endpoint{Name: "GET api.test"}
 	for i, name := range []string{"search", "", "endpoint", "a\"b\\c\n", "\xff", strings.Repeat("x", 300), "search"} {
 		_ = backoff.Policy{Name: name, Observer: m.Observe}.Do(t.Context(), func(context.Context) error { return nil }) // of no endpoint

@@ -113,12 +113,12 @@ func (c *Client) Validate() error {
 	return nil
 }
 
-// Consult implements [backoff.Shared].
+// Consult is for [backoff.Breaker].
 func (c *Client) Consult(ctx context.Context, name string, wake func()) backoff.BreakerTransition {
 	return c.await(ctx, query{name: name, wake: wake})
 }
 
-// Probe implements [backoff.Shared].
+// Probe is for [backoff.Breaker].
 func (c *Client) Probe(ctx context.Context, name string, timeout time.Duration) backoff.BreakerTransition {
 	return c.await(ctx, query{name: name, probes: true, timeout: timeout})
 }
@@ -197,7 +197,7 @@ func (c *Client) answer(q query, late bool) (state backoff.BreakerTransition, co
 	return state, coming, asks
 }
 
-// Opened implements [backoff.Shared].
+// Opened is for [backoff.Breaker].
 func (c *Client) Opened(name string, openFor time.Duration, openings int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -206,7 +206,7 @@ func (c *Client) Opened(name string, openFor time.Duration, openings int) {
 	}
 }
 
-// Closed implements [backoff.Shared].
+// Closed is for [backoff.Breaker].
 func (c *Client) Closed(name string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -517,8 +517,7 @@ func TestProcessesOfOneCallProbeOneAtATime(t *testing.T) {
 		time.Sleep(time.Second)
 		live := func(err error) (attempts int) {
 			hub := fleet.Serverless(store)
-			p := backoff.Stack(backoff.Policy{}, fleet.ServerlessBreaker("db", hub))
-			_ = p.Do(t.Context(), func(context.Context) error { attempts++; return err })
+			_ = backoff.Policy{}.Do(t.Context(), fleet.ServerlessBreaker("db", hub).Wrap(func(context.Context) error { attempts++; return err }))
 			require.NoError(t, hub.Flush(t.Context()))
 			return attempts
 		}

@@ -6,10 +6,9 @@
 // are redisstore and postgresstore; package fleettest tests other stores.
 //
 //	var hub = &fleet.Client{Store: store}
-//	var service = backoff.Stack(
-//		&backoff.Breaker{Name: "search", Shared: hub},
-//		backoff.Policy{Name: "search"},
-//	)
+//	var service = &guard.Service{Breaker: &backoff.Breaker{Name: "search", Shared: hub}}
+//
+//	err := service.Do(ctx, policy, search)
 //
 // The local breaker decides; the store only advises it. Calls never wait for
 // the store, unless Wait says so. There is one exception: the call that asks

@@ -60,11 +60,11 @@ func ExampleBudget() {
 
 func ExampleServerless() {
 	hub := fleet.Serverless(new(fleet.Memory))
-	service := backoff.Stack(backoff.Policy{Name: "search"}, fleet.ServerlessBreaker("search", hub))
+	breaker := fleet.ServerlessBreaker("search", hub)
 
 	// The whole life of a process:
 	ctx := context.Background()
-	err := service.Do(ctx, func(context.Context) error { return nil })
+	err := backoff.Policy{Name: "search"}.Do(ctx, breaker.Wrap(func(context.Context) error { return nil }))
 	_ = hub.Flush(ctx) // before it ends, or is frozen
 	fmt.Println(err)
 	// Output: <nil>

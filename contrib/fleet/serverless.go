@@ -37,7 +37,7 @@ func Serverless(store Store) *Client {
 // ServerlessBreaker returns a breaker for such processes. Put it inside the
 // policy, so that it receives the result of every attempt:
 //
-//	backoff.Stack(backoff.Policy{Name: "search"}, fleet.ServerlessBreaker("search", hub))
+//	err := policy.Do(ctx, fleet.ServerlessBreaker("search", hub).Wrap(search))
 //
 // It opens when three attempts in a row have failed, however quickly. One
 // successful attempt closes the circuit of the fleet. A nil hub means that the

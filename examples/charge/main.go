@@ -38,8 +38,8 @@ func main() {
 
 // transport returns the transport of a client. repeat is the only difference
 // between the clients.
-func transport(repeat backoff.Idempotency) *backoffhttp.Transport {
-	return &backoffhttp.Transport{
+func transport(repeat backoff.Idempotency) *backoffhttp.Unguarded {
+	return &backoffhttp.Unguarded{ // the default budget would not allow 20 % of retries
 		Base: &http.Transport{MaxIdleConnsPerHost: workers},
 		Policy: backoff.Policy{
 			Name:        "charge",
@@ -47,7 +47,6 @@ func transport(repeat backoff.Idempotency) *backoffhttp.Transport {
 			Schedule:    backoff.Exponential{Initial: time.Millisecond, Max: 50 * time.Millisecond},
 			Idempotency: repeat,
 		},
-		Unguarded: true, // the default budget would not allow 20 % of retries
 	}
 }
 
@@ -87,7 +86,7 @@ func (r result) String() string {
 }
 
 // charge sends n orders to a service, through a network that drops answers.
-func charge(ctx context.Context, t *backoffhttp.Transport, keyed bool, n int) (result, error) {
+func charge(ctx context.Context, t *backoffhttp.Unguarded, keyed bool, n int) (result, error) {
 	service := startService(keyed)
 	defer service.Close()
 	network, err := faultproxy.Start(service.Listener.Addr().String(), faultproxy.Randomly(1,

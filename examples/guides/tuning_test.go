@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/guard"
 	"github.com/gobackoff/backoff/spec"
 )
 
@@ -59,7 +60,7 @@ func TestTheJobOfTheTuningGuideSurvivesAnIncident(t *testing.T) {
 			if late := free.took - outage; late > 30*time.Second {
 				t.Errorf("without a breaker it goes on %v after the outage", late)
 			}
-			patient := survive(t, backoff.Stack(new(backoff.Patience), new(backoff.Breaker), short), outage)
+			patient := survive(t, (&guard.Service{Patient: true, NoBudget: true}).With(short), outage)
 			if late := patient.took - outage; late > 78*time.Second {
 				t.Errorf("with patience it goes on %v after the outage", late)
 			}
@@ -106,7 +107,7 @@ func TestTheFileIsThePolicyOfTheTuningGuide(t *testing.T) {
 	if err := json.Unmarshal(file[1], &read); err != nil {
 		t.Fatal(err)
 	}
-	got, _, err := read.Parts()
+	_, got, err := read.Service()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,8 +24,9 @@ import (
 	"github.com/gobackoff/backoff/backoffmetrics"
 	"github.com/gobackoff/backoff/backoffmetrics/page"
 	"github.com/gobackoff/backoff/backoffslog"
-	"github.com/gobackoff/backoff/endpoint"
 	"github.com/gobackoff/backoff/examples/internal/traffic"
+	"github.com/gobackoff/backoff/guard"
+	"github.com/gobackoff/backoff/guard/endpoint"
 )
 
 const (
@@ -65,28 +66,26 @@ func run(ctx context.Context, out io.Writer, listener net.Listener, cycle time.D
 	to := &endpoint.Endpoint{Name: "GET orders"}
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: load}}
 	defer client.CloseIdleConnections()
-	service := newService(observer, &metrics, to, cycle)
+	service := newService(observer, &metrics, cycle)
 	url := upstream.URL + "/orders?token=hunter2" // the secret is not logged
 	traffic.Steady(ctx, load, func() {
-		service.Do(endpoint.With(ctx, to), func(ctx context.Context) error { return traffic.Get(ctx, client, url) })
+		service.Do(endpoint.With(ctx, to), func(ctx context.Context) error {
+			return to.Do(ctx, func(ctx context.Context) error { return traffic.Get(ctx, client, url) })
+		})
 	})
 }
 
-// newService returns a policy and a budget inside a breaker, which the metrics
-// watch. The breaker first opens for a twentieth of a cycle.
-func newService(
-	observer backoff.Observer, metrics *backoffmetrics.Metrics, to *endpoint.Endpoint, cycle time.Duration,
-) backoff.Doer {
-	budget := new(backoff.RetryBudget)
-	breaker := &backoff.Breaker{
+// newService returns a policy and what guards the service, which the metrics watch.
+// The breaker first opens for a twentieth of a cycle.
+func newService(observer backoff.Observer, metrics *backoffmetrics.Metrics, cycle time.Duration) backoff.Doer {
+	service := &guard.Service{Budget: new(backoff.RetryBudget), Breaker: &backoff.Breaker{
 		Name: "orders", Observer: observer, Classify: backoffhttp.Classify,
 		OpenFor: backoff.Exponential{Initial: cycle / 20, Max: cycle / 8}, ConsecutiveSpan: cycle / 40,
-	}
-	policy := backoff.Policy{
-		Name: "orders", Observer: observer, Classify: backoffhttp.Classify, Budget: budget,
+	}}
+	metrics.WatchBudget("orders", service.Budget)
+	metrics.WatchBreaker("orders", service.Breaker)
+	return service.With(backoff.Policy{
+		Name: "orders", Observer: observer, Classify: backoffhttp.Classify,
 		AttemptTimeout: attemptTimeout, Schedule: backoff.Exponential{Initial: 50 * time.Millisecond},
-	}
-	metrics.WatchBudget("orders", budget)
-	metrics.WatchBreaker("orders", breaker)
-	return backoff.Stack(breaker, policy, to)
+	})
 }

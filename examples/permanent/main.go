@@ -54,7 +54,7 @@ func (e statusError) HTTPStatusCode() int { return int(e) }
 // byStatus makes a call that fails with 404, which is permanent: there is one
 // request.
 func byStatus(ctx context.Context, log *journal.Journal, policy backoff.Policy) error {
-	return show(ctx, log, "permanent by its status, 404:", faulty.Status(http.StatusNotFound), policy)
+	return show(ctx, log, "permanent by its status, 404:", faulty.Status(http.StatusNotFound), policy.Wrap)
 }
 
 // errExpired is marked as permanent. The mark changes neither the text nor the
@@ -64,14 +64,14 @@ var errExpired = backoff.Permanent(errors.New("licence expired"))
 // byMark makes a call whose answer has the status 200. Only the operation knows
 // that the answer is a permanent failure.
 func byMark(ctx context.Context, log *journal.Journal, policy backoff.Policy) error {
-	return show(ctx, log, "permanent by a mark of the operation:", faulty.Text("expired"), policy)
+	return show(ctx, log, "permanent by a mark of the operation:", faulty.Text("expired"), policy.Wrap)
 }
 
 // byClassifier makes a call with a classifier that lists what to retry, here
 // one status. Every other status is permanent.
 func byClassifier(ctx context.Context, log *journal.Journal, policy backoff.Policy) error {
 	policy.Classify = plug.OnCode(statusOf, http.StatusServiceUnavailable)
-	return show(ctx, log, "permanent by a classifier that retries only 503:", faulty.Status(http.StatusInternalServerError), policy)
+	return show(ctx, log, "permanent by a classifier that retries only 503:", faulty.Status(http.StatusInternalServerError), policy.Wrap)
 }
 
 // nested makes a call with one policy inside another. It makes four requests,
@@ -79,19 +79,23 @@ func byClassifier(ctx context.Context, log *journal.Journal, policy backoff.Poli
 // one.
 func nested(ctx context.Context, log *journal.Journal, policy backoff.Policy) error {
 	outer := backoff.Policy{Name: "page"}
-	return show(ctx, log, "given up by an inner policy, and final for the outer one:", faulty.Status(http.StatusServiceUnavailable), backoff.Stack(outer, policy))
+	return show(ctx, log, "given up by an inner policy, and final for the outer one:", faulty.Status(http.StatusServiceUnavailable), func(op operation) operation {
+		return outer.Wrap(policy.Wrap(op))
+	})
 }
+
+type operation = func(context.Context) error
 
 // show calls a server that always answers with step, and prints how many
 // requests it got.
-func show(ctx context.Context, log *journal.Journal, what string, step faulty.Step, service backoff.Doer) error {
+func show(ctx context.Context, log *journal.Journal, what string, step faulty.Step, wrap func(operation) operation) error {
 	log.Say("%s", what)
 	server, err := faulty.Start(step)
 	if err != nil {
 		return err
 	}
 	defer server.Close()
-	err = service.Do(ctx, func(ctx context.Context) error { return read(ctx, server.URL) })
+	err = wrap(func(ctx context.Context) error { return read(ctx, server.URL) })(ctx)
 	if err == nil {
 		return errors.New("the call succeeded")
 	}

@@ -58,6 +58,6 @@ func bar(n, width int) string {
 // down.
 func (r row) summary() string {
 	return fmt.Sprintf("While the server was down, %d calls became %d attempts of the loop, and %d of\n"+
-		"the client. Its calls failed at once: with Transport.Patient they would wait.\n",
+		"the client. Its calls failed at once: those of a patient Service would wait.\n",
 		r.library.calls, r.byHand.attempts, r.library.attempts)
 }

@@ -14,7 +14,7 @@ import (
 )
 
 // Without guards, so that the requests below are those of its policy alone.
-var stock = &http.Client{Transport: &backoffhttp.Transport{Policy: backoff.Policy{Name: "stock"}, Unguarded: true}}
+var stock = &http.Client{Transport: &backoffhttp.Unguarded{Policy: backoff.Policy{Name: "stock"}}}
 
 func getStock(ctx context.Context, url string) (string, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)

@@ -8,13 +8,15 @@ import (
 	"time"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/guard"
 	"github.com/gobackoff/backoff/limit"
 )
 
-var converting = backoff.Stack(
-	&backoff.Patience{MaxWaiting: 1000}, // a call beyond these ends at once
-	backoff.Policy{Name: "convert", Budget: &limit.Concurrency{Max: 10}},
-)
+var converter = &guard.Service{
+	Budget:     &limit.Concurrency{Max: 10},
+	Patient:    true, // the eleventh call waits
+	MaxWaiting: 1000, // a call beyond these ends at once
+}
 
 // Of 30 calls ten run at the same time. The others wait, and none fails.
 func Example_bulkhead() {
@@ -30,7 +32,7 @@ func Example_bulkhead() {
 	call := func() {
 		ctx, cancel := context.WithTimeout(ctx, time.Minute) // or a call may wait for good
 		defer cancel()
-		err := converting.Do(ctx, convert)
+		err := converter.Do(ctx, backoff.Policy{Name: "convert"}, convert)
 
 		if err != nil {
 			failed.Add(1)

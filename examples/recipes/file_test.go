@@ -35,7 +35,8 @@ func services(name string, text []byte) (map[string]backoff.Doer, error) {
 		node := file.Services[key]
 		err := node.Decode(&s)
 		if err == nil {
-			made[key], err = s.Stack() // the policy, inside its breaker if it has one
+			service, policy, invalid := s.Service()
+			made[key], err = service.With(policy), invalid // inside its breaker if it has one
 		}
 		if err != nil {
 			wrong = errors.Join(wrong, fmt.Errorf("%s:%d: services.%s: %w", name, node.Line, key, err))
@@ -46,16 +47,11 @@ func services(name string, text []byte) (map[string]backoff.Doer, error) {
 
 // transport makes an HTTP transport, which has a breaker for each host by itself.
 func transport(s spec.Spec) (*backoffhttp.Transport, error) {
-	policy, breaker, err := s.Parts()
-	switch {
-	case err != nil:
-		return nil, err
-	case breaker != nil:
-		return nil, errors.New("breaker: this client has its own")
-	case policy.MaxAttempts < 0:
-		return nil, errors.New("maxAttempts: want a limit")
+	policy, err := s.Policy() // an error if there is a breaker
+	if err == nil && policy.MaxAttempts < 0 {
+		err = errors.New("maxAttempts: want a limit")
 	}
-	return &backoffhttp.Transport{Policy: policy}, nil
+	return &backoffhttp.Transport{Policy: policy}, err
 }
 
 // The file says 3 attempts. A mistake in a file is an error.
@@ -93,6 +89,6 @@ func Example_file() {
 	// services.yaml:2: services.search: backoff: spec: no policy was decoded; write {} for the defaults
 	// services.yaml: yaml: unmarshal errors:  line 1: field servces not found in type struct { Services map[string]yaml.Node }
 	// <nil>
-	// breaker: this client has its own
+	// backoff: spec: this Spec has a breaker, which a Policy cannot hold: use Service
 	// maxAttempts: want a limit
 }

@@ -38,32 +38,3 @@ func Example_hook() {
 	// retry 3 in 1s
 	// backoff: save: gave up after 3 attempts: budget refused (Policy.Budget): down
 }
-
-// The first hook refuses the wait of a second. The second one would not, but
-// the context has no time for it.
-func Example_hookWithTheError() {
-	save := func(context.Context) error { return errors.New("down") }
-	waits := backoff.Sequence(10*time.Millisecond, time.Second)
-	policy := backoff.Policy{Name: "save", Schedule: waits, Jitter: backoff.NoJitter}
-
-	saveWith := func(ctx context.Context, mayRetry func(retry int, wait time.Duration, err error) bool) error {
-		run := policy.Start(ctx)
-		for wait, ok := run.Admit(); ok && run.Begin(wait); {
-			err := save(run.Context())
-			wait, ok = run.Retry(err)
-			if ok && !mayRetry(run.Attempt(), wait, err) {
-				return err
-			}
-		}
-		return run.Err() // and not ctx.Err(), which is nil if the call ended early
-	}
-
-	ctx := context.Background()
-	fmt.Println(saveWith(ctx, func(_ int, wait time.Duration, err error) bool { return wait < time.Second }))
-	ctx, cancel := context.WithTimeout(ctx, 500*time.Millisecond)
-	defer cancel()
-	fmt.Println(saveWith(ctx, func(int, time.Duration, error) bool { return true }))
-	// Output:
-	// down
-	// backoff: save: gave up after 2 attempts: the next wait would pass the deadline: down
-}

@@ -35,7 +35,7 @@ func Example_metrics() {
 	client := &http.Client{Transport: &backoffhttp.Transport{
 		Policy:   backoff.Policy{Name: "shop", Observer: metrics.Observe},
 		Endpoint: endpoint, // of the series
-		Guards:   endpoint, // a budget and a breaker for each; without it the host has one
+		Key:      endpoint, // guards for each; without it the host has one service
 	}}
 
 	for _, path := range []string{"/orders/17", "/orders/18", "/items/1"} {
@@ -59,6 +59,6 @@ func Example_metrics() {
 	// backoff_calls_total{operation="shop",endpoint="GET /items/{id}",outcome="retried"} 0
 	// backoff_calls_total{operation="shop",endpoint="GET /orders/{id}",outcome="first"} 1
 	// backoff_calls_total{operation="shop",endpoint="GET /orders/{id}",outcome="retried"} 1
-	// backoff_breaker_state{breaker="http://shop#GET /items/{id}",state="closed"} 1
-	// backoff_breaker_state{breaker="http://shop#GET /orders/{id}",state="closed"} 1
+	// backoff_breaker_state{breaker="GET /items/{id}",state="closed"} 1
+	// backoff_breaker_state{breaker="GET /orders/{id}",state="closed"} 1
 }

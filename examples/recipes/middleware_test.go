@@ -52,7 +52,7 @@ func Example_middleware() {
 	}
 	handle := func(m *Message) ([]*Message, error) {
 		handled++
-		return []*Message{m}, backoff.Stack(breaker, calling).Do(m.Context(), service)
+		return []*Message{m}, breaker.Do(m.Context(), calling.Wrap(service))
 	}
 	unreadable := func(*Message) ([]*Message, error) {
 		handled++

@@ -9,6 +9,7 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backoffhttp"
+	"github.com/gobackoff/backoff/guard"
 )
 
 // The server starts two seconds after the call has begun. Four attempts alone
@@ -32,8 +33,10 @@ func Example_patient() {
 	})
 
 	client := &http.Client{Transport: &backoffhttp.Transport{
-		Policy:  backoff.Policy{Name: "import"},
-		Patient: true, // one line of waiting calls for each host
+		Policy: backoff.Policy{Name: "import"},
+		Services: &guard.Services{New: func(host string) *guard.Service {
+			return &guard.Service{Name: host, Patient: true} // one line of waiting calls for each host
+		}},
 	}}
 	ctx, cancel := context.WithTimeout(ctx, time.Minute) // or a call may wait for good
 	defer cancel()

@@ -15,17 +15,18 @@ import (
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backoffhttp"
 	"github.com/gobackoff/backoff/examples/internal/faulty"
+	"github.com/gobackoff/backoff/guard"
 	"github.com/gobackoff/backoff/limit"
 	"github.com/gobackoff/backoff/pace"
 )
 
 var importing = &http.Client{Transport: &backoffhttp.Transport{
 	Policy: backoff.Policy{Name: "import"},
-	Budgets: &backoff.Budgets{New: func(string) backoff.Budget { // for each host
-		return backoff.JoinBudgets(
+	Services: &guard.Services{New: func(host string) *guard.Service {
+		return &guard.Service{Name: host, Budget: backoff.JoinBudgets(
 			new(pace.Pacer), // as a Transport has one: after a 429 it slows down
 			&limit.Rate{Limiter: rate.NewLimiter(500, 10)}, // 500 requests a second, retries included
-		)
+		)}
 	}},
 }}
 

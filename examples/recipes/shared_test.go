@@ -12,14 +12,13 @@ import (
 	"github.com/gobackoff/backoff/backoffmetrics"
 	"github.com/gobackoff/backoff/backoffmetrics/page"
 	"github.com/gobackoff/backoff/examples/internal/faulty"
-	"github.com/gobackoff/backoff/pace"
+	"github.com/gobackoff/backoff/guard"
 )
 
 var (
-	metrics  backoffmetrics.Metrics
-	budgets  = &backoff.Budgets{New: func(string) backoff.Budget { return new(pace.Pacer) }}
-	breakers = &backoff.Breakers{New: func(host string) *backoff.Breaker { // such as "http://example.com"
-		return &backoff.Breaker{Name: host, Observer: metrics.Observe}
+	metrics backoffmetrics.Metrics
+	hosts   = &guard.Services{New: func(host string) *guard.Service { // such as "http://example.com"
+		return &guard.Service{Name: host, Observer: metrics.Observe}
 	}}
 )
 
@@ -27,8 +26,7 @@ func clientFor(policy backoff.Policy) *http.Client {
 	policy.Observer = metrics.Observe
 	return &http.Client{Timeout: 5 * time.Second, Transport: &backoffhttp.Transport{
 		Policy:   policy,
-		Budgets:  budgets,
-		Breakers: breakers,
+		Services: hosts,
 	}}
 }
 

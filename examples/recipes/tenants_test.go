@@ -28,7 +28,7 @@ func Example_tenants() {
 
 	client := &http.Client{Transport: &backoffhttp.Transport{
 		Policy: backoff.Policy{Name: "reports"},
-		Guards: func(r *http.Request) string { return r.Header.Get("X-Tenant") },
+		Key:    func(r *http.Request) string { return r.URL.Host + "#" + r.Header.Get("X-Tenant") },
 	}}
 
 	get := func(tenant string) error {

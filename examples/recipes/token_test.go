@@ -75,7 +75,7 @@ func Example_token() {
 
 		client := &http.Client{Transport: &tokens{host: host, get: get, next: &backoffhttp.Transport{
 			Policy: backoff.Policy{Name: "orders"},
-			Guards: func(*http.Request) string { return "" }, // those of the host: each token is not another tenant
+			Key:    func(r *http.Request) string { return r.URL.Host }, // each token is not another tenant
 		}}}
 
 		req, err := http.NewRequest(http.MethodPut, server.URL, strings.NewReader("an order"))

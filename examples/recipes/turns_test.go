@@ -35,11 +35,11 @@ func TestAShardThatIsDownHoldsNoPlaceWhileItsCallWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		policy := backoff.Policy{Name: "shard", Jitter: backoff.NoJitter}
 
-		asking := backoff.Stack(
-			policy,
-			make(turns, 5), // five attempts at a time
-			backoff.Policy{MaxAttempts: 1, AttemptTimeout: 300 * time.Millisecond}, // of an attempt that has its place
-		)
+		places := make(turns, 5)                                                         // five attempts at a time
+		placed := backoff.Policy{MaxAttempts: 1, AttemptTimeout: 300 * time.Millisecond} // an attempt that has its place
+		asking := func(ctx context.Context, ask func(context.Context) error) error {
+			return policy.Do(ctx, func(ctx context.Context) error { return places.Do(ctx, placed.Wrap(ask)) })
+		}
 
 		var all sync.WaitGroup
 		var last atomic.Int64
@@ -58,7 +58,7 @@ func TestAShardThatIsDownHoldsNoPlaceWhileItsCallWaits(t *testing.T) {
 				return nil
 			}
 			all.Go(func() {
-				if err := asking.Do(t.Context(), ask); err != nil && !errors.Is(err, backoff.ErrExhausted) {
+				if err := asking(t.Context(), ask); err != nil && !errors.Is(err, backoff.ErrExhausted) {
 					t.Error(err)
 				}
 			})

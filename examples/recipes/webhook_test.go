@@ -10,6 +10,7 @@ import (
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backoffhttp"
 	"github.com/gobackoff/backoff/examples/internal/faulty"
+	"github.com/gobackoff/backoff/guard"
 )
 
 var webhooks = &http.Client{
@@ -23,7 +24,9 @@ var webhooks = &http.Client{
 			AttemptTimeout: 10 * time.Second,
 			Idempotency:    backoff.Idempotent, // the receiver knows events by their ids
 		},
-		Patient: true, // while a receiver is down, its events wait, and one at a time is tried
+		Services: &guard.Services{New: func(receiver string) *guard.Service {
+			return &guard.Service{Name: receiver, Patient: true} // while it is down, one event at a time is tried
+		}},
 	},
 	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 }

@@ -103,10 +103,11 @@ type Breaker struct {
 type Budget struct {
 	Name string
 	backoff.RetryBudgetStats
-	Of []backoff.Budget
+	PerSecond float64 // the rate of Pacers that slow calls down; 0 while none does
+	Waiting   int     // calls
 }
 
-// Keys says how many keys of breakers or budgets were forgotten for others.
+// Keys says how many keys of services were forgotten for others.
 type Keys struct {
 	Name      string
 	Evictions uint64

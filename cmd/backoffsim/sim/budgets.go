@@ -9,7 +9,7 @@ import (
 )
 
 // This file has the budgets of the reference's tables that no library ships.
-// Those that some library ships are in package presets. A simulation runs on
+// Those that some library ships are in the packages foreign and presets. A simulation runs on
 // one goroutine, so these budgets take no locks.
 
 // A TokenBucket is a budget of tokens. It is full at first. Each call adds

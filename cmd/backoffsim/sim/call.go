@@ -25,6 +25,7 @@ type call struct {
 	layer       int           // from 0
 	attempts    int           // sent so far
 	reserved    uint64        // the newest reservation of a pacedBudget
+	firstWait   time.Duration // that the budget makes the first attempt wait; 0 if it does not
 	underWay    bool
 }
 
@@ -70,13 +71,22 @@ func (w *simulation) startCall(layer int, parent *call, end time.Duration) {
 		c.startHedge()
 		return
 	}
+	c.reserved, c.firstWait = 0, 0
 	c.run = *c.process.policy.Start(c.context())
-	wait, ok := c.run.Admit()
-	if ok && c.scenario.Failed && layer == 0 {
-		c.run.Begin(0)
-		wait, ok = c.run.Retry(ErrDown)
+	if !c.scenario.Failed || layer > 0 {
+		c.send()
+		return
 	}
-	c.proceed(wait, ok)
+	ok := c.begin()
+	if c.firstWait > 0 { // it has been made
+		c.run = *c.process.policy.Start(c.context())
+		ok = c.begin()
+	}
+	if !ok {
+		c.finish(c.run.Err())
+		return
+	}
+	c.proceed(c.run.Retry(ErrDown))
 }
 
 // proceed does what the policy has decided: it ends the call, or makes the next
@@ -95,9 +105,16 @@ func (c *call) proceed(wait time.Duration, again bool) {
 	}
 }
 
-// send makes an attempt, if the policy and the breaker allow it.
+// send makes an attempt, if the policy and the breaker allow it. A first attempt that
+// must wait is put off.
 func (c *call) send() {
-	if !c.run.Begin(0) {
+	waited := c.firstWait > 0
+	if !c.begin() {
+		if c.firstWait > 0 && !waited {
+			c.putOff()
+			return
+		}
+		c.process.paced.drop(c.reserved)
 		c.finish(c.run.Err())
 		return
 	}

@@ -47,9 +47,9 @@ type Process struct {
 type Guard uint8
 
 const (
-	// GuardCalls is Stack(breaker, policy): one verdict for each call.
+	// GuardCalls is a breaker around the policy: one verdict for each call.
 	GuardCalls Guard = iota
-	// GuardAttempts is Stack(policy, breaker): one verdict for each attempt.
+	// GuardAttempts is a breaker inside the policy: one verdict for each attempt.
 	GuardAttempts
 	// GuardRetries counts all attempts and refuses only retries.
 	GuardRetries

@@ -9,11 +9,14 @@ import (
 // A pacedBudget is a budget that is asked for the pace when a wait is over. The
 // loop of a policy does so itself, but the calls of a simulation wait outside of
 // it. So the run of a call gets the number of its reservation as its ticket, and
-// the budget's own ticket may change.
+// the budget's own ticket may change. A run also waits before the first attempt. So
+// that run is refused, and another one, which begins when the wait is over, gets the
+// reservation.
 type pacedBudget struct {
 	backoff.Budget
 	newest uint64
 	held   map[uint64]*reservation
+	call   *call // that begins an attempt
 }
 
 // A reservation is what a budget has granted.
@@ -24,6 +27,10 @@ type reservation struct {
 
 // Reserve implements [backoff.Budget].
 func (b *pacedBudget) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
+	c := b.call
+	if a.First() && c.firstWait > 0 {
+		return backoff.Ticket{Word: c.reserved}, 0, true
+	}
 	a.Paced = true // as pace and Confirm are called for it
 	t, wait, ok := b.Budget.Reserve(a)
 	if !ok {
@@ -31,7 +38,18 @@ func (b *pacedBudget) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration,
 	}
 	b.newest++
 	b.held[b.newest] = &reservation{ticket: t}
+	if a.First() && wait > 0 && c.hasTimeFor(wait) {
+		c.firstWait, c.reserved = wait, b.newest
+		return t, wait, false
+	}
 	return backoff.Ticket{Word: b.newest}, wait, true
+}
+
+// drop gives a reservation back that a run has not got.
+func (b *pacedBudget) drop(number uint64) {
+	if b != nil && b.held[number] != nil {
+		b.Done(backoff.Ticket{Word: number}, backoff.Result{Outcome: backoff.OutcomeNotSent})
+	}
 }
 
 // pace asks for the pace of a reservation, and returns how much longer its call
@@ -67,6 +85,26 @@ func (b *pacedBudget) Done(t backoff.Ticket, result backoff.Result) {
 	b.Budget.Done(own, result)
 }
 
+// begin begins an attempt, if the policy allows it.
+func (c *call) begin() (ok bool) {
+	if b := c.process.paced; b != nil {
+		b.call = c
+	}
+	_, ok = c.run.Begin(0)
+	return ok
+}
+
+// putOff waits before the first attempt. The time of the run that makes it is less by
+// that.
+func (c *call) putOff() {
+	p := *c.process.policy
+	if p.MaxElapsed > 0 {
+		p.MaxElapsed = max(1, p.MaxElapsed-c.firstWait)
+	}
+	c.run = *p.Start(c.context())
+	c.after(c.firstWait, c, sending)
+}
+
 // wake makes an attempt whose wait is over, unless the budget asks for a longer
 // one. A call that has no time for that ends.
 func (c *call) wake() {
@@ -85,6 +123,7 @@ func (c *call) wake() {
 // hasTimeFor reports whether an attempt after wait would start within the call's
 // time.
 func (c *call) hasTimeFor(wait time.Duration) bool {
-	most := c.process.policy.MaxElapsed
-	return c.now+wait < c.ctx.end && (most <= 0 || c.now+wait <= c.began+most)
+	most, timeout := c.process.policy.MaxElapsed, c.process.timeout != nil // which would leave the attempt no time
+	left := c.began + most - c.now - wait
+	return c.now+wait < c.ctx.end && (most <= 0 || left > 0 || left == 0 && !timeout)
 }

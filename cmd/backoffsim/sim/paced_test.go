@@ -30,7 +30,7 @@ func TestRetriesWhoseWaitEndsTogetherKeepThePace(t *testing.T) {
 	for name, budget := range map[string]func(*limit.Rate) backoff.Budget{
 		"alone": alone,
 		"joined": func(b *limit.Rate) backoff.Budget {
-			return backoff.JoinBudgets(&limit.Sleeping{Max: 20}, b)
+			return backoff.JoinBudgets(&limit.Concurrency{}, b)
 		},
 	} {
 		r := run(t, atOnce, 1, tenPerSecond(backoff.Policy{}, budget))[0]

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gobackoff/backoff"
-	"github.com/gobackoff/backoff/presets"
+	"github.com/gobackoff/backoff/cmd/backoffsim/internal/foreign"
 )
 
 // What the default budget and each preset allow, against an independent simulation of the
@@ -42,7 +42,7 @@ func TestBudgetsAllowWhatTheirSystemsDo(t *testing.T) {
 	}
 	for name, want := range rows {
 		run := func(rate float64, s Service, horizon time.Duration) []Second {
-			budget := func() backoff.Budget { return maps.Collect(presets.Budgets())[name] }
+			budget := func() backoff.Budget { return maps.Collect(foreign.Budgets())[name] }
 			if name == "RetryBudget" {
 				budget = retryBudget
 			}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/cmd/backoffsim/internal/foreign"
 	"github.com/gobackoff/backoff/hedge"
 	"github.com/gobackoff/backoff/limit"
 	"github.com/gobackoff/backoff/pace"
@@ -122,13 +123,13 @@ func dipReferences() []Client {
 			rateBreaker(5*time.Second)).withGuard(GuardAttempts),
 		NewClient("adaptive K=2, 120 s", full, adaptive(1), nil),
 		preset("SRE budget", func() backoff.Budget { return presets.NewSREBudget() }),
-		preset("Finagle budget", func() backoff.Budget { return presets.NewFinagleBudget() }),
-		preset("Linkerd budget", func() backoff.Budget { return presets.NewLinkerdBudget() }),
-		preset("Envoy budget", func() backoff.Budget { return presets.NewEnvoyBudget() }),
+		preset("Finagle budget", func() backoff.Budget { return foreign.NewFinagle() }),
+		preset("Linkerd budget", func() backoff.Budget { return foreign.NewLinkerd() }),
+		preset("Envoy budget", func() backoff.Budget { return foreign.NewEnvoy() }),
 		preset("AWS quota", func() backoff.Budget { return presets.NewAWSQuota() }),
 		preset("AWS quota 2026", func() backoff.Budget { return presets.NewAWSQuota2026() }),
-		preset(".NET budget", func() backoff.Budget { return presets.NewDotNetBudget() }),
-		preset("Kubernetes budget", func() backoff.Budget { return presets.NewKubernetesBudget() }),
+		preset(".NET budget", func() backoff.Budget { return foreign.NewDotNet() }),
+		preset("Kubernetes budget", func() backoff.Budget { return foreign.NewKubernetes() }),
 		preset("AWS adaptive", awsAdaptive),
 	}, libraryClients(), []Client{throttled(), Hedging(), paced(), HTTPDefault()})
 }

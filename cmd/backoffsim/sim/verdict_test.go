@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/cmd/backoffsim/internal/foreign"
 	"github.com/gobackoff/backoff/presets"
 )
 
@@ -68,7 +69,7 @@ func TestWarningsNameProblemsThatNeedNoRun(t *testing.T) {
 	long.Server.Limit = 5000
 	full := limited
 	full.Rate = 1100
-	finagle := func() backoff.Budget { return presets.NewFinagleBudget() }
+	finagle := func() backoff.Budget { return foreign.NewFinagle() }
 	impatient := NewClient("impatient", backoff.Policy{AttemptTimeout: 250 * time.Millisecond}, nil, nil)
 	for want, lines := range map[string][]string{
 		"a load of 80 % x (1 + 3 retries per call) = 320 % of capacity":                                        Warnings(limited, Naive()),
@@ -108,10 +109,10 @@ func TestThereAreNoWarningsWithoutAProblem(t *testing.T) {
 }
 
 func TestTheAllowanceOfEveryPresetBudgetIsKnown(t *testing.T) {
-	for name, b := range presets.Budgets() {
+	for name, b := range foreign.Budgets() {
 		f := allowanceOf(&Process{Policy: backoff.Policy{Budget: b}})
 		require.Equal(t, name != "aws-adaptive", f.known, name) // joined budgets do not show their parts
 	}
-	require.Equal(t, allowance{ratio: .2, floor: 10, known: true}, allowanceOf(&Process{Policy: backoff.Policy{Budget: presets.NewFinagleBudget()}}))
+	require.Equal(t, allowance{ratio: .2, floor: 10, known: true}, allowanceOf(&Process{Policy: backoff.Policy{Budget: foreign.NewFinagle()}}))
 	require.Equal(t, 100.0, allowanceOf(&Process{Policy: backoff.Policy{Budget: presets.NewAWSQuota()}}).reserve)
 }

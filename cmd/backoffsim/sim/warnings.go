@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/cmd/backoffsim/internal/foreign"
 	"github.com/gobackoff/backoff/cmd/backoffsim/internal/preview"
 	"github.com/gobackoff/backoff/internal/timeouts"
 	"github.com/gobackoff/backoff/presets"
@@ -223,23 +224,23 @@ func allowanceOf(p *Process) allowance {
 	return presetAllowance(p.Policy.Budget)
 }
 
-// presetAllowance returns the allowance of a budget of package presets.
+// presetAllowance returns the allowance of the budget of another system.
 func presetAllowance(budget backoff.Budget) allowance {
 	switch b := budget.(type) {
-	case *presets.FinagleBudget:
+	case *foreign.Finagle:
 		f := allowance{ratio: b.PercentCanRetry, floor: float64(b.MinRetriesPerSec), known: true}
 		if b.PaidBySuccess {
 			f.ratio = 0
 		}
 		return f
-	case *presets.EnvoyBudget:
+	case *foreign.Envoy:
 		share := min(0.99, b.BudgetPercent/100)
 		return allowance{ratio: share / (1 - share), known: true}
 	case *presets.SREBudget:
 		return allowance{ratio: b.Ratio, floor: float64(b.MinRetries) / b.MinInterval.Seconds(), known: true}
-	case *presets.DotNetBudget:
-		return allowance{ratio: b.RetryRatio, floor: 1 / b.SamplingDuration.Seconds(), known: true}
-	case *presets.KubernetesBudget:
+	case *foreign.DotNet:
+		return allowance{ratio: float64(b.RetryPercent) / 100, floor: 1 / b.SamplingDuration.Seconds(), known: true}
+	case *foreign.Kubernetes:
 		share := min(0.99, float64(b.Percent)/100)
 		return allowance{ratio: share / (1 - share),
 			floor: float64(b.MinRetryCount) / b.MinRetryInterval.Seconds(), known: true}

@@ -28,7 +28,8 @@ const margin = 300 * time.Millisecond
 // A function passes messages on to a service. It is made once in a process, so
 // what its breaker has learned outlives the invocations.
 type function struct {
-	service backoff.Doer
+	policy  backoff.Policy
+	breaker *backoff.Breaker
 	url     string
 }
 
@@ -36,7 +37,7 @@ func newFunction(log *journal.Journal, url string) *function {
 	policy := backoff.Policy{Name: "orders", Schedule: backoff.Constant(20 * time.Millisecond), Observer: log.Observe, Classify: backoffhttp.Classify}
 	breaker := &backoff.Breaker{Name: "orders", Observer: log.Observe, Classify: backoffhttp.Classify,
 		ConsecutiveFailures: 3, ConsecutiveSpan: -1} // soon, for this demonstration
-	return &function{backoff.Stack(policy, breaker), url}
+	return &function{policy, breaker, url}
 }
 
 // handle passes a batch on. It returns the messages that SQS should deliver again.
@@ -47,7 +48,8 @@ func (f *function) handle(ctx context.Context, batch events.SQSEvent) (r events.
 		defer cancel()
 	}
 	for _, message := range batch.Records {
-		err := f.service.Do(ctx, func(ctx context.Context) error { return f.send(ctx, message) })
+		send := func(ctx context.Context) error { return f.send(ctx, message) }
+		err := f.policy.Do(ctx, f.breaker.Wrap(send)) // the breaker counts attempts
 		if err != nil {
 			r.BatchItemFailures = append(r.BatchItemFailures, events.SQSBatchItemFailure{ItemIdentifier: message.MessageId})
 		}

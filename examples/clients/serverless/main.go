@@ -68,7 +68,11 @@ const (
 func handle(addr, guard, name string) {
 	ctx := context.Background()
 	policy := backoff.Policy{Name: "search", Schedule: backoff.Exponential{Initial: 40 * time.Millisecond}}
-	service := backoff.Stack(policy)
+	attempts := 0
+	call := func(context.Context) error {
+		attempts++
+		return ask(addr)
+	}
 	if guard != alone {
 		breaker := fleet.ServerlessBreaker(name, nil)
 		if guard == shared {
@@ -80,13 +84,10 @@ func handle(addr, guard, name string) {
 			defer hub.Flush(ctx) // tell the other processes what this one has learned
 			breaker = fleet.ServerlessBreaker(name, hub)
 		}
-		service = backoff.Stack(policy, breaker)
+		call = breaker.Wrap(call)
 	}
-	began, attempts := time.Now(), 0
-	_ = service.Do(ctx, func(context.Context) error {
-		attempts++
-		return ask(addr)
-	})
+	began := time.Now()
+	_ = policy.Do(ctx, call)
 	fmt.Println(attempts, time.Since(began).Microseconds())
 }
 

@@ -78,14 +78,14 @@ func eapacheBreaker() *eapache.Breaker { return eapache.New(20, 2, time.Hour) }
 // Goroutines share a breaker, and each prepares calls of its own operation.
 type prepared func(operation) (call func() error)
 
-// A guard of another library is around operations.
-type guard struct {
+// What guards operations in another library.
+type guarding struct {
 	name string
 	make func(context.Context) prepared
 }
 
 // compareGuards measures successes through guards.
-func compareGuards(b *testing.B, guards []guard) {
+func compareGuards(b *testing.B, guards []guarding) {
 	for _, g := range guards {
 		b.Run(g.name, func(b *testing.B) {
 			call := g.make(start(b))(succeed)
@@ -98,14 +98,14 @@ func compareGuards(b *testing.B, guards []guard) {
 }
 
 // compareSharedGuards measures successes on all processors at once.
-func compareSharedGuards(b *testing.B, guards []guard) {
+func compareSharedGuards(b *testing.B, guards []guarding) {
 	for _, g := range guards {
 		b.Run(g.name, func(b *testing.B) { together(b, g.make(b.Context())) })
 	}
 }
 
 // breakers are those of other libraries. failsafe-permit asks for a permit and reports the result.
-var breakers = []guard{
+var breakers = []guarding{
 	{"gobreaker", func(ctx context.Context) prepared { return throughGobreaker(ctx, gobreakerWindow()) }},
 	{"failsafe", func(ctx context.Context) prepared {
 		executor := failsafe.With(failsafeBreaker())

@@ -52,7 +52,7 @@ var clients = []struct {
 	{"minimal", func(m *inMemory) request { return through(m) }},
 	{"backoff", func(m *inMemory) request { return through(&backoffhttp.Transport{Base: m}) }},
 	{"backoff-unguarded", func(m *inMemory) request {
-		return through(&backoffhttp.Transport{Base: m, Unguarded: true, Policy: backoff.Policy{Schedule: backoff.Constant(0)}})
+		return through(&backoffhttp.Unguarded{Base: m, Policy: backoff.Policy{Schedule: backoff.Constant(0)}})
 	}},
 	{"retryablehttp", func(m *inMemory) request {
 		client := retryable(m)

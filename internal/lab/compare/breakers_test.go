@@ -278,7 +278,7 @@ func oursOpenInALoop(t *testing.T) string {
 	b.Trip()
 	p := backoff.Policy{MaxAttempts: 9, Schedule: backoff.Constant(time.Second), Jitter: backoff.NoJitter}
 	began := time.Now()
-	_ = backoff.Stack(p, b).Do(t.Context(), failing(new(int)))
+	_ = p.Do(t.Context(), b.Wrap(failing(new(int))))
 	return time.Since(began).String()
 }
 

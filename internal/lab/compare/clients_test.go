@@ -56,7 +56,7 @@ type httpClient func(base http.RoundTripper) func(*http.Request) (*http.Response
 
 var httpClients = map[string]httpClient{
 	ours: func(base http.RoundTripper) func(*http.Request) (*http.Response, error) {
-		tr := &backoffhttp.Transport{Base: base, Unguarded: true}
+		tr := &backoffhttp.Unguarded{Base: base}
 		tr.Policy.Schedule = backoff.Exponential{Initial: time.Second}
 		tr.Policy.MaxRetryAfter = 30 * time.Second
 		return (&http.Client{Transport: tr}).Do

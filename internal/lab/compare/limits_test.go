@@ -12,8 +12,8 @@ import (
 	"github.com/failsafe-go/failsafe-go/adaptivelimiter"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/guard"
 	"github.com/gobackoff/backoff/limit"
-	"github.com/gobackoff/backoff/pace"
 )
 
 var limits = table{
@@ -32,7 +32,7 @@ type limiter func() func(context.Context, operation) error
 
 var limiters = map[string]limiter{
 	ours: func() func(context.Context, operation) error {
-		return backoff.Stack(new(backoff.Breaker), backoff.Policy{Budget: new(pace.Pacer)}).Do
+		return new(guard.Service).With(backoff.Policy{}).Do
 	},
 	"failsafe-go": func() func(context.Context, operation) error {
 		executor := failsafe.With(adaptivelimiter.NewWithDefaults[any]())
@@ -44,7 +44,7 @@ var limiters = map[string]limiter{
 
 // withConcurrency has a limit that somebody has to know.
 func withConcurrency() func(context.Context, operation) error {
-	return backoff.Stack(new(backoff.Breaker), backoff.Policy{Budget: &limit.Concurrency{Max: 20}}).Do
+	return new(guard.Service).With(backoff.Policy{Budget: &limit.Concurrency{Max: 20}}).Do
 }
 
 func servedUnder(l limiter) observation {

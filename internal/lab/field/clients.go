@@ -17,6 +17,8 @@ import (
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backoffhttp"
 	"github.com/gobackoff/backoff/cmd/backoffsim/sim"
+	"github.com/gobackoff/backoff/guard"
+	"github.com/gobackoff/backoff/internal/shape"
 )
 
 // A client is one way to call the service.
@@ -66,11 +68,11 @@ var clients = []client{
 		model: func(s setup) sim.Client { return library(s, nil) },
 	},
 	{
-		name: "stack", caption: "Stack(Breaker, Policy)", about: "this library, around a plain http.Client: a breaker around a policy with a RetryBudget",
+		name: "stack", caption: "guard.Service", about: "this library, around a plain http.Client: a breaker around a policy with a RetryBudget",
 		calls: func(base http.RoundTripper, s setup) call {
 			c := &http.Client{Transport: base}
-			policy := backoff.Policy{MaxAttempts: s.MaxAttempts, AttemptTimeout: s.Timeout, Budget: new(backoff.RetryBudget)}
-			service := backoff.Stack(new(backoff.Breaker), policy)
+			guarded := guard.Service{Budget: new(backoff.RetryBudget)}
+			service := guarded.With(backoff.Policy{MaxAttempts: s.MaxAttempts, AttemptTimeout: s.Timeout})
 			return func(ctx context.Context) error {
 				return service.Do(ctx, func(ctx context.Context) error { return get(ctx, c) })
 			}
@@ -115,7 +117,7 @@ var clients = []client{
 			}
 		},
 		model: func(s setup) sim.Client {
-			return model(s, backoff.Policy{Jitter: backoff.AddedJitter(100 * time.Millisecond)}, nil)
+			return model(s, backoff.Policy{Jitter: shape.Added(100 * time.Millisecond)}, nil)
 		},
 	},
 	{

@@ -17,6 +17,7 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backoffhttp"
+	"github.com/gobackoff/backoff/guard"
 	"github.com/gobackoff/backoff/presets"
 )
 
@@ -45,10 +46,10 @@ const (
 var clients = []client{
 	{
 		name: ours, caption: "backoffhttp.Client", about: "this library, as it comes",
-		start: library(func(*backoffhttp.Transport) {}),
+		start: library(nil),
 	},
 	{
-		name: patient, caption: "ours, patient", about: "this library, with Transport.Patient",
+		name: patient, caption: "ours, patient", about: "this library, with a guard.Service that is Patient for each host",
 		start: library(bePatient),
 	},
 	{
@@ -77,12 +78,12 @@ var clients = []client{
 		start:  startResty,
 	},
 	{
-		name: unguarded, caption: "ours, unguarded", about: "this library, with Transport.Unguarded: retries alone",
-		start: library(func(t *backoffhttp.Transport) { t.Unguarded = true }),
+		name: unguarded, caption: "ours, unguarded", about: "this library, with backoffhttp.Unguarded: retries alone",
+		start: unguardedBy(func() backoff.Budget { return nil }),
 	},
 	{
 		name: "awsquota", caption: "ours, AWS quota", about: "this library, with presets.AWSQuota in place of the guards",
-		start: library(func(t *backoffhttp.Transport) { t.Unguarded, t.Policy.Budget = true, presets.NewAWSQuota() }),
+		start: unguardedBy(func() backoff.Budget { return presets.NewAWSQuota() }),
 	},
 	{
 		name: none, caption: "no retries", about: "net/http alone",
@@ -92,18 +93,27 @@ var clients = []client{
 	},
 }
 
-// library returns how to start the client that backoffhttp.Client makes, after a
-// change to its Transport.
-func library(change func(*backoffhttp.Transport)) func(http.RoundTripper, time.Duration) send {
+// library returns how to start the client that backoffhttp.Client makes, with a
+// Service for each host: that of the Transport itself if it is nil.
+func library(service func(host string) *guard.Service) func(http.RoundTripper, time.Duration) send {
 	return func(base http.RoundTripper, timeout time.Duration) send {
 		t := &backoffhttp.Transport{Base: base, Policy: backoff.Policy{AttemptTimeout: timeout}}
-		change(t)
+		if service != nil {
+			t.Services = &guard.Services{New: service}
+		}
 		return sending(t)
 	}
 }
 
-// bePatient makes the calls of a Transport wait for their service.
-func bePatient(t *backoffhttp.Transport) { t.Patient = true }
+// bePatient makes the Service of a host, for which calls wait.
+func bePatient(host string) *guard.Service { return &guard.Service{Name: host, Patient: true} }
+
+// unguardedBy returns how to start a client without guards, whose policy has a budget.
+func unguardedBy(budget func() backoff.Budget) func(http.RoundTripper, time.Duration) send {
+	return func(base http.RoundTripper, timeout time.Duration) send {
+		return sending(&backoffhttp.Unguarded{Base: base, Policy: backoff.Policy{AttemptTimeout: timeout, Budget: budget()}})
+	}
+}
 
 func sending(t http.RoundTripper) send { return (&http.Client{Transport: t}).Do }
 

@@ -28,7 +28,7 @@ import (
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backoffmetrics"
 	"github.com/gobackoff/backoff/backoffmetrics/page"
-	"github.com/gobackoff/backoff/endpoint"
+	"github.com/gobackoff/backoff/guard/endpoint"
 )
 
 const (
@@ -58,18 +58,21 @@ func newSite(t *testing.T, prefix string) *site {
 	t.Cleanup(server.Close)
 	s.url = server.URL + prefix
 	policy := backoff.Policy{Name: "search", Observer: s.metrics.Observe, Budget: budget, Schedule: backoff.Constant(5 * time.Millisecond)}
-	to := &endpoint.Endpoint{Name: "GET search.example.com"}
-	s.call(t, backoff.Stack(toEndpoint{to}, policy, to), func(n int) error { return failing(n%20 == 0) }) // so that the budget lasts
+	search := toEndpoint{&endpoint.Endpoint{Name: "GET search.example.com"}, policy}
+	s.call(t, search, func(n int) error { return failing(n%20 == 0) }) // so that the budget lasts
 	s.call(t, backoff.Policy{Name: hostile, Observer: s.metrics.Observe, Schedule: backoff.Constant(time.Millisecond)},
 		func(int) error { return errDown })
 	return s
 }
 
-// toEndpoint names what calls are sent to.
-type toEndpoint struct{ to *endpoint.Endpoint }
+// toEndpoint names what the calls of a policy are sent to.
+type toEndpoint struct {
+	to     *endpoint.Endpoint
+	policy backoff.Policy
+}
 
 func (e toEndpoint) Do(ctx context.Context, op func(context.Context) error) error {
-	return op(endpoint.With(ctx, e.to))
+	return e.policy.Do(endpoint.With(ctx, e.to), func(ctx context.Context) error { return e.to.Do(ctx, op) })
 }
 
 func failing(is bool) error {

@@ -133,7 +133,7 @@ func TestAWSStopsWhereATransportOfOursGaveUp(t *testing.T) {
 	require.Equal(t, 4, calls, "and so does ours")
 
 	s := serve(t, reset)
-	transport := &backoffhttp.Transport{Base: own().Transport, Policy: steps, Unguarded: true}
+	transport := &backoffhttp.Unguarded{Base: own().Transport, Policy: steps}
 	head(t.Context(), s3Client(s.URL, plug.AWS(steps), &http.Client{Transport: transport}))
 	require.Len(t, s.gaps(), 3)
 

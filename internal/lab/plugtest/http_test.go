@@ -95,7 +95,7 @@ func TestRetryableHTTPDoesNotWaitInVain(t *testing.T) {
 }
 
 func TestOpenAIUnderTheMiddleware(t *testing.T) {
-	transport := &backoffhttp.Transport{Policy: steps, Unguarded: true}
+	transport := &backoffhttp.Unguarded{Policy: steps}
 	busy := answer(429, `{"error":{"message":"rate limit"}}`, "Retry-After-Ms", "150", "Content-Type", "application/json")
 	s := serve(t, busy, busy, answer(200, `{"id":"m","object":"model"}`, "Content-Type", "application/json"))
 	client := openai.NewClient(option.WithBaseURL(s.URL), option.WithAPIKey("key"),

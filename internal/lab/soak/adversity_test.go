@@ -18,6 +18,7 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backoffhttp"
+	"github.com/gobackoff/backoff/guard"
 	"github.com/gobackoff/backoff/hedge"
 	"github.com/gobackoff/backoff/limit"
 )
@@ -40,8 +41,7 @@ type adversity struct {
 	hedge     hedge.Hedge
 	places    limit.Concurrency
 	books     books
-	budgets   backoff.Budgets
-	breakers  backoff.Breakers
+	services  guard.Services
 	server    *httptest.Server // sends bodies that never end
 	transport *meter
 	client    *http.Client
@@ -75,7 +75,10 @@ func newAdversity() *adversity {
 	}
 	a.breaker = backoff.Breaker{OpenFor: backoff.Constant(time.Millisecond), ProbeTimeout: time.Millisecond, MaxProbes: -1, MaxRetryAfter: time.Millisecond}
 	a.hedge = hedge.Hedge{Delay: -1, MaxExtraLoad: -1, MaxAttempts: 3, Budget: a.policy.Budget}
-	a.budgets.MaxKeys, a.breakers.MaxKeys = 64, 64
+	a.services.MaxKeys = 64
+	a.services.New = func(string) *guard.Service {
+		return &guard.Service{Budget: backoff.JoinBudgets(&a.places, &a.books, &backoff.RetryBudget{})}
+	}
 	a.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		io.WriteString(w, receipt(0))
 		http.NewResponseController(w).Flush()
@@ -132,12 +135,9 @@ var adverse = [ways]struct {
 		})
 	}},
 	{"keys of others", true, func(a *adversity, n int) {
-		key := "other " + strconv.Itoa(n)
 		p := a.policy
-		p.Budget = backoff.JoinBudgets(&a.places, &a.books, a.budgets.For(key))
-		_ = a.breakers.For(key).Do(a.life, func(ctx context.Context) error {
-			return p.Do(ctx, func(context.Context) error { return errAdverse })
-		})
+		p.Budget = nil // that of the key
+		_ = a.services.For("other "+strconv.Itoa(n)).Do(a.life, p, func(context.Context) error { return errAdverse })
 	}},
 	{"deadlines from outside", false, func(a *adversity, n int) {
 		r := httptest.NewRequest(http.MethodGet, "/", nil).WithContext(a.life)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backoffhttp"
+	"github.com/gobackoff/backoff/guard"
 	"github.com/gobackoff/backoff/hedge"
 )
 
@@ -69,8 +70,7 @@ func newClient(url string, t *tally) *client {
 		},
 		Idempotency: repeatable,
 		ReadAhead:   -1,
-		Budgets:     &backoff.Budgets{New: t.budget},
-		Breakers:    &backoff.Breakers{New: t.breaker},
+		Services:    &guard.Services{New: t.service},
 	}}
 	return c
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backoffhttp"
+	"github.com/gobackoff/backoff/guard"
 )
 
 // An outcome is how a call ended for its caller. The first ones are the
@@ -19,7 +20,7 @@ import (
 type outcome = backoff.Reason
 
 const (
-	answered = backoff.ReasonSuccess
+	answered = outcome(0)
 	unknown  = backoff.ReasonInvalid + 1 // nothing that a caller could understand
 )
 
@@ -102,16 +103,15 @@ func (t *tally) observe(_ context.Context, e backoff.Event) {
 	}
 }
 
-// budget has a short memory, so that an outage uses it up.
-func (t *tally) budget(string) backoff.Budget {
-	return &backoff.RetryBudget{Window: 100 * time.Millisecond}
-}
-
-// breaker opens during an outage.
-func (t *tally) breaker(host string) *backoff.Breaker {
-	return &backoff.Breaker{
-		Name: host, Window: 100 * time.Millisecond, ConsecutiveFailures: 20, ConsecutiveSpan: -1,
-		OpenFor: backoff.Constant(3 * time.Millisecond), MaxRetryAfter: 3 * time.Millisecond, Observer: t.observe,
+// service has a budget with a short memory, which an outage uses up, and a breaker that
+// opens during one.
+func (t *tally) service(host string) *guard.Service {
+	return &guard.Service{
+		Budget: &backoff.RetryBudget{Window: 100 * time.Millisecond},
+		Breaker: &backoff.Breaker{
+			Name: host, Window: 100 * time.Millisecond, ConsecutiveFailures: 20, ConsecutiveSpan: -1,
+			OpenFor: backoff.Constant(3 * time.Millisecond), MaxRetryAfter: 3 * time.Millisecond, Observer: t.observe,
+		},
 	}
 }
 

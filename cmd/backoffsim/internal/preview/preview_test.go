@@ -14,6 +14,7 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/cmd/backoffsim/internal/preview"
+	"github.com/gobackoff/backoff/internal/shape"
 )
 
 func TestPreviewOfTheZeroPolicy(t *testing.T) {
@@ -92,7 +93,7 @@ func TestPreviewFollowsDecorrelatedJitter(t *testing.T) {
 // The wait is a whole number of slots, of which all are as likely.
 func TestPreviewOfSlottedJitterReachesFromZeroToTheDelay(t *testing.T) {
 	const slot = time.Millisecond
-	policy := backoff.Policy{MaxAttempts: 5, Schedule: backoff.Sequence(2*slot, 8*slot, 26*slot, 80*slot), Jitter: backoff.SlottedJitter(slot)}
+	policy := backoff.Policy{MaxAttempts: 5, Schedule: backoff.Sequence(2*slot, 8*slot, 26*slot, 80*slot), Jitter: shape.Slotted(slot)}
 	for _, w := range preview.Of(policy, 0).Waits {
 		require.Zero(t, w.Min)
 		require.Equal(t, w.Delay, w.Max)
@@ -151,18 +152,18 @@ func TestNoCallWaitsOutsideItsPreview(t *testing.T) {
 		"equal":        {Jitter: backoff.EqualJitter, Schedule: backoff.Linear{}},
 		"decorrelated": {Jitter: backoff.DecorrelatedJitter(time.Second, time.Minute), MaxAttempts: 9},
 		"gRPC":         {Jitter: backoff.UniformJitter(0.8, 1.2), Schedule: backoff.Exponential{Multiplier: 1.6}},
-		"slotted":      {Jitter: backoff.SlottedJitter(7 * time.Millisecond)},
-		"bounded":      {Jitter: backoff.AddedJitter(time.Second), MaxDelay: 1200 * time.Millisecond},
+		"slotted":      {Jitter: shape.Slotted(7 * time.Millisecond)},
+		"bounded":      {Jitter: shape.Added(time.Second), MaxDelay: 1200 * time.Millisecond},
 	} {
 		policy.Rand = rng.Float64
 		view := preview.Of(policy, 0)
 		for n := range 200 {
 			scaled := func(d time.Duration) time.Duration {
-				d = time.Duration(float64(d) * [...]float64{4, 1, 0.5, 0.25}[n%4])
+				d = time.Duration(float64(d) * [...]float64{4, 1, 0.5}[n%3])
 				return min(d, cmp.Or(policy.MaxDelay, d))
 			}
 			synctest.Test(t, func(t *testing.T) {
-				ctx := backoff.WithPriority(t.Context(), backoff.PriorityBackground+backoff.Priority(n%4))
+				ctx := backoff.WithPriority(t.Context(), backoff.PriorityBackground+backoff.Priority(n%3))
 				var at []time.Duration // of the attempts
 				began := time.Now()
 				require.Error(t, policy.Do(ctx, func(context.Context) error {
@@ -175,7 +176,7 @@ func TestNoCallWaitsOutsideItsPreview(t *testing.T) {
 					require.GreaterOrEqual(t, wait, scaled(w.Min), name)
 					require.LessOrEqual(t, wait, scaled(w.Max), name)
 				}
-				require.True(t, n%4 == 0 || at[len(at)-1] <= view.Worst, name) // it is not for a background call
+				require.True(t, n%3 == 0 || at[len(at)-1] <= view.Worst, name) // it is not for a background call
 			})
 		}
 	}

@@ -60,7 +60,7 @@ var clients = []client{
 			"cloud.google.com/go/secretmanager"},
 		makes:  []string{"NewClient", "NewKeyManagementClient"},
 		hooks:  []string{"CallOptions", "WithRetry"},
-		advice: "Give the call gax.WithRetry(func() gax.Retryer { return policy.Start(ctx) }) and make it without a policy",
+		advice: "Give the call gax.WithRetry(func() gax.Retryer { return plug.Gax(policy.Start(ctx).Tried) }) and make it without a policy",
 	},
 	{
 		name:   "the SDK",

@@ -97,9 +97,7 @@ func (c *code) errorOfLoop(n ast.Node) string {
 			return errorOfRun(n.X)
 		}
 	case *ast.ForStmt:
-		if n.Cond != nil && c.called(n.Cond) == "Run.Begin" {
-			return errorOfRun(n.Cond)
-		}
+		return c.errorIfFalse(n.Cond)
 	}
 	return ""
 }
@@ -114,8 +112,8 @@ func errorOfRun(call ast.Expr) string {
 	return types.ExprString(run) + ".Err()"
 }
 
-// errorOfBranch is for a block that runs if a call has failed: if !r.Begin(pause), if !ok after
-// r.Retry, if err != nil after a Do, and a case of the same conditions.
+// errorOfBranch is for a block that runs if a call has failed: if !ok after r.Begin or r.Retry, if
+// err != nil after a Do, and a case of the same conditions.
 func (c *code) errorOfBranch(block inspector.Cursor) string {
 	if clause, ok := block.Node().(*ast.CaseClause); ok {
 		return c.errorOfAny(clause.List)
@@ -154,13 +152,13 @@ func (c *code) errorIfTrue(cond ast.Expr) string {
 	return ""
 }
 
-// errorIfFalse is for r.Begin(pause), and for the ok of r.Retry and r.Admit.
+// errorIfFalse is for the ok of r.Begin and r.Retry.
 func (c *code) errorIfFalse(cond ast.Expr) string {
-	if c.called(cond) == "Run.Begin" {
-		return errorOfRun(cond)
+	if cond == nil {
+		return ""
 	}
 	if call := c.resultOf(cond); call != nil {
-		if name := c.called(call); name == "Run.Retry" || name == "Run.Admit" {
+		if name := c.called(call); name == "Run.Begin" || name == "Run.Retry" {
 			return errorOfRun(call)
 		}
 	}

@@ -10,12 +10,12 @@ import (
 )
 
 var perCall = newRule("percall",
-	"report a budget, breaker, hedge or HTTP client that is made for each call and so knows of no other", findPerCall)
+	"report a service, budget, breaker, hedge or HTTP client that is made for each call and so knows of no other", findPerCall)
 
 // guards are the types whose values learn from the calls that share them.
 var guards = map[string]bool{
-	"RetryBudget": true, "Breaker": true, "Patience": true, "Budgets": true, "Breakers": true, "hedge.Hedge": true,
-	"pace.Pacer": true, "pace.HoldOff": true, "limit.Throttle": true, "limit.Concurrency": true, "limit.Sleeping": true,
+	"RetryBudget": true, "Breaker": true, "hedge.Hedge": true, "guard.Service": true, "guard.Services": true,
+	"pace.Pacer": true, "pace.HoldOff": true, "limit.Throttle": true, "limit.Concurrency": true,
 	"backoffhttp.Transport": true,
 }
 
@@ -35,7 +35,7 @@ func findPerCall(c *code) {
 func (c *code) makes(at inspector.Cursor) string {
 	switch n := at.Node().(type) {
 	case *ast.CompositeLit:
-		if name := typeName(c.info.TypeOf(n)); guards[name] && !c.isUnguarded(keyed(n)) {
+		if name := typeName(c.info.TypeOf(n)); guards[name] && !keyed(n).has("Services") { // else a Transport has those of others
 			return name
 		}
 	case *ast.ValueSpec:
@@ -56,11 +56,6 @@ func (c *code) isInTest(n ast.Node) bool {
 func isPointer(t types.Type) bool {
 	_, ok := t.Underlying().(*types.Pointer)
 	return ok
-}
-
-// isUnguarded reports whether a Transport has no guards, or those of others.
-func (c *code) isUnguarded(s settings) bool {
-	return s.has("Unguarded") || s.has("Budgets") && s.has("Breakers")
 }
 
 func (c *code) makesByCall(call *ast.CallExpr) string {
@@ -200,7 +195,7 @@ func (c *code) fate(at, scope inspector.Cursor, depth int) fate {
 func (c *code) fateOfMember(lit, scope inspector.Cursor, depth int) fate {
 	t := c.info.TypeOf(lit.Node().(*ast.CompositeLit))
 	switch name := typeName(t); {
-	case name == "Policy", name == "hedge.Hedge", name == "backoffhttp.Transport", isType(t, "net/http", "Client"):
+	case name == "Policy", name == "hedge.Hedge", name == "guard.Service", name == "backoffhttp.Transport", isType(t, "net/http", "Client"):
 		return c.fate(lit, scope, depth-1)
 	}
 	return escapes
@@ -208,7 +203,7 @@ func (c *code) fateOfMember(lit, scope inspector.Cursor, depth int) fate {
 
 func (c *code) fateOfArgument(at, scope inspector.Cursor, depth int) fate {
 	switch c.called(at.Node().(*ast.CallExpr)) {
-	case "JoinBudgets", "Stack", "backoffhttp.Client", "backoffhttp.WrapClient":
+	case "JoinBudgets", "backoffhttp.Client", "backoffhttp.WrapClient":
 		return c.fate(at, scope, depth-1)
 	case "DoValue", "hedge.Value":
 		return runs
@@ -226,10 +221,10 @@ func (c *code) fateOfReceiver(sel, scope inspector.Cursor, depth int) fate {
 	}
 	call := sel.Parent().Node().(*ast.CallExpr)
 	switch c.called(call) {
-	case "Policy.Do", "Policy.Start", "Doer.Do", "Breaker.Do", "Breaker.Allow", "Patience.Do",
+	case "Policy.Do", "Policy.Start", "Doer.Do", "Breaker.Do", "Breaker.Allow", "guard.Service.Do", "guard.Client.Do",
 		"backoffhttp.Transport.RoundTrip":
 		return runs
-	case "Budgets.For", "Breakers.For":
+	case "guard.Services.For", "guard.Service.Tenant", "guard.Service.With":
 		return c.fate(sel.Parent(), scope, depth-1)
 	case "":
 		return c.fateOfClient(call)

@@ -24,11 +24,6 @@ func findRetryGaveUp(c *code) {
 	for _, a := range c.attempts {
 		c.checkNested(a)
 	}
-	for at := range c.root.Preorder((*ast.CallExpr)(nil)) {
-		if call := at.Node().(*ast.CallExpr); c.called(call) == "Stack" {
-			c.checkStack(call)
-		}
-	}
 }
 
 // classify returns the Classify that a statement or the member of a literal gives a policy, or nil.
@@ -209,16 +204,4 @@ func (c *code) makesMore(s settings) bool {
 	}
 	v := c.info.Types[s["MaxAttempts"]].Value
 	return v == nil || v.String() != "1"
-}
-
-// checkStack is about a policy that retries everything around another one in a Stack.
-func (c *code) checkStack(stack *ast.CallExpr) {
-	around := false
-	for _, doer := range stack.Args {
-		policies, _ := c.policies(doer)
-		if around && slices.ContainsFunc(policies, c.makesMore) {
-			c.reportNested(doer)
-		}
-		around = around || slices.ContainsFunc(policies, c.retriesAll)
-	}
 }

@@ -90,23 +90,12 @@ func (m *model) policies(doer ast.Expr) (all []settings, known bool) {
 		return []settings{s}, s != nil
 	case "Supervisor":
 		return m.policies(m.settings(doer)["Policy"])
-	case "Breaker", "Patience":
+	case "Breaker":
 		return nil, true
 	}
-	stack, ok := m.valueOf(doer).(*ast.CallExpr)
-	if !ok || m.called(stack) != "Stack" {
+	with, ok := m.valueOf(doer).(*ast.CallExpr)
+	if !ok || m.called(with) != "guard.Service.With" {
 		return nil, false
 	}
-	return m.policiesOfAll(stack.Args)
-}
-
-func (m *model) policiesOfAll(doers []ast.Expr) (all []settings, known bool) {
-	for _, d := range doers {
-		found, known := m.policies(d)
-		if !known {
-			return nil, false
-		}
-		all = append(all, found...)
-	}
-	return all, true
+	return m.policies(with.Args[0])
 }

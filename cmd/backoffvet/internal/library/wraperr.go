@@ -13,7 +13,7 @@ var wrapErr = newRule("wraperr",
 
 // wrapping are the functions whose error is an *Error around that of the operation.
 var wrapping = map[string]bool{
-	"Policy.Do": true, "DoValue": true, "Doer.Do": true, "Patience.Do": true, "control.Handle.Do": true,
+	"Policy.Do": true, "DoValue": true, "Doer.Do": true, "guard.Service.Do": true, "guard.Client.Do": true, "control.Handle.Do": true,
 	"Supervisor.Run": true, "control.Handle.Supervise": true, "Run.Err": true, "hedge.Value": true,
 	"backoffsql.Tx": true, "backoffsql.Transact": true, "contrib/backoffpgx.Tx": true,
 }

@@ -212,13 +212,17 @@ func (l *dskitLoop) rewrite() {
 		f.removeStmt(stmt) // nothing else uses the configuration
 	}
 	f.replace(l.make.Pos(), l.make.End(), gen("%s.Start(%s)", p, f.source(l.make.Args[0])))
-	ctx := ""
-	if l.ctx != "" {
-		ctx = l.ctx + " := "
+	ctx := l.ctx
+	if ctx == "" && l.rounds {
+		ctx = f.fresh("ctx", l.loop)
 	}
-	f.replace(l.loop.For, l.loop.Body.Lbrace, fmt.Sprintf("for %srange %s.Attempts() ", ctx, l.v.Name()))
+	yields := ""
+	if ctx != "" {
+		yields = ctx + " := "
+	}
+	f.replace(l.loop.For, l.loop.Body.Lbrace, fmt.Sprintf("for %srange %s.Attempts() ", yields, l.v.Name()))
 	if l.rounds {
-		f.insert(l.loop.Body.Lbrace+1, fmt.Sprintf("\nfor %s.Context().Err() == nil {", l.v.Name()))
+		f.insert(l.loop.Body.Lbrace+1, fmt.Sprintf("\nfor %s.Err() == nil {", ctx))
 		f.insert(l.loop.Body.Rbrace, "}\n")
 	}
 	for _, id := range f.usesOf(l.v) {

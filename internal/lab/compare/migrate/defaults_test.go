@@ -70,7 +70,7 @@ var defaults = []struct {
 		return &retryablehttp.RoundTripper{Client: c}
 	})},
 	{"backoffhttp, without its budget", overHTTP(func(base http.RoundTripper) http.RoundTripper {
-		return &backoffhttp.Transport{Base: base, Unguarded: true}
+		return &backoffhttp.Unguarded{Base: base}
 	})},
 }
 

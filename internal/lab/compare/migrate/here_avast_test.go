@@ -13,11 +13,15 @@ func hereAvastExponential(ctx context.Context, save operation) error {
 	policy := backoff.Policy{
 		MaxAttempts: 5,
 		Schedule:    backoff.Exponential{Initial: 200 * time.Millisecond},
-		Jitter:      backoff.AddedJitter(100 * time.Millisecond),
+		Jitter:      added(100 * time.Millisecond),
 		MaxDelay:    5 * time.Second,
 	}
 	err := policy.Do(ctx, save)
 	return err
+}
+
+func added(most time.Duration) backoff.Jitter {
+	return func(delay, _ time.Duration, u float64) time.Duration { return delay + time.Duration(u*float64(most)) }
 }
 
 func hereAvastHooks(ctx context.Context, save operation) error {

@@ -62,14 +62,16 @@ func hereRange(ctx context.Context, save operation) error {
 func hereOwnLoop(ctx context.Context, save operation) error {
 	policy := backoff.Policy{}
 	r := policy.Start(ctx)
-	for {
+	ctx, ok := r.Begin(0)
+	for ok {
 		err := save(ctx)
 		wait, again := r.Retry(err)
-		if !again {
-			return r.Err() // nil after a success
+		if again {
+			sleep(wait)
 		}
-		sleep(wait)
+		ctx, ok = r.Begin(0)
 	}
+	return r.Err() // nil after a success
 }
 
 func herePlug(ctx context.Context, save operation) error {

@@ -28,16 +28,14 @@ func hereFailsafeRetry(ctx context.Context, save operation) error {
 }
 
 func hereFailsafeStack(ctx context.Context, save operation) error {
-	service := backoff.Stack(
-		backoff.Policy{
-			MaxAttempts:    3,
-			AttemptTimeout: 2 * time.Second,
-			Budget:         &backoff.RetryBudget{},
-		},
-		&backoff.Breaker{},
-	)
+	policy := backoff.Policy{
+		MaxAttempts:    3,
+		AttemptTimeout: 2 * time.Second,
+		Budget:         &backoff.RetryBudget{},
+	}
+	breaker := &backoff.Breaker{}
 
-	err := service.Do(ctx, save)
+	err := policy.Do(ctx, breaker.Wrap(save))
 	return err
 }
 

@@ -13,9 +13,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/guard"
 )
 
-// Retrier makes the attempts of a call, as a backoff.Policy or a Stack does.
+// Retrier makes the attempts of a call, as a backoff.Policy or the With of a guard.Service does.
 type Retrier interface {
 	Do(ctx context.Context, op func(context.Context) error) error
 }
@@ -31,7 +32,7 @@ func New(o Options) (*Client, error) {
 	}
 	if v, ok := o.Retry.(interface{ Validate() error }); ok {
 		if err := v.Validate(); err != nil {
-			return nil, err // of a Schedule: Exponential{Multiplier: 0.5}, or of a Breaker{FailureRate: 2} in a Stack
+			return nil, err // of a Schedule: Exponential{Multiplier: 0.5}, or of a Breaker{FailureRate: 2} of a Service
 		}
 	}
 	return &Client{retry: o.Retry, send: o.Send}, nil
@@ -119,7 +120,7 @@ func TestALibraryReturnsWhatItsGuideSays(t *testing.T) {
 
 		_, err = New(Options{Retry: backoff.Policy{AttemptTimeout: time.Second, AttemptTimeoutSchedule: backoff.Constant(1)}})
 		require.ErrorContains(t, err, "Policy.AttemptTimeout")
-		_, err = New(Options{Retry: backoff.Stack(&backoff.Breaker{FailureRate: 2}, backoff.Policy{})})
+		_, err = New(Options{Retry: (&guard.Service{Breaker: &backoff.Breaker{FailureRate: 2}}).With(backoff.Policy{})})
 		require.ErrorContains(t, err, "Breaker.FailureRate is 2")
 		plain, err := New(Options{Retry: once{}, Send: send})
 		require.NoError(t, err)
@@ -168,7 +169,7 @@ func checkLibrary(t *testing.T, call func(*Client, context.Context) error, failu
 		made := 0
 		send := func(context.Context) error { made++; time.Sleep(100 * time.Millisecond); return failure }
 		always := backoff.Policy{Classify: backoff.RetryIf(func(error) bool { return true })}
-		client, err := New(Options{Retry: backoff.Stack(new(backoff.Breaker), always), Send: send})
+		client, err := New(Options{Retry: (&guard.Service{NoBudget: true}).With(always), Send: send})
 		require.NoError(t, err)
 		require.ErrorIs(t, call(client, t.Context()), failure)
 		require.Equal(t, calls, made)

@@ -18,24 +18,27 @@ import (
 func hereLoop(ctx context.Context, save operation) error {
 	policy := backoff.Policy{MaxAttempts: -1, Schedule: backoff.Constant(time.Second), Jitter: backoff.NoJitter}
 	r := policy.Start(ctx)
-	for {
-		err := save(r.Context())
-		wait, again := r.Retry(err)
-		if !again || !r.Begin(wait) {
-			return r.Err() // nil after a success
+	for ctx := range r.Attempts() {
+		err := save(ctx)
+		if err == nil {
+			return nil
 		}
+		r.Fail(err)
 	}
+	return r.Err()
 }
 
 // wrongLoop is hereLoop with the return statement of ownLoop.
 func wrongLoop(ctx context.Context, save operation) error {
 	r := constant.Start(ctx)
-	for {
-		wait, again := r.Retry(save(ctx))
-		if !again || !r.Begin(wait) {
-			return ctx.Err()
+	for attempt := range r.Attempts() {
+		err := save(attempt)
+		if err == nil {
+			return nil
 		}
+		r.Fail(err)
 	}
+	return ctx.Err()
 }
 
 func hereContextsOwn(err error) error {
@@ -48,13 +51,16 @@ func hereContextsOwn(err error) error {
 func hereHooked(ctx context.Context, save operation, mayRetry func(err error, wait time.Duration) bool) error {
 	policy := backoff.Policy{MaxAttempts: -1, Schedule: backoff.Exponential{Initial: time.Second}, Jitter: backoff.NoJitter}
 	r := policy.Start(ctx)
-	for {
-		err := save(r.Context())
+	ctx, ok := r.Begin(0) // the first attempt
+	for ok {
+		err := save(ctx)
 		wait, again := r.Retry(err)
-		if !again || !mayRetry(err, wait) || !r.Begin(wait) {
+		if again && !mayRetry(err, wait) {
 			return err
 		}
+		ctx, ok = r.Begin(wait)
 	}
+	return r.Err() // nil after a success
 }
 
 // attempts is how many attempts so many retries are. A negative number means
@@ -103,7 +109,9 @@ func TestAHookMaySayNo(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(time.Second/2, cancel)
 		began := time.Now()
-		require.Equal(t, errDown, hereHooked(ctx, func(context.Context) error { return errDown }, func(error, time.Duration) bool { return true }))
+		err := hereHooked(ctx, func(context.Context) error { return errDown }, func(error, time.Duration) bool { return true })
+		require.ErrorIs(t, err, errDown)
+		require.ErrorIs(t, err, context.Canceled)
 		require.Equal(t, time.Second/2, time.Since(began))
 	})
 }

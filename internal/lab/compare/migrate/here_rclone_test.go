@@ -21,7 +21,7 @@ func drivePolicy() backoff.Policy {
 		Name:        "drive",
 		MaxAttempts: 10,
 		Schedule:    backoff.Exponential{Initial: time.Second, Max: 16 * time.Second},
-		Jitter:      backoff.AddedJitter(time.Second),
+		Jitter:      added(time.Second),
 		Budget: backoff.JoinBudgets(
 			&limit.Rate{Limiter: rate.NewLimiter(rate.Every(100*time.Millisecond), 1)},
 			&pace.HoldOff{}, // a Retry-After holds all calls

@@ -24,7 +24,7 @@ var (
 	}
 	avastsDefault = backoff.Policy{
 		Schedule: backoff.Exponential{Initial: 100 * time.Millisecond, Max: -1},
-		Jitter:   backoff.AddedJitter(100 * time.Millisecond),
+		Jitter:   added(100 * time.Millisecond),
 	}
 	constant = backoff.Policy{MaxAttempts: -1, Schedule: backoff.Constant(D), Jitter: backoff.NoJitter}
 )
@@ -281,18 +281,17 @@ func hereSleeping(policy backoff.Policy) form {
 	return func(ctx context.Context, remote *remote) (string, error) {
 		return done(func() error {
 			r := policy.Start(ctx)
-			for {
-				err := remote.call(r.Context())
+			for ctx := range r.Attempts() {
+				err := remote.call(ctx)
 				if err == nil {
 					return nil
 				}
 				if len(remote.tried) == 3 {
 					r.Progress()
 				}
-				if wait, again := r.Retry(err); !again || !r.Begin(wait) {
-					return r.Err()
-				}
+				r.Fail(err)
 			}
+			return r.Err()
 		}())
 	}
 }

@@ -107,7 +107,7 @@ var rules = map[string]move{
 	"M11":    spread(cenkaltiOf(cenkaltiRetryAfterError), hereMarked(cenkaltisDefault, hereRetryAfterError)),
 	// avast/retry-go.
 	"M12 M13": failing(avasts(avast.Attempts(N), avast.Delay(D)),
-		here(backoff.Policy{MaxAttempts: N, Schedule: backoff.Exponential{Initial: D, Max: -1}, Jitter: backoff.AddedJitter(100 * time.Millisecond)}), N, 1, 4.1),
+		here(backoff.Policy{MaxAttempts: N, Schedule: backoff.Exponential{Initial: D, Max: -1}, Jitter: added(100 * time.Millisecond)}), N, 1, 4.1),
 	"M34": same(avasts(avast.Attempts(0), avast.Delay(D), avast.DelayType(avast.FixedDelay)), here(constant), tenth, 10, 1, 1, "done"),
 	"M35": same(avasts(avast.UntilSucceeded(), avast.Delay(D), avast.DelayType(avast.FixedDelay)), here(constant), tenth, 10, 1, 1, "done"),
 	"M14": failing(avasts(avast.Delay(D), avast.DelayType(avast.FixedDelay)),

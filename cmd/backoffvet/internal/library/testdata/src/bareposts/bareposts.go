@@ -8,10 +8,11 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backoffhttp"
+	"github.com/gobackoff/backoff/guard"
 )
 
 var (
-	breaker backoff.Breaker
+	shop    guard.Service
 	policy  = backoff.Policy{Name: "charge", Classify: backoffhttp.Classify}
 	keyed   = backoff.Policy{Name: "charge", Idempotency: backoff.Keyed}
 	checked = backoff.Policy{Classify: backoff.RetryIf(isRefused)}
@@ -52,8 +53,8 @@ func newRequest(ctx context.Context, client *http.Client) error {
 }
 
 func stacked(ctx context.Context) error {
-	stack := backoff.Stack(&breaker, &policy)
-	return stack.Do(ctx, func(ctx context.Context) error {
+	client := shop.With(policy)
+	return client.Do(ctx, func(ctx context.Context) error {
 		_, err := http.NewRequest("PATCH", "https://example.com", nil) // want `this POST`
 		return err
 	})

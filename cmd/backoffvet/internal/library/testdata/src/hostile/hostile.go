@@ -92,7 +92,8 @@ func results(ctx context.Context) (p alias, r myRun, err error) {
 	for range p.Start(ctx).Attempts() {
 		err = work(ctx) // want `this loop ignores`
 	}
-	if r = p.Start(ctx); r.Begin(0) {
+	r = p.Start(ctx)
+	if _, ok := r.Begin(0); ok {
 	}
 	return p, r, ctx.Err()
 }
@@ -119,10 +120,6 @@ func selfReferring(ctx context.Context) error {
 	return p.Do(ctx, op)
 }
 
-func spread(ctx context.Context, doers ...retry.Doer) error {
-	return retry.Stack(doers...).Do(ctx, func(context.Context) error { return nil })
-}
-
 func called(ctx context.Context) error {
 	return func() alias { return alias{} }().Do(ctx, func(ctx context.Context) error {
 		_, err := http.NewRequestWithContext(ctx, func() string { return "POST" }(), "", nil)
@@ -132,7 +129,6 @@ func called(ctx context.Context) error {
 
 func nilArguments(ctx context.Context) error {
 	_, _ = Value[int](ctx, nil, nil, nil)
-	_ = retry.Stack().Do(ctx, nil)
 	return (&alias{Classify: retry.RetryIf(nil)}).Do(ctx, nil)
 }
 

@@ -44,8 +44,12 @@ func cause(ctx context.Context) error {
 
 func begin(ctx context.Context) error {
 	r := policy.Start(ctx)
+	attempt, ok := r.Begin(0)
+	if !ok {
+		return ctx.Err() // want `may be nil`
+	}
 	for {
-		err := dial(ctx)
+		err := dial(attempt)
 		if err == nil {
 			return nil
 		}
@@ -53,7 +57,7 @@ func begin(ctx context.Context) error {
 		if !ok {
 			return ctx.Err() // want `may be nil`
 		}
-		if !r.Begin(pause) {
+		if attempt, ok = r.Begin(pause); !ok {
 			return ctx.Err() // want `may be nil`
 		}
 	}
@@ -62,14 +66,15 @@ func begin(ctx context.Context) error {
 func both(ctx context.Context) error {
 	r := policy.Start(ctx)
 	for {
-		if pause, ok := r.Retry(dial(ctx)); !ok || !r.Begin(pause) {
+		pause, ok := r.Retry(dial(ctx))
+		if _, began := r.Begin(pause); !ok || !began {
 			return ctx.Err() // want `may be nil`
 		}
 	}
 }
 
 func oneOfTwo(ctx context.Context, r *backoff.Run) error {
-	if ctx.Err() != nil || !r.Begin(0) {
+	if _, ok := r.Begin(0); ctx.Err() != nil || !ok {
 		return ctx.Err() // want `may be nil`
 	}
 	return nil
@@ -78,7 +83,7 @@ func oneOfTwo(ctx context.Context, r *backoff.Run) error {
 func beginElse(ctx context.Context, r *backoff.Run) error {
 	for {
 		pause, _ := r.Retry(dial(ctx))
-		if r.Begin(pause) {
+		if _, ok := r.Begin(pause); ok {
 			continue
 		} else {
 			return ctx.Err() // want `may be nil`
@@ -88,8 +93,8 @@ func beginElse(ctx context.Context, r *backoff.Run) error {
 
 func beginCase(ctx context.Context, r *backoff.Run) error {
 	pause, _ := r.Retry(dial(ctx))
-	switch {
-	case !r.Begin(pause):
+	switch _, ok := r.Begin(pause); {
+	case !ok:
 		return ctx.Err() // want `may be nil`
 	default:
 		return nil
@@ -97,7 +102,10 @@ func beginCase(ctx context.Context, r *backoff.Run) error {
 }
 
 func loopOfBegin(ctx context.Context, r *backoff.Run) error {
-	for r.Begin(time.Second) {
+	attempt, ok := r.Begin(0)
+	for ok {
+		pause, _ := r.Retry(dial(attempt))
+		attempt, ok = r.Begin(pause)
 	}
 	return ctx.Err() // want `may be nil`
 }
@@ -133,14 +141,14 @@ func asked(ctx context.Context) error {
 }
 
 func askedByCondition(ctx context.Context, r *backoff.Run) error {
-	if !r.Begin(0) && ctx.Err() != nil {
+	if _, ok := r.Begin(0); !ok && ctx.Err() != nil {
 		return ctx.Err()
 	}
 	return nil
 }
 
 func askedBoth(ctx context.Context, r *backoff.Run) error {
-	if ctx.Err() != nil || !r.Begin(0) {
+	if _, ok := r.Begin(0); ctx.Err() != nil || !ok {
 		return cmp.Or(ctx.Err(), context.DeadlineExceeded)
 	}
 	return nil

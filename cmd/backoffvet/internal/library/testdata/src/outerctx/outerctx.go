@@ -6,12 +6,13 @@ import (
 	"log"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/guard"
 	"github.com/gobackoff/backoff/hedge"
 	"github.com/gobackoff/backoff/poll"
 )
 
 var (
-	breaker backoff.Breaker
+	service guard.Service
 	policy  = backoff.Policy{Name: "fetch"}
 	hedged  hedge.Hedge
 )
@@ -55,7 +56,7 @@ func byVariable(ctx context.Context) error {
 	op := func(context.Context) error {
 		return fetch(ctx) // want `ignores its own context`
 	}
-	return backoff.Stack(&breaker, policy).Do(ctx, op)
+	return service.Do(ctx, policy, op)
 }
 
 func derived(ctx context.Context) error {

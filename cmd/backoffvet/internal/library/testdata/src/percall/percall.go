@@ -6,6 +6,7 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backoffhttp"
+	"github.com/gobackoff/backoff/guard"
 	"github.com/gobackoff/backoff/hedge"
 	"github.com/gobackoff/backoff/poll"
 )
@@ -45,7 +46,17 @@ func allow() error {
 }
 
 func stacked(ctx context.Context, policy backoff.Policy) error {
-	return backoff.Stack(&backoff.Breaker{}, policy).Do(ctx, op) // want `this Breaker`
+	s := guard.Service{Breaker: new(backoff.Breaker)} // want `this guard.Service` `this Breaker`
+	return s.Do(ctx, policy, op)
+}
+
+func serviceAround(ctx context.Context, policy backoff.Policy) error {
+	return new(guard.Service).With(policy).Do(ctx, op) // want `this guard.Service`
+}
+
+func keyed(ctx context.Context, host string, policy backoff.Policy) error {
+	var services guard.Services // want `this guard.Services`
+	return services.For(host).Do(ctx, policy, op)
 }
 
 func hedged(ctx context.Context) (string, error) {
@@ -87,7 +98,10 @@ func inOperation(ctx context.Context, policy backoff.Policy) error {
 
 // Those below are right.
 
-var shared = backoff.Policy{Budget: &backoff.RetryBudget{}}
+var (
+	shared = backoff.Policy{Budget: &backoff.RetryBudget{}}
+	hosts  = new(guard.Services)
+)
 
 type service struct {
 	breaker *backoff.Breaker
@@ -136,7 +150,12 @@ func longLived(ctx context.Context) error {
 }
 
 func unguarded(url string) (*http.Response, error) {
-	c := &http.Client{Transport: &backoffhttp.Transport{Unguarded: true}}
+	c := &http.Client{Transport: &backoffhttp.Unguarded{}}
+	return c.Get(url)
+}
+
+func sharing(url string) (*http.Response, error) {
+	c := &http.Client{Transport: &backoffhttp.Transport{Services: hosts}}
 	return c.Get(url)
 }
 

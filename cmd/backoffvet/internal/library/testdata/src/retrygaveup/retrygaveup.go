@@ -5,11 +5,12 @@ import (
 	"errors"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/guard"
 	"github.com/gobackoff/backoff/poll"
 )
 
 var (
-	breaker backoff.Breaker
+	service guard.Service
 	inner   = backoff.Policy{Name: "inner"}
 	single  = backoff.Policy{Name: "single", MaxAttempts: 1}
 	patient = backoff.Policy{Classify: backoff.RetryIf(always)}
@@ -63,12 +64,10 @@ func nestedLoop(ctx context.Context) error {
 	return r.Err()
 }
 
-func stacked(ctx context.Context) error {
-	return backoff.Stack(patient, &breaker, inner).Do(ctx, op) // want `what this policy gives up on`
-}
-
-func stackedDirectly(ctx context.Context) error {
-	return backoff.Stack(patient, inner).Do(ctx, op) // want `what this policy gives up on`
+func ofService(ctx context.Context) error {
+	return service.Do(ctx, patient, func(ctx context.Context) error {
+		return service.With(inner).Do(ctx, op) // want `what this policy gives up on`
+	})
 }
 
 // Those below are right.

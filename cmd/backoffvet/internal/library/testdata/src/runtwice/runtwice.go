@@ -159,10 +159,10 @@ func ofEach(runs []*backoff.Run) {
 
 func byHand(ctx context.Context) error {
 	r := policy.Start(ctx)
-	for {
-		pause, ok := r.Retry(send(ctx, "a"))
-		if !ok || !r.Begin(pause) {
-			return r.Err()
-		}
+	attempt, ok := r.Begin(0)
+	for ok {
+		pause, _ := r.Retry(send(attempt, "a"))
+		attempt, ok = r.Begin(pause)
 	}
+	return r.Err()
 }

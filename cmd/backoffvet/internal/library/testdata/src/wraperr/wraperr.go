@@ -7,12 +7,14 @@ import (
 	"net"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/guard"
 	"github.com/gobackoff/backoff/poll"
 )
 
 var (
 	policy  = backoff.Policy{Name: "fetch"}
 	breaker backoff.Breaker
+	service guard.Service
 	errBusy = errors.New("busy")
 )
 
@@ -55,7 +57,7 @@ func ofRun(ctx context.Context) bool {
 }
 
 func bySwitch(ctx context.Context) int {
-	err := backoff.Stack(&breaker, policy).Do(ctx, op)
+	err := service.With(policy).Do(ctx, op)
 	switch err {
 	case nil:
 		return 0

@@ -1,0 +1,88 @@
+package guard
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/guard/internal/line"
+	"github.com/gobackoff/backoff/internal/refused"
+)
+
+// A Turn is one call through [Service.Around]. The zero value is ready to use.
+type Turn struct {
+	_ [0]func() // no unkeyed literals, no ==
+
+	// NoFault says that the error of the call says nothing about the service. The
+	// breaker does not count it.
+	NoFault bool
+
+	// Own says that the fault is the call's own: waiting would not mend it.
+	Own bool
+
+	// FailFast says that the call does not wait, though the Service is Patient. It
+	// is set before the call.
+	FailFast bool
+
+	made    bool  // the breaker let the call pass
+	waits   bool  // in the line, between attempts too
+	noFault error // the error that the breaker did not get
+	call    line.Call
+}
+
+// Asleep runs sleep, in which the call waits between two of its attempts. Meanwhile
+// another call that waits for the service may take its place.
+func (t *Turn) Asleep(sleep func()) {
+	if t.waits {
+		t.call.Leave(false)
+		defer t.call.Enter()
+	}
+	sleep()
+}
+
+// Around makes a call whose attempts a client makes itself, by [backoff.Policy.Start],
+// as the Transport of package backoffhttp does. The policy of that Run has a Budget
+// already. call makes the call once, with all its attempts. A patient Service may
+// call it again. What call learns of its error it writes to t, which is for this call
+// only. Everything else is as in Do.
+func (s *Service) Around(ctx context.Context, p *backoff.Policy, t *Turn, call func(context.Context) error) error {
+	switch {
+	case s == nil:
+		return errNil
+	case !s.Patient || t.FailFast:
+		return s.callOnce(ctx, p, t, call)
+	}
+	t.waits = true
+	return s.patiently(ctx, p, t, func(ctx context.Context) error {
+		t.call.Enter()
+		return call(ctx)
+	})
+}
+
+// errNoFault says nothing about a service to its breaker.
+var errNoFault = fmt.Errorf("guard: says nothing about the service: %w", backoff.ErrBudget)
+
+// callOnce makes the call once, if the breaker lets it pass.
+func (s *Service) callOnce(ctx context.Context, p *backoff.Policy, t *Turn, call func(context.Context) error) error {
+	guards := s.use()
+	if guards.breaker == nil {
+		t.made = true
+		return call(ctx)
+	}
+	err := guards.admit(ctx, func(ctx context.Context) error {
+		t.made = true
+		err := call(ctx)
+		if err != nil && t.NoFault {
+			t.noFault = err
+			return errNoFault
+		}
+		return err
+	})
+	if err == errNoFault {
+		err = t.noFault
+	}
+	if err != nil && !t.made && !t.waits {
+		refused.Tell(ctx, p, err)
+	}
+	return err
+}

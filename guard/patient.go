@@ -1,0 +1,226 @@
+package guard
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"time"
+
+	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/guard/internal/line"
+	"github.com/gobackoff/backoff/internal/clock"
+	"github.com/gobackoff/backoff/internal/errtree"
+	"github.com/gobackoff/backoff/internal/refused"
+)
+
+const ownFailures = 16 // attempts of a call that failed while the service answered others
+
+// patiently makes the call, and makes it again when its turn comes, until it succeeds, fails for a
+// reason that waiting does not mend, or ctx ends.
+func (s *Service) patiently(ctx context.Context, p *backoff.Policy, t *Turn, call func(context.Context) error) error {
+	ctx = withKey(ctx, p.Idempotency)
+	c, wait := s.line.NewCall()
+	t.call = c
+	var failure error // the last one of an attempt
+	if wait {
+		if err := s.wait(ctx, p, t, nil, line.Result{}); err != nil {
+			return s.ended(ctx, p, t, err)
+		}
+	}
+	for {
+		r, waits := s.turn(ctx, p, t, call)
+		err := r.Err
+		if err == nil || t.Own {
+			t.call.Succeed()
+			return err
+		}
+		t.call.Settle(r)
+		earlier := failure
+		if failure == nil || r.Attempts > 0 && ctx.Err() == nil {
+			failure, earlier = err, nil
+		}
+		if !waits || t.call.Own >= ownFailures {
+			return s.ended(ctx, p, t, s.final(ctx, p, t, earlier, err))
+		}
+		if err := s.wait(ctx, p, t, earlier, r); err != nil {
+			return s.ended(ctx, p, t, err)
+		}
+	}
+}
+
+// withKey returns ctx with the key of a call that has one, so that it is the same each
+// time that the call is made.
+func withKey(ctx context.Context, i backoff.Idempotency) context.Context {
+	made, ok := i.(interface{ MadeKey() string })
+	switch {
+	case backoff.IdempotencyKey(ctx) != "":
+	case ok:
+		return backoff.WithIdempotencyKey(ctx, made.MadeKey())
+	case i == backoff.Keyed:
+		return backoff.WithIdempotencyKey(ctx, "")
+	}
+	return ctx
+}
+
+// ended tells the observer of a call that was never made, and returns its error.
+func (s *Service) ended(ctx context.Context, p *backoff.Policy, t *Turn, err error) error {
+	if !t.made {
+		refused.Tell(ctx, p, err)
+	}
+	return err
+}
+
+var errCrashed = errors.New("guard: operation panicked or left its goroutine")
+
+// turn makes the call once. It returns how the call ended, and whether it waits for
+// another turn.
+func (s *Service) turn(ctx context.Context, p *backoff.Policy, t *Turn, call func(context.Context) error) (r line.Result, waits bool) {
+	ended := false
+	defer func() {
+		if !ended {
+			t.call.Settle(line.Result{Verdict: line.Failed, Err: errCrashed})
+		}
+	}()
+	t.NoFault, t.Own = false, false
+	err := s.callOnce(ctx, p, t, call)
+	if err != nil {
+		r, waits = read(ctx, err)
+	}
+	ended = true
+	return r, waits
+}
+
+// read returns what the error of a call says of the service, and whether the call
+// waits for another turn.
+func read(ctx context.Context, err error) (r line.Result, waits bool) {
+	d := backoff.Policy{}.Decide(1, err)
+	outcome := d.Result().Outcome
+	gaveUp := d.Class == backoff.ClassPermanent && outcome == backoff.OutcomeTransient
+	r.Err, r.Attempts = err, 1
+	gave, _ := errtree.As[*backoff.Error](err)
+	switch {
+	case ctx.Err() != nil:
+	case gave != nil && (gaveUp || gave.RetryableError() && d.Class.Retryable()):
+		waits = readGivenUp(gave, &r)
+	case outcome == backoff.OutcomeNotSent: // a breaker refused
+		readRefused(err, &r)
+		waits = true
+	case errtree.Is(err, backoff.ErrBudget):
+		r.Verdict, r.Attempts, waits = line.Full, 0, true
+	case d.Class == backoff.ClassPermanent && !gaveUp && !errtree.Is(err, context.Canceled):
+		r.Verdict = line.Answered
+	case gaveUp || d.Class != backoff.ClassPermanent:
+		r.Verdict, r.NotSent, r.After = line.Failed, d.Class == backoff.ClassNotSent, d.RetryAfter
+		if d.Class == backoff.ClassThrottled {
+			r.Verdict = line.Throttled
+		}
+		waits = d.Class.Retryable()
+	}
+	return r, waits
+}
+
+// readGivenUp is read for the error of a policy.
+func readGivenUp(gave *backoff.Error, r *line.Result) (waits bool) {
+	r.Verdict, r.NotSent, r.After, r.Attempts = line.Failed, gave.Class() == backoff.ClassNotSent, gave.RetryAfter(), gave.Attempts
+	if gave.Class() == backoff.ClassThrottled { // which may be about this caller alone
+		r.Verdict = line.Throttled
+	}
+	switch gave.Reason {
+	case backoff.ReasonAttempts, backoff.ReasonElapsed:
+		return gave.Repeatable()
+	case backoff.ReasonBudget:
+		if gave.Attempts == 0 {
+			r.Verdict, r.After = line.Full, 0
+		}
+		return gave.Repeatable()
+	case backoff.ReasonOpen:
+		readRefused(gave, r)
+		r.Attempts = gave.Attempts
+		return true
+	case backoff.ReasonCanceled, backoff.ReasonInvalid, backoff.ReasonAbandoned:
+		r.Verdict = line.Silent
+	}
+	return false
+}
+
+// readRefused is read for the refusal of a breaker. A circuit that lets some calls
+// pass is not down.
+func readRefused(err error, r *line.Result) {
+	r.Verdict, r.After, r.Attempts = line.Full, 0, 0
+	if open, ok := errtree.As[*backoff.OpenError](err); ok && open.State == backoff.BreakerOpen {
+		r.Verdict, r.After = line.Refused, open.RetryAfter()
+	}
+}
+
+// wait waits for the turn of the call, which ended with r, or was not made yet.
+// Before that it failed with earlier, if that is not nil. wait returns the error of a
+// call that waits no longer.
+func (s *Service) wait(ctx context.Context, p *backoff.Policy, t *Turn, earlier error, r line.Result) error {
+	after := r.After
+	if r.Verdict == line.Refused { // what a circuit says holds for all
+		after = 0
+	}
+	rank := int(backoff.PriorityOf(ctx) - backoff.PriorityBackground)
+	end := t.call.Wait(ctx, rank, s.maxWaiting(), after)
+	err := r.Err
+	if err == nil && end != line.Went {
+		err = s.refusal(t.call.Why)
+	}
+	switch end {
+	case line.Crowded:
+		return s.final(ctx, p, t, earlier, err)
+	case line.TooLong:
+		return s.gaveUp(ctx, p, t, backoff.ReasonDeadline, earlier, err)
+	case line.Ended:
+		return s.gaveUp(ctx, p, t, refused.Ended(ctx), earlier, err)
+	}
+	return nil
+}
+
+// refusal is the error of a call that was not made, because others failed with why.
+func (s *Service) refusal(why error) error {
+	if open, ok := errtree.As[*backoff.OpenError](why); ok {
+		return open
+	}
+	return &backoff.OpenError{Name: s.Name, State: backoff.BreakerOpen, Last: why}
+}
+
+// final is the error of a call that ended with err. Before that it failed with
+// earlier, if that is not nil.
+func (s *Service) final(ctx context.Context, p *backoff.Policy, t *Turn, earlier, err error) error {
+	switch {
+	case earlier == nil:
+		return err
+	case ctx.Err() != nil:
+		return s.gaveUp(ctx, p, t, refused.Ended(ctx), earlier, err)
+	}
+	why := refused.Reason(ctx, err)
+	if why == backoff.ReasonPermanent {
+		why = backoff.ReasonBudget
+	}
+	return s.gaveUp(ctx, p, t, why, earlier, err)
+}
+
+// gaveUp is final for a call that ended for a reason of its own.
+func (s *Service) gaveUp(ctx context.Context, p *backoff.Policy, t *Turn, why backoff.Reason, earlier, err error) error {
+	e := backoff.Error{Name: s.Name, Attempts: t.call.Attempts, Reason: why, Last: err}
+	if earlier != nil {
+		e.Last, e.Interrupted = earlier, err
+	}
+	if !t.call.Since.IsZero() {
+		e.Note = waited(clock.Since(t.call.Since), t.call.Probes)
+	}
+	return p.GiveUp(ctx, e)
+}
+
+// waited says how long a call waited, and for what.
+func waited(d time.Duration, probes int) string {
+	text := "waited " + d.Round(time.Millisecond).String()
+	switch probes {
+	case 0:
+		return text + " for its turn"
+	case 1:
+		return text + " for the service to come back, 1 probe"
+	}
+	return text + " for the service to come back, " + strconv.Itoa(probes) + " probes"
+}

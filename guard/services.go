@@ -1,0 +1,136 @@
+package guard
+
+import (
+	"iter"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/internal/registry"
+)
+
+// Services keeps one [Service] per key, such as a host, a shard or a table, so that
+// one that is down or busy does not take the others along:
+//
+//	err := services.For(host).Do(ctx, policy, call)
+//
+// The zero value makes a Service with its defaults, named after the key. Untrusted
+// clients may choose the keys: the number of keys is bounded, and a key that is not
+// used is forgotten with its Service. Of a key beyond 4 KiB the beginning and a hash
+// are kept. A Service of a forgotten key keeps working for its holders, while For
+// returns a new one.
+//
+// A Service is not forgotten while its circuit is open, or calls wait for it, nor
+// while its breaker is in another mode than [backoff.ModeEnforce], unless New made
+// it so. A half-open one is in use as long as it was asked for within Idle.
+//
+// A Services must not be copied, nor its fields changed, after first use. It is safe
+// for concurrent use. Looking up a known key takes no lock and reads no clock.
+type Services struct {
+	_ [0]func() // no unkeyed literals, no ==
+
+	// New makes the Service of a key that is new or was forgotten. It must return a
+	// new one, and not call For. It also makes those of tenants, whose keys are
+	// "service#tenant". nil means &Service{Name: key}.
+	New func(key string) *Service
+
+	// MaxKeys bounds the keys that are kept. Up to MaxKeys, a key in use is never
+	// forgotten. Beyond, a new key evicts another: one that was asked for only once,
+	// if there is one. The Service of such a new key must earn its retries: it has
+	// none before its third success. Services that must stay are evicted only for
+	// others, and up to MaxKeys of them are kept besides. If there are more, all new
+	// keys share one Service, which New makes for the key "(other)". 0 means 1024, a
+	// negative number no limit.
+	MaxKeys int
+
+	// Idle is how long a key is kept at least after it was last asked for. 0 means
+	// 10 minutes, a negative number forever, as far as MaxKeys allows.
+	Idle time.Duration
+
+	once sync.Once
+	keys registry.Registry[*Service]
+}
+
+// For returns the Service of a key.
+func (s *Services) For(key string) *Service {
+	s.once.Do(s.setUp)
+	return s.keys.Get(key)
+}
+
+// All returns the keys that are kept, with their Services, the oldest first. Tenants
+// are among them.
+func (s *Services) All() iter.Seq2[string, *Service] {
+	s.once.Do(s.setUp)
+	return func(yield func(string, *Service) bool) { s.keys.Range(yield) }
+}
+
+// Evictions returns how many keys were forgotten for others, so far, and how often
+// one was asked for that had to share a Service. If it grows, MaxKeys is less than
+// the keys in use, or an untrusted client sends many keys.
+func (s *Services) Evictions() uint64 { return s.keys.Evictions() }
+
+// setUp prepares the registry, at the first use.
+func (s *Services) setUp() {
+	s.keys.New = s.newService
+	s.keys.Claim = (*Service).claim
+	s.keys.SetLimits(s.MaxKeys, s.Idle)
+}
+
+// newService makes the Service of a key, which may be too late for free retries.
+func (s *Services) newService(key string, late bool) *Service {
+	made := &Service{Name: key}
+	if s.New != nil {
+		made = s.New(key)
+	}
+	if made != nil {
+		made.key, made.late, made.tenants = key, late, s
+	}
+	return made
+}
+
+// claim says why the Service must not be forgotten, if it must not.
+func (s *Service) claim() registry.Claim {
+	if s == nil {
+		return registry.None
+	}
+	breaker := s.Breaker // of a Service that is new, as New made it
+	if p := s.parts.Load(); p != nil {
+		breaker = p.breaker
+	}
+	switch {
+	case s.line.Waiting() > 0:
+		return registry.Always
+	case breaker == nil:
+		return registry.None
+	}
+	if mode := breaker.Stats().Mode; mode != backoff.ModeEnforce {
+		return registry.Always + registry.Claim(mode)
+	}
+	return [...]registry.Claim{registry.None, registry.Always, registry.InUse}[breaker.State()]
+}
+
+// unproved is the budget of a key that came when there was no place for it. It grants
+// no retry before the third success, so that a flood of new keys is not multiplied.
+type unproved struct {
+	backoff.Budget
+	successes atomic.Int32
+}
+
+const proved = 3
+
+// Reserve implements [backoff.Budget].
+func (u *unproved) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
+	if !a.First() && u.successes.Load() < proved {
+		return backoff.Ticket{}, 0, false
+	}
+	return u.Budget.Reserve(a)
+}
+
+// Done implements [backoff.Budget].
+func (u *unproved) Done(t backoff.Ticket, r backoff.Result) {
+	if r.Outcome == backoff.OutcomeSuccess && u.successes.Load() < proved {
+		u.successes.Add(1)
+	}
+	u.Budget.Done(t, r)
+}

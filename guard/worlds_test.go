@@ -1,0 +1,214 @@
+package guard_test
+
+// What patient calls do to a service, and to their callers, over minutes.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/guard"
+	"github.com/gobackoff/backoff/internal/nightly"
+)
+
+// queueing is a service that serves one attempt after the other, each 5 ms
+// later besides. It also serves those whose callers have left.
+type queueing struct {
+	rate  func(age time.Duration) float64 // attempts a second; 0: it hangs, less: connections are refused
+	fails float64                         // the share of answers that are failures
+	room  time.Duration                   // of work that it takes in
+
+	began     time.Time
+	mu        sync.Mutex
+	busy      time.Time
+	worst     time.Duration // work that waited
+	whileDown int           // attempts
+}
+
+func (s *queueing) serve(ctx context.Context) error {
+	wait, err := s.enqueue()
+	if err != nil {
+		return err
+	}
+	select {
+	case <-time.After(wait + 5*time.Millisecond):
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if rand.Float64() < s.fails {
+		return errors.New("status 503")
+	}
+	return nil
+}
+
+// enqueue takes an attempt in, and returns when it will be served.
+func (s *queueing) enqueue() (time.Duration, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	rate := s.rate(now.Sub(s.began))
+	if s.busy.Before(now) {
+		s.busy = now
+	}
+	switch {
+	case rate < 0:
+		s.whileDown++
+		return 0, syscall.ECONNREFUSED
+	case rate == 0:
+		return time.Hour, nil
+	case s.busy.Sub(now) > s.room:
+		return 0, errors.New("queue is full")
+	}
+	s.busy = s.busy.Add(time.Duration(float64(time.Second) / rate))
+	s.worst = max(s.worst, s.busy.Sub(now))
+	return s.busy.Sub(now), nil
+}
+
+// load is calls to a service.
+type load struct {
+	perSecond float64
+	lasts     time.Duration
+	limit     time.Duration // of each call
+	processes int
+
+	calls, good [100]atomic.Int64 // in each two seconds
+}
+
+// run makes the calls. Each process has a Doer of its own.
+func (l *load) run(s *queueing, doer func() backoff.Doer) {
+	s.began = time.Now()
+	var wg sync.WaitGroup
+	for range max(1, l.processes) {
+		wg.Go(func() {
+			d := doer()
+			for time.Since(s.began) < l.lasts {
+				slot := time.Since(s.began) / (2 * time.Second)
+				l.calls[slot].Add(1)
+				wg.Go(func() {
+					ctx, cancel := context.WithTimeout(context.Background(), l.limit)
+					defer cancel()
+					if d.Do(ctx, s.serve) == nil {
+						l.good[slot].Add(1)
+					}
+				})
+				time.Sleep(time.Duration(2 * rand.Float64() * float64(time.Second) / l.perSecond * float64(max(1, l.processes))))
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// share returns the share of calls that succeeded, of those that began from one
+// time to another.
+func (l *load) share(from, to time.Duration) float64 {
+	var calls, good int64
+	for slot := from / (2 * time.Second); slot < to/(2*time.Second); slot++ {
+		calls, good = calls+l.calls[slot].Load(), good+l.good[slot].Load()
+	}
+	return float64(good) / float64(calls)
+}
+
+// A server that restarts every 30 seconds loses no patient call, and hears little
+// of them meanwhile.
+func TestPatientCallsSurviveRestarts(t *testing.T) {
+	for _, rate := range nightly.Size([]float64{10}, []float64{10, 1000}) {
+		for _, spare := range []float64{1.25, 2} {
+			for _, down := range []time.Duration{1, 3, 8} {
+				bubble(t, fmt.Sprintf("%v a second, %v times that, %v s", rate, spare, int(down)), func(t *testing.T) {
+					s := &queueing{room: time.Hour, rate: func(age time.Duration) float64 {
+						if age%(30*time.Second) >= (30-down)*time.Second && age < 2*time.Minute {
+							return -1
+						}
+						return rate * spare
+					}}
+					l := load{perSecond: rate, lasts: 2 * time.Minute, limit: 30 * time.Second}
+					l.run(s, func() backoff.Doer {
+						return (&guard.Service{Patient: true, MaxWaiting: -1, Budget: &backoff.RetryBudget{}}).With(backoff.Policy{})
+					})
+					least := 0.995
+					if spare < 2 && down == 8 {
+						least = 0.98 // the service has 2.5 % to spare
+					}
+					require.GreaterOrEqual(t, l.share(0, 2*time.Minute), least)
+					require.LessOrEqual(t, s.worst, 2*time.Second)
+					if rate == 10 && spare == 2 {
+						require.LessOrEqual(t, s.whileDown, 200)
+					}
+				})
+			}
+		}
+	}
+}
+
+// The service fails less than half of its answers. At a half the breaker may open,
+// by its rule, while the budget of a new client still learns: it did in 29 of 1,000
+// runs, of which 12 lost calls.
+func TestWaitingTakesNothingWhereAnswersFailByChance(t *testing.T) {
+	for _, rate := range nightly.Size([]float64{10}, []float64{10, 100}) {
+		for _, fails := range nightly.Size([]float64{.1, .3}, []float64{.1, .2, .3}) {
+			t.Run(fmt.Sprintf("%v a second, %v", rate, fails), func(t *testing.T) {
+				share := func(patient bool) (share float64) {
+					synctest.Test(t, func(t *testing.T) {
+						s := &queueing{room: time.Hour, fails: fails, rate: func(time.Duration) float64 { return 4 * rate }}
+						l := load{perSecond: rate, lasts: 2 * time.Minute, limit: 30 * time.Second}
+						l.run(s, func() backoff.Doer {
+							return (&guard.Service{Patient: patient, Budget: &backoff.RetryBudget{}}).With(backoff.Policy{})
+						})
+						share = l.share(0, 2*time.Minute)
+					})
+					return share
+				}
+				alone, patient := share(false), share(true)
+				require.GreaterOrEqual(t, patient, alone)
+				require.GreaterOrEqual(t, patient, 0.999)
+			})
+		}
+	}
+}
+
+// A service that loses its capacity for a minute has it back soon: patient calls
+// do not come back as one load. Without patience and without retries the queue of
+// this service never becomes shorter again.
+func TestPatientCallsDoNotKeepAServiceDown(t *testing.T) {
+	for _, left := range nightly.Size([]float64{0, 0.2}, []float64{0, 0.1, 0.2}) {
+		for _, processes := range nightly.Size([]int{20}, []int{1, 20}) {
+			for _, limit := range nightly.Size([]time.Duration{30 * time.Second}, []time.Duration{5 * time.Second, 30 * time.Second}) {
+				t.Run(fmt.Sprintf("%v left, %v processes, %v", left, processes, limit), func(t *testing.T) {
+					share := func(doer func() backoff.Doer) (whole, after float64) {
+						synctest.Test(t, func(t *testing.T) {
+							s := &queueing{room: 10 * time.Second, rate: func(age time.Duration) float64 {
+								if age >= 20*time.Second && age < 80*time.Second {
+									return 100 * left
+								}
+								return 100
+							}}
+							l := load{perSecond: 80, lasts: 2 * time.Minute, limit: limit, processes: processes}
+							l.run(s, doer)
+							whole, after = l.share(0, 2*time.Minute), l.share(108*time.Second, 2*time.Minute)
+						})
+						return whole, after
+					}
+					none, _ := share(func() backoff.Doer { return &backoff.Policy{AttemptTimeout: time.Second, MaxAttempts: 1} })
+					patient, after := share(func() backoff.Doer {
+						return (&guard.Service{Patient: true, Budget: &backoff.RetryBudget{}}).With(backoff.Policy{AttemptTimeout: time.Second})
+					})
+					if limit == 30*time.Second {
+						require.GreaterOrEqual(t, patient, none+0.05)
+					}
+					require.GreaterOrEqual(t, patient, none-0.15) // the circuit is open for 10 of 120 s more
+					require.GreaterOrEqual(t, after, 0.9)
+				})
+			}
+		}
+	}
+}

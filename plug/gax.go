@@ -1,0 +1,20 @@
+package plug
+
+import "time"
+
+// Gax makes a [backoff.Run] the Retryer of gax-go, for all of Google's generated
+// clients, one for each call:
+//
+//	resp, err := client.Get(ctx, req, gax.WithRetry(func() gax.Retryer {
+//		return plug.Gax(policy.Start(ctx).Tried)
+//	}))
+//
+// gax makes the attempts and sleeps between them, and asks after each failure only. So
+// no attempt has the policy's AttemptTimeout or its idempotency key. MaxElapsed counts
+// from the first failure. A Budget is asked for the first attempt when that has failed,
+// hears of no success, and its Pace is not called. Everything else of the policy holds.
+// An invalid policy ends the call after its first attempt.
+type Gax func(err error) (pause time.Duration, shouldRetry bool)
+
+// Retry implements gax.Retryer.
+func (g Gax) Retry(err error) (pause time.Duration, shouldRetry bool) { return g(err) }
