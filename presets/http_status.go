@@ -65,19 +65,6 @@ func AWSStatus() backoff.Classifier {
 	}
 }
 
-// Urllib3Status is the table of Python's urllib3: the given statuses (its
-// status_forcelist), and 413, 429 and 503 if there is a Retry-After. It reads
-// that by the error's method ResponseHeader() map[string][]string. Source:
-// urllib3, util/retry.py.
-func Urllib3Status(forcelist ...int) backoff.Classifier {
-	table := slices.Clone(forcelist)
-	return func(err error) backoff.Class {
-		return byStatus(func(code int) bool {
-			return slices.Contains(table, code) || (code == 413 || code == 429 || code == 503) && asksToWait(err)
-		})(err)
-	}
-}
-
 // statusCode is an error that has an HTTP status.
 type statusCode interface {
 	error
@@ -90,12 +77,6 @@ type errorCode interface {
 	ErrorCode() string
 }
 
-// responseHeader is an error that has the header of a response.
-type responseHeader interface {
-	error
-	ResponseHeader() map[string][]string
-}
-
 // onlyCode is an error that has a code and nothing else.
 type onlyCode string
 
@@ -104,12 +85,6 @@ func (c onlyCode) Error() string { return string(c) }
 
 // ErrorCode is read by [backoff.DefaultClassifier].
 func (c onlyCode) ErrorCode() string { return string(c) }
-
-// asksToWait reports whether the response has a Retry-After.
-func asksToWait(err error) bool {
-	e, ok := errtree.As[responseHeader](err)
-	return ok && len(e.ResponseHeader()["Retry-After"]) > 0
-}
 
 // is5xx reports whether a status is an error of the server.
 func is5xx(code int) bool { return code >= 500 && code < 600 }

@@ -21,15 +21,13 @@ import (
 
 // answered is an error of a client that got a response.
 type answered struct {
-	code   int
-	aws    string
-	header map[string][]string
+	code int
+	aws  string
 }
 
-func (a answered) Error() string                       { return fmt.Sprint("status ", a.code) }
-func (a answered) HTTPStatusCode() int                 { return a.code }
-func (a answered) ErrorCode() string                   { return a.aws }
-func (a answered) ResponseHeader() map[string][]string { return a.header }
+func (a answered) Error() string       { return fmt.Sprint("status ", a.code) }
+func (a answered) HTTPStatusCode() int { return a.code }
+func (a answered) ErrorCode() string   { return a.aws }
 
 // retried lists the statuses that a classifier retries, and checks that it
 // retries nothing else and throttles at 429 only.
@@ -62,8 +60,6 @@ func TestStatusTables(t *testing.T) {
 		"cloud storage":      {presets.CloudStorageStatus(), []int{408, 429, 500, 502, 503, 504}},
 		"cloud storage docs": {presets.CloudStorageStatusDocs(), from500(408, 429)},
 		"aws":                {presets.AWSStatus(), []int{500, 502, 503, 504}},
-		"urllib3":            {presets.Urllib3Status(), nil},
-		"urllib3 with list":  {presets.Urllib3Status(500, 503), []int{500, 503}},
 		"own":                {presets.HTTPStatus(418), []int{418}},
 		"none":               {presets.HTTPStatus(), nil},
 		"envoy 5xx":          {envoy(t, "5xx"), from500()},
@@ -85,17 +81,16 @@ func envoy(t *testing.T, groups string, codes ...int) backoff.Classifier {
 
 func TestTablesKeepACopyOfTheirCodes(t *testing.T) {
 	codes := []int{500}
-	own, urllib3 := presets.HTTPStatus(codes...), presets.Urllib3Status(codes...)
+	own := presets.HTTPStatus(codes...)
 	codes[0] = 400
 	require.Equal(t, []int{500}, retried(t, own))
-	require.Equal(t, []int{500}, retried(t, urllib3))
 }
 
 // The tables do not judge connections, and a status of 0 is no status.
 func TestTablesKnowNothingOfConnections(t *testing.T) {
 	for _, classify := range []backoff.Classifier{
 		presets.IoTCoreStatus(), presets.CloudStorageStatus(), presets.AWSStatus(),
-		presets.Urllib3Status(), envoy(t, "5xx"), envoy(t, "gateway-error"), envoy(t, "reset"),
+		envoy(t, "5xx"), envoy(t, "gateway-error"), envoy(t, "reset"),
 	} {
 		for _, err := range []error{syscall.ECONNRESET, io.ErrUnexpectedEOF, answered{code: 0}} {
 			require.Equal(t, backoff.ClassUnknown, classify(err))
@@ -120,14 +115,6 @@ func TestAWSGoesByTheErrorCodeFirst(t *testing.T) {
 	} {
 		require.Equal(t, c.want, classify(answered{code: c.status, aws: c.code}), "%d %s", c.status, c.code)
 	}
-}
-
-func TestUrllib3RetriesWhatSaysWhen(t *testing.T) {
-	classify := presets.Urllib3Status()
-	for _, code := range []int{413, 429, 503} {
-		require.True(t, classify(answered{code: code, header: map[string][]string{"Retry-After": {"1"}}}).Retryable())
-	}
-	require.False(t, classify(answered{code: 500, header: map[string][]string{"Retry-After": {"1"}}}).Retryable())
 }
 
 func TestEnvoyTellsFailuresOfConnectionsApart(t *testing.T) {
@@ -198,7 +185,7 @@ func (cycle) Unwrap() []error { return []error{cycle{}, cycle{}} }
 func TestTablesReadAnErrorWithoutAnEnd(t *testing.T) {
 	envoy, err := presets.EnvoyRetryOn("5xx,connect-failure,refused-stream")
 	require.NoError(t, err)
-	for _, classify := range []backoff.Classifier{presets.AWSStatus(), presets.Urllib3Status(429), presets.HTTPStatus(503), envoy} {
+	for _, classify := range []backoff.Classifier{presets.AWSStatus(), presets.HTTPStatus(503), envoy} {
 		require.NotEqual(t, backoff.ClassNotSent, classify(cycle{}))
 	}
 }

@@ -157,7 +157,7 @@ func (i *imported) outlier(o *istioOutlier) (bool, error) {
 	if o.ConsecutiveGatewayErrors > 0 {
 		i.warn("consecutiveGatewayErrors counts 502, 503 and 504 only: that is for the program, Breaker.Classify")
 	}
-	i.warn("Envoy ejects one host of several, up to a share of them: give each host a breaker of its own, by backoff.Breakers")
+	i.warn("Envoy ejects one host of several, up to a share of them: give each host a breaker of its own, by guard.Services")
 	i.warn("the policy makes one attempt: retries are in the VirtualService, and without one Istio makes 2")
 	i.policy = policyFile{Name: i.names[0], MaxAttempts: 1, Breaker: map[string]any{
 		"failureRate": -1, "consecutiveFailures": failures, "consecutiveSpan": -1, "window": interval.String(),
