@@ -12,20 +12,19 @@ import (
 // [http.DefaultTransport]. Like [http.DefaultClient] it has no timeout: give
 // its requests a context that ends, or the policy an AttemptTimeout.
 //
-// Like every Transport it has guards for each host, which may slow a call down, or
-// end it before the policy does:
+// Like every Transport it has a [guard.Service] for each host, which may slow a call
+// down, or end it before the policy does:
 //
 //   - A [pace.Pacer] makes calls wait for their turn once the host has said "too
 //     much" (429). Its [backoff.RetryBudget] pays for other retries by success:
-//     the first call may use all of its attempts, and later calls to a host where
-//     nothing succeeds make one attempt or two. To change that, set
-//     Policy.Budget, or Transport.Services.
+//     the first call to a host may use all of its attempts, and later ones, while
+//     nothing succeeds, make one attempt or two.
 //   - A [backoff.Breaker] opens when calls keep failing: after 5 in a row over
 //     at least a second, or when half of the recent ones have failed. Then
-//     calls fail at once with [backoff.ErrOpen], until a probe succeeds. To
-//     change that, set Transport.Services.
+//     calls fail at once with [backoff.ErrOpen], until a probe succeeds.
 //
-// [Unguarded] is a Transport without them. If a guard or the policy ends a call
+// To change that, set Transport.Services, or Policy.Budget in place of the Pacer.
+// [Unguarded] is a Transport without guards. If a guard or the policy ends a call
 // after a response, the client returns the response, such as a 503, and no
 // error: [Check] then returns an error that says what ended the call. If it does
 // so after the wait for a retry, the response is gone, and there is an error.
@@ -62,27 +61,33 @@ func Client(policy backoff.Policy) *http.Client {
 // was retried are lost.
 //
 // A body without GetBody is sent once, as by any Transport. The Transport of the
-// new client is a *Transport. Its other fields may be set before first use:
+// new client is a *Transport, or an *Unguarded if that of c is one. Its other fields
+// may be set before first use:
 //
 //	client := backoffhttp.WrapClient(c, policy)
 //	client.Transport.(*backoffhttp.Transport).MaxBuffer = 1 << 20
 //
-// If the Transport of c is a *Transport already, the new one replaces it: it
-// has the same fields, except Policy and Control, and budgets and breakers of
-// its own, unless they are set. So attempts do not multiply. If both clients had a
-// Timeout, the shorter one holds. A *Transport deeper in a chain of
-// RoundTrippers stays, and decides: what it gave up on is not sent again.
+// If the Transport of c is a *Transport or an *Unguarded already, the new one
+// replaces it: it has the same fields, except Policy and Control, and guards of its
+// own, unless Services is set. So attempts do not multiply. If both clients had a
+// Timeout, the shorter one holds. A *Transport deeper in a chain of RoundTrippers
+// stays, and decides: what it gave up on is not sent again.
 func WrapClient(c *http.Client, policy backoff.Policy) *http.Client {
 	c = cmp.Or(c, http.DefaultClient)
 	wrapped := *c
 	wrapped.Timeout = 0
 	t := &Transport{Base: c.Transport}
-	if inner, ok := c.Transport.(*Transport); ok {
+	wrapped.Transport = t
+	switch inner := c.Transport.(type) {
+	case *Transport:
 		t = inner.copy()
+		wrapped.Transport = t
+	case *Unguarded:
+		t = (*Transport)(inner).copy()
+		wrapped.Transport = (*Unguarded)(t)
 	}
 	t.Policy = policy
 	t.wholeTimeout = shorter(c.Timeout, t.wholeTimeout)
-	wrapped.Transport = t
 	return &wrapped
 }
 

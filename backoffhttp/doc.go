@@ -7,14 +7,16 @@
 // A client uses a [Transport], an http.RoundTripper around another one. A
 // Transport sends a request again if the failure may be transient and the
 // request may be sent twice. It waits as long as the server asks, does not
-// retry if the server says so, and has a budget and a breaker for each host. A
-// 429 slows the calls to a host down, instead of failing them. If all attempts
-// fail, it returns the last response as it came. [Client] makes a client with
-// a Transport, and [WrapClient] one of a client that you have. The parts of a
-// Transport can be used with other clients: [Classify] classifies errors,
-// [Check] makes an error of a response, [RetryAfter] reads how long the server
-// asks to wait, and [Idempotency] and [Operations] say which requests may be
-// sent again.
+// retry if the server says so, and has a [guard.Service] for each host, with a
+// budget and a breaker. A 429 slows the calls to a host down, instead of failing
+// them. If all attempts fail, it returns the last response as it came. [Client]
+// makes a client with a Transport, and [WrapClient] one of a client that you have.
+// [Unguarded] is a Transport without guards.
+//
+// The parts of a Transport can be used with other clients: [Classify] classifies
+// errors, [Check] makes an error of a response, [RetryAfter] reads how long the
+// server asks to wait, and [Idempotency] and [Operations] say which requests may
+// be sent again.
 //
 // A context changes the policy of a single call:
 //

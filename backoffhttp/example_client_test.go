@@ -15,6 +15,7 @@ import (
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backoffhttp"
 	"github.com/gobackoff/backoff/control"
+	"github.com/gobackoff/backoff/guard"
 )
 
 // flaky is a server that is unavailable for its first n requests, and prints
@@ -100,6 +101,38 @@ func ExampleTransport_attemptTimeout() {
 	body, err := io.ReadAll(resp.Body)
 	fmt.Println(string(body), err)
 	// Output: at last <nil>
+}
+
+// Each shard has guards of its own, and its calls wait for it while it is down.
+func ExampleTransport_services() {
+	server := flaky(1)
+	defer server.Close()
+
+	transport := &backoffhttp.Transport{
+		Policy: quick,
+		Services: &guard.Services{New: func(shard string) *guard.Service {
+			return &guard.Service{Name: shard, Patient: true}
+		}},
+		Key: func(r *http.Request) string { return r.URL.Query().Get("shard") },
+	}
+	client := &http.Client{Transport: transport}
+	for _, shard := range []string{"7", "8"} {
+		resp, err := client.Get(server.URL + "?shard=" + shard)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		resp.Body.Close()
+	}
+	for shard, service := range transport.Services.All() {
+		fmt.Println("shard", shard, service.State().Breaker.State)
+	}
+	// Output:
+	// server: GET
+	// server: GET
+	// server: GET
+	// shard 7 closed
+	// shard 8 closed
 }
 
 // Somebody switches the retries of one upstream off while the program runs.

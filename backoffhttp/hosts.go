@@ -95,7 +95,7 @@ func (g *guards) policyFor(p backoff.Policy, classify backoff.Classifier) *backo
 	timeouts.Remove(&p)
 	p.Idempotency = nil
 	p.Classify = classify
-	p.Budget = cmp.Or(p.Budget, g.budget)
+	p.Budget = cmp.Or(p.Budget, g.budget, g.source.Budget)
 	return &p
 }
 
@@ -300,19 +300,13 @@ func (t *engine) newGuards(of owner, n names, final func(context.Context, error)
 	g.nonIdempotent = g.policy
 	g.nonIdempotent.Idempotency = backoff.NonIdempotent
 	g.holder, _ = g.policy.Budget.(holder)
-	g.plain = t.plain(of.source) && g.holder == nil && !g.watched() && plainPolicy(&g.policy)
+	g.plain = t.plain(of.source) && g.holder == nil && !g.watched() && g.policy.Validate() == nil
 	return g
 }
 
-// plain reports whether the Transport sends requests as they are, unless they
-// fail.
-func (t *engine) plain(policy *backoff.Policy) bool {
-	return timeouts.Of(policy) == nil && t.wholeTimeout == 0 && policy.Idempotency == nil && t.Idempotency == nil &&
-		t.Inspect == nil && t.Propagate == nil && t.MaxBuffer == 0 && t.ReadAhead == 0 && !t.Resume
-}
-
-// plainPolicy reports whether a policy needs nothing before the first failure,
-// its budget aside.
-func plainPolicy(p *backoff.Policy) bool {
-	return p.Observer == nil && p.MaxElapsed <= 0 && p.Validate() == nil
+// plain reports whether policy and Transport need nothing before a request fails.
+func (t *engine) plain(p *backoff.Policy) bool {
+	return p.Observer == nil && p.MaxElapsed <= 0 && timeouts.Of(p) == nil && t.wholeTimeout == 0 &&
+		p.Idempotency == nil && t.Idempotency == nil && t.Inspect == nil && t.Propagate == nil &&
+		t.MaxBuffer == 0 && t.ReadAhead == 0 && !t.Resume
 }

@@ -40,8 +40,14 @@ func TestAServiceThatIsDownIsSpared(t *testing.T) {
 		require.Less(t, calls(t, guarded, w, "http://a.test/", 1000), 500)
 		budget := &backoffhttp.Unguarded{Base: w, Policy: backoff.Policy{Budget: new(backoff.RetryBudget)}}
 		require.Less(t, calls(t, budget, w, "http://a.test/", 1000), 1100, "by the budget alone")
-		naked := &backoffhttp.Unguarded{Base: w}
-		require.Equal(t, 4000, calls(t, naked, w, "http://a.test/", 1000))
+		none := &guard.Services{New: func(string) *guard.Service { return nil }}
+		require.Equal(t, 80, calls(t, &backoffhttp.Transport{Base: w, Services: none}, w, "http://a.test/", 20), "without a service")
+		naked := &backoffhttp.Unguarded{
+			Base:     w,
+			Services: &guard.Services{New: func(string) *guard.Service { t.Error("a service is made"); return nil }},
+			Key:      func(*http.Request) string { t.Error("the key is asked for"); return "" },
+		}
+		require.Equal(t, 80, calls(t, naked, w, "http://a.test/", 20))
 	})
 }
 

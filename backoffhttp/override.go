@@ -33,7 +33,8 @@ type override struct {
 //
 // Set Idempotency to say whether a single request may be sent again:
 // [backoff.Idempotent], [backoff.NonIdempotent] or [backoff.Keyed]. It goes
-// before method, header and table. Set it to nil to use those again.
+// before method, header and table. Set it to nil to use those again. A Budget that is
+// set to nil is that of the host, or of the Transport.
 //
 // change is called once for every request, on the goroutine of the request. It
 // must not keep the policy, nor change what the policy points to.

@@ -79,3 +79,10 @@ func TestAnOverrideMayChangeClassifierAndTime(t *testing.T) {
 	_, err := over(newWire(answer(200))).RoundTrip(newRequest(t, "GET", "http://a.test/", nil).WithContext(ctx))
 	require.ErrorContains(t, err, "AttemptTimeout")
 }
+
+func TestNoChangeOfAPolicyTakesTheBudgetAway(t *testing.T) {
+	ctx := backoffhttp.WithRetry(t.Context(), func(p *backoff.Policy) { *p = backoff.Policy{} })
+	tr := &backoffhttp.Transport{Base: newWire(answer(503)), Policy: backoff.Policy{Budget: refusing{}}}
+	resp := roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil).WithContext(ctx))
+	require.Equal(t, backoff.ReasonBudget, gaveUp(t, resp).Reason)
+}

@@ -286,14 +286,14 @@ func (r *request) setIdempotency(said backoff.Idempotency, again bool, g *guards
 		if !again {
 			r.sentOnce = own.MaxAttempts != 1 || own.ByClass != nil
 			limitToOneAttempt(&own)
-			own.Idempotency = never{} // nor does a Patience
+			own.Idempotency = never{} // nor does a patient service send it again
 		}
 		r.policy = &own
 	}
 }
 
-// underKey is the Idempotency of a request for which a Transport made this key. A
-// Patience around the call keeps the key.
+// underKey is the Idempotency of a request for which a Transport made this key. Another
+// call would have another key, and does not repeat it.
 type underKey string
 
 // Repeatable implements [backoff.Idempotency].

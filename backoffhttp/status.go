@@ -115,8 +115,9 @@ func (e *StatusError) ResponseHeader() map[string][]string {
 // It also goes for the responses that CheckRetry and KeepResponse of package
 // plug gave up on.
 //
-// Check neither reads nor closes the body. A nil resp is an error, too. Set Classify as the classifier of
-// the policy, so that the policy does not retry errors that it does not know.
+// Check neither reads nor closes the body. A nil resp is an error that no policy
+// retries. Set Classify as the classifier of the policy, so that the policy does not
+// retry errors that it does not know.
 func Check(resp *http.Response, success ...int) error {
 	if resp == nil {
 		return errNoResponse

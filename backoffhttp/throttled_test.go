@@ -37,8 +37,8 @@ func perSecond(rate int, header ...string) step {
 	}
 }
 
-// A 429 is a rate, and not an outage. The test with a real server, beside other
-// clients, is in internal/lab/compare.
+// A 429 is a rate, and not an outage. What other clients make of it is in
+// internal/lab/guards.
 func TestA429SlowsTheCallsToAHostInsteadOfFailingThem(t *testing.T) {
 	for _, header := range [][]string{nil, {"Retry-After", "1"}} {
 		synctest.Test(t, func(t *testing.T) {

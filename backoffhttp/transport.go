@@ -14,196 +14,167 @@ import (
 	"github.com/gobackoff/backoff/guard/endpoint"
 )
 
-// Transport is an [http.RoundTripper] that sends a request again if it failed
-// in a way that may be transient, and may be sent twice. The zero value is
-// ready to use.
+// Transport is an [http.RoundTripper] that sends a request again if it failed in a way
+// that may be transient, and may be sent twice. The zero value is ready to use.
 //
 //	client := &http.Client{Transport: &backoffhttp.Transport{}}
 //
-// Whether a request may be sent again follows from its method, its key, its
-// preconditions, a table, or what the caller says: see [Idempotency]. Whether
-// a failure may be transient is decided by the classifier of the policy, and
-// by [Classify] if that does not know. When there are no attempts left, or no
-// further one is allowed, RoundTrip returns the last response as it came, with
-// its body and without an error: a 503 stays a 503. [Check] returns why there
-// were no more attempts. If the last attempt got no response, RoundTrip
+// Whether a request may be sent twice follows from its method, its key, its
+// preconditions, a table, or what the caller says: see [Idempotency]. Whether a failure
+// may be transient is decided by the classifier of the policy, and by [Classify] if that
+// does not know. If no attempt follows, RoundTrip returns the last response as it came,
+// without an error: a 503 stays a 503, and [Check] says why. If there is no response, it
 // returns an error of package backoff, with the last error in its tree.
 //
-// Every attempt sends the same request: the same header, and a new body from
-// GetBody. The caller's request is not changed. A body without GetBody is sent
-// once, unless MaxBuffer allows the Transport to keep it in memory. If Read of a
-// body fails, that proves nothing about the server: only a request that may be
-// sent twice is sent again, and the breaker of the host does not count it. The
-// Transport closes the bodies of responses that it does not return. Short ones
-// are read to their end, here or by net/http, so that the connection can serve
-// the next attempt.
+// Every attempt sends the same header, and a new body from GetBody. The caller's request
+// is not changed. An error of the request's own body says nothing about the server.
+// Responses that are not returned are closed.
 //
-// For each host (scheme, name and port) there is a [pace.Pacer], which is a
-// [backoff.RetryBudget] as well, and a [backoff.Breaker]. With them the retries
-// to a host that is down are 2 % of its load instead of 300 %, and when the host
-// stays down, calls fail at once with [backoff.ErrOpen]. The first call of a new
-// client may use all of its attempts, once for all hosts. A host with fewer than
-// three successes has a spare retry besides, if there were not 1024 others
-// before it: see [backoff.RetryBudget], and MaxKeys of [backoff.Budgets].
-// Unguarded switches both off.
+// All calls to a host (scheme, name and port) go through one [guard.Service], unless
+// Services says otherwise. A host that is down gets 2 % of its load as retries, instead
+// of 300 %, and if it stays down, calls end at once with [backoff.ErrOpen]. A 429 fails
+// no other call, it slows them down: all of them, first attempts included, wait for their
+// turn, at a rate that the host accepts, as long as context, MaxElapsed and MaxRetryAfter
+// allow. A response that asks for more than MaxRetryAfter ends its own call only.
 //
-// A 429 does not fail the calls to a host, it slows them down: from then on
-// they wait for their turn, first attempts included, at a rate that the host
-// accepts. A call waits as long as its context and MaxElapsed allow, and no
-// longer than MaxRetryAfter (5 minutes by default). If 1,000 calls to the host
-// wait already, or as many as pass in 10 s, if that is more, a call ends at
-// once with [backoff.ErrBudget]. A request that may not be sent twice is not
-// sent again, but the next one waits. A response that asks for more than
-// MaxRetryAfter means that a quota is used up: it ends its call, slows no other,
-// and opens no circuit.
+// A credential that is throttled slows no other: each is a tenant of the Service. A
+// credential is what Authorization, X-Api-Key and Api-Key say together. The first one of
+// a host has no number, another gets one when it comes again after 2 s, and the first
+// eight at their second request; 512 may have one. All others share a tenant, as those
+// do that change with each request, such as signatures.
 //
-// One credential that is throttled does not slow the others: each has a Pacer of
-// its own, if a host gets several. A credential is what Authorization, X-Api-Key
-// and Api-Key say together. The first one of a host has the Pacer of the host.
-// Another gets its own when it comes again after 2 s, and the first eight at their
-// second request; 512 may have one. All others share a Pacer, as those do that
-// change with each request, such as signatures. See Guards for tenants that are
-// not told apart in this way.
+// A retry waits as long as the response asks: see [RetryAfter]. There is none if the
+// response forbids it, by X-Should-Retry or Stripe-Should-Retry: false, by
+// X-Envoy-Overloaded, X-Envoy-Ratelimited or a negative Grpc-Retry-Pushback-Ms, if a
+// Transport inside this one gave up, or if the call is made on behalf of a request that
+// is itself a retry, as [Inbound] found out. Each redirect is a call of its own, with all
+// its attempts. net/http repeats some requests itself, which are no attempts.
 //
-// A retry waits as long as the response asks: see [RetryAfter]. There is no
-// retry if the response forbids it, by X-Should-Retry or Stripe-Should-Retry:
-// false, by X-Envoy-Overloaded, X-Envoy-Ratelimited or a negative
-// Grpc-Retry-Pushback-Ms. What another Transport inside this one gave up on is
-// not sent again, and a call on behalf of a request that is itself a retry, as
-// [Inbound] found out, is made once.
-//
-// Each redirect is a separate call, with its own attempts. A server may see
-// more requests than there are attempts, because net/http also repeats
-// requests: safe ones and those with an Idempotency-Key, when a kept
-// connection turns out to be closed, and streams that HTTP/2 refused, for up
-// to a minute. A Client.Timeout around a Transport limits the whole call, and
-// costs a goroutine of net/http; [WrapClient] turns it into the limit of one
-// attempt. The deprecated Request.Cancel ends attempts, but no waits.
-//
-// A Transport is safe for concurrent use. It must not be copied, and its fields
-// must not be changed, after first use. It starts no goroutine, logs nothing, and
-// takes no lock unless a host throttles. It adds about 0.1 us to a call that
-// succeeds at once. All
-// attempts are made on the goroutine of the caller, which blocks until the call
-// ends. When the context of the request ends, waits and attempts end at once. A
-// panic of Base passes through.
+// A Transport is safe for concurrent use. It must not be copied, and its fields must not
+// be changed, after first use. It starts no goroutine, and takes no lock unless a host
+// throttles. RoundTrip blocks until the call ends. When the context of the request ends,
+// waits and attempts end at once. A panic of Base passes through.
 type Transport struct {
 	_ [0]func() // no unkeyed literals, no ==
 
-	// Base makes the attempts. nil means http.DefaultTransport, or what that
-	// was at the start of the program if it is this Transport now. Set Base
-	// if http.DefaultTransport is a chain of others around this Transport.
+	// Base makes the attempts. nil means http.DefaultTransport, or what that was at
+	// the start of the program if it is this Transport now. Set Base if
+	// http.DefaultTransport is a chain of others around this Transport.
 	Base http.RoundTripper
-	// Policy decides about retries. The zero value makes 4 attempts within
-	// about a second. Some fields have a special meaning here:
+
+	// Policy decides about retries. The zero value makes 4 attempts within about a
+	// second. Some fields have a special meaning here:
 	//
-	// AttemptTimeout limits the time until the header of the response is
-	// there, and Inspect has returned. It does not limit the body: see
-	// ReadAhead. Budget replaces the budget of each host. Classify gets the
-	// error of Base, or a *StatusError; if it returns ClassUnknown, the
-	// function Classify decides. Idempotency replaces the field Idempotency
-	// below; with Keyed, requests that are not idempotent get an
-	// Idempotency-Key, that of their context or a new one, the same for all
-	// attempts of a call and for its redirects.
+	//   - AttemptTimeout limits the time until the header of the response is there, and
+	//     Inspect has returned. It does not limit the body: see ReadAhead.
+	//   - Budget takes the place of that of the host's Service.
+	//   - Classify gets the error of Base, or a *StatusError. If it returns ClassUnknown,
+	//     the function Classify decides.
+	//   - Idempotency takes the place of the field Idempotency below. With Keyed,
+	//     requests that are not idempotent get an Idempotency-Key, that of their context
+	//     or a new one, the same for all attempts of a call and for its redirects.
 	Policy backoff.Policy
-	// Control takes the place of Policy, to change it while the program runs: it
-	// is a *control.Handle. Current returns the policy of the calls that begin
-	// now, as the same pointer until it changes, and, if that policy is limited
-	// to one attempt by an override, a function that makes the error of a call
-	// final to policies around it. What WithRetry says then does not count.
-	// Observer and Classify must stay the same. nil means Policy.
+
+	// Control takes the place of Policy, to change it while the program runs: it is a
+	// *control.Handle. nil means Policy. Current returns the policy of the calls that
+	// begin now, as the same pointer until it changes, and, if an override limits that
+	// policy to one attempt, a function that makes the error of a call final to policies
+	// around it. What WithRetry says then does not count. Observer and Classify must stay
+	// the same.
 	Control interface {
 		Current() (policy *backoff.Policy, final func(context.Context, error) error)
 	}
-	// Idempotency reports whether a request may be sent again. It is called
-	// once for a call, and must not change the request. If it returns
-	// backoff.Keyed, the request gets a key as above. nil means the function
-	// Idempotency.
-	Idempotency func(*http.Request) backoff.Idempotency
-	// Inspect returns an error for a response that is a failure, which the
-	// classifier of the policy then classifies. It gets every response. What
-	// it reads from the body it must put back. An error without a *StatusError
-	// in its tree carries no Retry-After. nil means Check. For an API whose
-	// 202 means "not yet", it returns Check(resp, 200), and the Classify of
-	// the policy says that a 202 is retried.
-	Inspect func(*http.Response) error
-	// RateLimits names the rate-limit headers of a vendor, such as
-	// GitHubLimits. An exhausted limit counts like a Retry-After. The RateLimit
-	// field of a failure does by itself.
-	RateLimits []RateLimit
 
-	// MaxBuffer is how many bytes of a request body without GetBody are
-	// kept in memory, so that it can be sent again. Such a body is read
-	// before the first attempt. 0 means none: the body is sent once. A
-	// negative number means no limit.
-	MaxBuffer int64
-	// ReadAhead is how many bytes of the body of a successful response are
-	// read within the attempt. If the body ends early within these bytes, the
-	// attempt has failed, and if it stalls, AttemptTimeout ends the attempt. 0
-	// means none, a negative number the whole body. The connection of a 101,
-	// or of a CONNECT, is never read ahead.
-	ReadAhead int64
-	// Resume continues the body of a successful GET if it ends early: the
-	// Transport asks for the rest (Range) of the same version (If-Range). The
-	// response must have a strong ETag, or a Last-Modified that is old enough.
-	// Requests are sent with Accept-Encoding: identity. After each piece that
-	// arrives the policy has all its attempts again. If the first response
-	// does not tell its length, the body ends where the server says that
-	// nothing is left. To the Observer of Policy the rest of a body is a call of
-	// its own, whose first attempt is the one that broke off. See [ErrChanged].
-	Resume bool
-
-	// KeyForm is how the Transport writes a key. A key in the header of the
-	// caller's request is sent as it is.
-	KeyForm KeyForm
-	// KeyHeader is the header with the key. "" means Idempotency-Key.
-	KeyHeader string
-
-	// Propagate reports whether a host may be told the number of the
-	// attempt (Backoff-Attempt) and the time that is left
-	// (Backoff-Deadline-Ms), for the retries of that host. If the call is
-	// made on behalf of a request that is a retry, the number continues
-	// from there. nil means no host.
-	Propagate func(*url.URL) bool
-	// ServerClock compares the dates of Retry-After and RateLimits with the
-	// Date of the response, for programs whose own clock may be wrong. The Age
-	// of a response from a cache is added. A wrong Date asks for no longer
-	// wait than MaxRetryAfter. false means the local clock, and so does a
-	// response without a valid Date.
-	ServerClock bool
-
-	// Endpoint returns what a request is sent to, for observers: see package
-	// endpoint. It must not return what an untrusted client sends, such as an
-	// identifier in the path: the Transport keeps 1024 names of all hosts at
-	// most. It is called for requests that are observed, and must not change
-	// them. nil, and a result of "", mean the method and the host, such as
-	// "GET api.example.com". A method that HTTP does not define is then OTHER.
-	Endpoint func(*http.Request) string
-
-	// Services has the guards of each host. Set it to share them with other clients,
-	// to watch or change them, or to let calls wait for a host that is down:
+	// Services keeps the guards of the hosts. nil means that each host has a
+	// [pace.Pacer], which waits no longer than MaxRetryAfter, and a [backoff.Breaker],
+	// which tells the Observer of Policy of its transitions, and that only this Transport
+	// has them. Set Services to share or watch them, to replace them, or to let calls
+	// wait for a host that is down:
 	//
 	//	&guard.Services{New: func(host string) *guard.Service {
 	//		return &guard.Service{Name: host, Patient: true}
 	//	}}
 	//
-	// A key is such as "https://example.com", and that of the second credential of
-	// a host "https://example.com#2". A waiting call holds no connection: a response
-	// that would be retried is not returned if the call ends all the same, and
-	// RoundTrip returns an error with its *StatusError in the tree. A request that
-	// may not be sent twice waits only while connections are refused. The rest of a
-	// body that broke off (see Resume) is asked for at once. If a budget has a
-	// method Hold(time.Duration), as [pace.HoldOff] does, it gets the Retry-After of
-	// successful responses, too. nil means services of this Transport alone, whose
-	// breakers tell the Observer of Policy of their transitions.
+	// The key of a host is such as "https://example.com", and that of its second
+	// credential "https://example.com#2". If New returns nil, nothing guards that key.
+	// A budget with a method Hold(time.Duration), such as [pace.HoldOff], gets the
+	// Retry-After of all responses. A call that waits for its host holds no connection:
+	// if it ends before its next turn, RoundTrip returns an error with the *StatusError
+	// in its tree, and no response. A request that may not be sent twice waits only while
+	// connections are refused. The rest of a body (see Resume) does not wait.
 	Services *guard.Services
-	// Key returns the key of the service that a request is for: the tenant, the
-	// shard, the endpoint, or whatever else has guards of its own. An endpoint
-	// without them holds up the others of its host if it is down and gets most of
-	// the calls. Untrusted clients may choose the keys; see MaxKeys of
-	// [guard.Services]. Key must not change the request, and must be safe for
-	// concurrent use. nil and a result of "" mean that of the host.
+
+	// Key returns the key of the Service that a request is for, such as a tenant, a shard
+	// or an endpoint. nil, and a result of "", mean its host, and its credential. Untrusted
+	// clients may choose the keys: see MaxKeys of [guard.Services]. Key must not change the
+	// request, and must be safe for concurrent use. An endpoint without a key of its own
+	// holds up the others of its host if it is down and gets most of the calls.
 	Key func(*http.Request) string
+
+	// Idempotency reports whether a request may be sent again. nil means the function
+	// Idempotency. It is called once for a call, and must not change the request. If it
+	// returns backoff.Keyed, the request gets a key, as by that of Policy.
+	Idempotency func(*http.Request) backoff.Idempotency
+
+	// Inspect returns an error for a response that is a failure, which the classifier of
+	// the policy then classifies. nil means Check. It gets every response, and must put
+	// back what it reads from the body. An error without a *StatusError in its tree
+	// carries no Retry-After. For an API whose 202 means "not yet", it returns Check(resp,
+	// 200), and the Classify of the policy says that a 202 is retried.
+	Inspect func(*http.Response) error
+
+	// RateLimits names the rate-limit headers of a vendor, such as GitHubLimits; nil
+	// means none. An exhausted limit counts like a Retry-After. The RateLimit field of a
+	// failure does by itself.
+	RateLimits []RateLimit
+
+	// MaxBuffer is how many bytes of a request body without GetBody are kept in memory,
+	// so that it can be sent again. 0 means none: such a body is sent once. A negative
+	// number means no limit. The body is read before the first attempt.
+	MaxBuffer int64
+
+	// ReadAhead is how many bytes of the body of a successful response are read within
+	// the attempt. 0 means none, a negative number the whole body. If the body ends early
+	// within these bytes, the attempt has failed, and if it stalls, AttemptTimeout ends
+	// the attempt. The connection of a 101, or of a CONNECT, is never read ahead.
+	ReadAhead int64
+
+	// Resume continues the body of a successful GET if it ends early; false means that
+	// reading it fails. The Transport asks for the rest (Range) of the same version
+	// (If-Range). The response must have a strong ETag, or a Last-Modified that is old
+	// enough, and requests are sent with Accept-Encoding: identity. After each piece that
+	// arrives the policy has all its attempts again. If the first response does not tell
+	// its length, the body ends where the server says that nothing is left. To the
+	// Observer of Policy the rest of a body is a call of its own, whose first attempt is
+	// the one that broke off. See [ErrChanged].
+	Resume bool
+
+	// KeyForm is how the Transport writes an Idempotency-Key; the zero value is KeyBare.
+	// A key in the header of the caller's request is sent as it is.
+	KeyForm KeyForm
+
+	// KeyHeader is the header with the key. "" means Idempotency-Key.
+	KeyHeader string
+
+	// Propagate reports whether a host may be told the number of the attempt
+	// (Backoff-Attempt) and the time that is left (Backoff-Deadline-Ms). nil means no
+	// host. If the call is made on behalf of a request that is a retry, the number
+	// continues from there.
+	Propagate func(*url.URL) bool
+
+	// ServerClock compares the dates of Retry-After and RateLimits with the Date of the
+	// response, for programs whose own clock may be wrong. false means the local clock,
+	// and so does a response without a valid Date. The Age of a response from a cache is
+	// added. A wrong Date asks for no longer wait than MaxRetryAfter.
+	ServerClock bool
+
+	// Endpoint returns what a request is sent to, for observers: see package endpoint.
+	// nil, and a result of "", mean the method and the host, such as "GET
+	// api.example.com", where a method that HTTP does not define is OTHER. Endpoint must
+	// not return what an untrusted client sends, such as an identifier in the path: the
+	// Transport keeps 1024 names of all hosts at most. It is called for requests that are
+	// observed, and must not change them.
+	Endpoint func(*http.Request) string
 
 	wholeTimeout time.Duration // limits each attempt with its body; 0 means no limit
 

@@ -1,14 +1,11 @@
 package backoffhttp
 
-import (
-	"net/http"
-)
+import "net/http"
 
-// Unguarded is a [Transport] without guards: it retries, and knows nothing of a host
-// from one call to the next. A 429 is retried like a 503, and slows no other call.
-// Its fields are those of Transport, of which Services and Key mean nothing. A
-// program that only has an Unguarded does not link the guards. The zero value is
-// ready to use.
+// Unguarded is a [Transport] without guards: it retries, and knows nothing of a host from
+// one call to the next. A 429 is retried like a 503, and slows no other call. Its fields
+// are those of Transport, of which Services and Key mean nothing. The zero value is ready
+// to use. A program that only has an Unguarded does not link the guards.
 type Unguarded Transport
 
 // RoundTrip implements [http.RoundTripper].

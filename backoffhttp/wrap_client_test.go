@@ -294,6 +294,8 @@ func TestAClientThatIsWrappedTwiceKeepsTheFieldsOfItsTransport(t *testing.T) {
 		Base: newWire(), MaxBuffer: 7, KeyHeader: "X-Key", RateLimits: backoffhttp.XLimits,
 		Propagate: everywhere, Services: new(guard.Services), Control: new(control.Panel).Policy(backoff.Policy{}),
 	}
+	bare := backoffhttp.WrapClient(&http.Client{Transport: (*backoffhttp.Unguarded)(full)}, atOnce()).Transport
+	require.Equal(t, "X-Key", bare.(*backoffhttp.Unguarded).KeyHeader)
 	again := backoffhttp.WrapClient(&http.Client{Transport: full}, atOnce()).Transport.(*backoffhttp.Transport)
 	require.NotNil(t, again.Propagate)
 	require.Nil(t, again.Control, "the new client has the policy that it was given")

@@ -5,25 +5,26 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
 	"testing"
 
 	// What the tests build: a change of it makes their cached results stale.
-	_ "github.com/gobackoff/backoff"
+	_ "github.com/gobackoff/backoff/backoffhttp"
 )
 
 // The most that Policy.Do may add to a program, in KiB: to one that has
 // net/http already, and to one that has next to nothing.
-const limitHTTP = 124
+const limitHTTP = 114
 
 // limitBare returns the second one: the runtime of Go 1.27 has more to add.
 func limitBare() int64 {
 	if strings.HasPrefix(runtime.Version(), "go1.27") {
-		return 384
+		return 362
 	}
-	return 362
+	return 340
 }
 
 func TestGrowthBesideNetHTTP(t *testing.T) {
@@ -48,6 +49,30 @@ func TestNoHeavyPackages(t *testing.T) {
 	}
 }
 
+// guarded is what a program of backoffhttp.Unguarded has no use for.
+var guarded = regexp.MustCompile(`^github\.com/gobackoff/backoff(/(pace|guard|guard/internal/line)\.\(|\.\(\*Breaker\)\.Do$)`)
+
+func TestAProgramOfUnguardedCarriesNoGuards(t *testing.T) {
+	without := build(t, "http")
+	for _, program := range []string{"transport", "unguarded"} {
+		t.Logf("%s beside net/http: %d KiB", program, (build(t, program)-without)>>10)
+		file := link(t, program, "")
+		symbols, err := file.Symbols()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var found []string
+		for _, s := range symbols {
+			if guarded.MatchString(s.Name) && !strings.HasSuffix(s.Name, ".Validate") { // which net/http may call, for all that the linker knows
+				found = append(found, s.Name)
+			}
+		}
+		if (len(found) == 0) != (program == "unguarded") {
+			t.Errorf("%s contains %d functions of guards: %q", program, len(found), found)
+		}
+	}
+}
+
 func check(t *testing.T, what string, bytes, limit int64) {
 	t.Helper()
 	t.Logf("%s: %d KiB", what, bytes>>10)
@@ -60,8 +85,19 @@ func check(t *testing.T, what string, bytes, limit int64) {
 // has gaps, which bring each section to a whole page: a byte more may cost 4 KiB.
 func build(t *testing.T, program string) (size int64) {
 	t.Helper()
+	for _, section := range link(t, program, "-s -w").Sections {
+		if section.Type != elf.SHT_NOBITS {
+			size += int64(section.Size)
+		}
+	}
+	return size
+}
+
+// link builds a program.
+func link(t *testing.T, program, flags string) *elf.File {
+	t.Helper()
 	path := filepath.Join(t.TempDir(), program)
-	out, err := command("build", "-buildvcs=false", "-trimpath", "-ldflags=-s -w", "-o", path, "./testdata/"+program).CombinedOutput()
+	out, err := command("build", "-buildvcs=false", "-trimpath", "-ldflags="+flags, "-o", path, "./testdata/"+program).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
@@ -69,13 +105,8 @@ func build(t *testing.T, program string) (size int64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer file.Close()
-	for _, section := range file.Sections {
-		if section.Type != elf.SHT_NOBITS {
-			size += int64(section.Size)
-		}
-	}
-	return size
+	t.Cleanup(func() { file.Close() })
+	return file
 }
 
 func command(args ...string) *exec.Cmd {
