@@ -76,7 +76,7 @@ func (t *engine) newEndpoint(key string) *endpoint.Endpoint {
 	if e.Service, e.Name, _ = strings.Cut(key, keySeparator); key == registry.Rest {
 		e.Service, e.Name = "", "other"
 	}
-	if t.hosts.find != nil {
+	if t.hosts.guarded {
 		e.Services = t.services()
 	}
 	return e

@@ -101,8 +101,9 @@ func (g *guards) policyFor(p backoff.Policy, classify backoff.Classifier) *backo
 
 // hosts holds the guards of a Transport.
 type hosts struct {
-	find  func(*names) found // nil for an Unguarded, which must not link services
-	equip func(*guards)      // gives new guards their service; nil as find
+	guarded bool               // they have services
+	find    func(*names) found // looks names up; finds nothing for an Unguarded, which must not link services
+	equip   func(*guards)      // gives new guards what they share
 
 	services  guard.Services // unless Transport.Services is set
 	tenants   tenants
@@ -116,7 +117,7 @@ type hosts struct {
 func (t *engine) openGuarded() {
 	t.open()
 	h := &t.hosts
-	h.find, h.equip = t.find, t.equip
+	h.guarded, h.find, h.equip = true, t.find, t.equip
 	h.tenants.open()
 	if t.Services != nil {
 		h.tenants.count = &sharedCount
@@ -216,7 +217,7 @@ func (h *hosts) bucket(of *owner) *fewGuards {
 func (t *engine) guard(req *http.Request) *guards {
 	policy, final := t.current()
 	of := owner{scheme: req.URL.Scheme, host: req.URL.Host, source: policy}
-	if t.hosts.find != nil {
+	if t.hosts.guarded {
 		if t.Key != nil {
 			of.key = truncateClone(t.Key(req))
 		}
@@ -232,7 +233,7 @@ func (t *engine) guard(req *http.Request) *guards {
 		return last
 	}
 	if last != nil && last.usedSinceLookup.Load() {
-		t.hosts.lookUp(&last.names) // so that they count as used
+		t.hosts.find(&last.names) // so that they count as used
 	}
 	g := t.otherGuards(of, final)
 	if g != last {
@@ -241,18 +242,10 @@ func (t *engine) guard(req *http.Request) *guards {
 	return g
 }
 
-// lookUp is find for any Transport.
-func (h *hosts) lookUp(n *names) (f found) {
-	if h.find != nil {
-		f = h.find(n)
-	}
-	return f
-}
-
 // otherGuards returns the guards of an owner that is not that of the last call.
 func (t *engine) otherGuards(of owner, final func(context.Context, error) error) *guards {
 	few := t.hosts.bucket(&of)
-	if g := few.find(&of); g != nil && t.hosts.lookUp(&g.names) == g.found {
+	if g := few.find(&of); g != nil && t.hosts.find(&g.names) == g.found {
 		return g
 	}
 	n, known := t.namesOf(of, final)
@@ -270,19 +263,20 @@ func (t *engine) otherGuards(of owner, final func(context.Context, error) error)
 // namesOf returns the names of an owner, and reports whether it has any: those of a
 // credential that is not known are those of all unknown ones.
 func (t *engine) namesOf(of owner, final func(context.Context, error) error) (n names, known bool) {
-	credential := of.credential
-	switch of.credential = 0; {
+	switch {
 	case of.key != "":
 		return names{service: strings.Clone(of.key)}, true
-	case credential == 0:
+	case of.credential == 0:
 		return names{service: of.address()}, true
 	}
-	n = t.otherGuards(of, final).names // which are made once for all credentials
-	if credential == unknown {
+	host := of
+	host.credential = 0
+	n = t.otherGuards(host, final).names // which are made once for all credentials
+	if of.credential == unknown {
 		n.tenant = n.service + "#other"
 		return n, true
 	}
-	if n.account, known = t.hosts.tenants.account(n.service, credential); n.account != nil {
+	if n.account, known = t.hosts.tenants.account(n.service, of.credential); n.account != nil {
 		n.tenant = n.service + "#" + n.account.name
 	}
 	return n, known
@@ -292,9 +286,7 @@ func (t *engine) namesOf(of owner, final func(context.Context, error) error) (n 
 func (t *engine) newGuards(of owner, n names, final func(context.Context, error) error) *guards {
 	of.scheme, of.host, of.key = strings.Clone(of.scheme), strings.Clone(of.host), strings.Clone(of.key)
 	g := &guards{owner: of, names: n, final: final}
-	if t.hosts.equip != nil {
-		t.hosts.equip(g)
-	}
+	t.hosts.equip(g)
 	g.timeouts = timeouts.Of(of.source)
 	g.policy = *g.policyFor(*of.source, t.classify)
 	g.nonIdempotent = g.policy

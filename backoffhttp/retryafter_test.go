@@ -185,18 +185,6 @@ func TestASharedRetryAfterHoldsForAllCallsToTheHost(t *testing.T) {
 	})
 }
 
-func TestASharedRetryAfterEndsCallsThatCannotWait(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		tr, w := holding(answer(200, "Retry-After", "10"))
-		getRoot(t, tr)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		_, err := tr.RoundTrip(newRequest(t, "GET", "http://a.test/", nil).WithContext(ctx))
-		require.ErrorIs(t, err, context.DeadlineExceeded)
-		require.Equal(t, 1, w.requests())
-	})
-}
-
 func TestASharedRetryAfterBeyondMaxRetryAfterIsIgnored(t *testing.T) {
 	for asked, wait := range map[string]time.Duration{"301": 0, "300": 300 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {

@@ -29,7 +29,6 @@ type tenants struct {
 	accounts registry.Registry[*account]
 	seen     atomic.Pointer[seen] // nil until a host has a second credential
 	count    *atomic.Int64        // of the accounts so far
-	own      atomic.Int64         // count of a Transport with its own services
 }
 
 // clients is what is known of the credentials of a host.
@@ -75,7 +74,7 @@ var sharedCount atomic.Int64
 
 // open prepares the tenants at first use of a Transport whose hosts have services.
 func (t *tenants) open() {
-	t.count = &t.own
+	t.count = new(atomic.Int64)
 	t.clients.New = func(host string, _ bool) *clients { return &clients{salt: maphash.String(t.seed, host)} }
 	t.clients.SetLimits(0, 0)
 	t.accounts.New = func(key string, _ bool) *account { return &account{key: key} }

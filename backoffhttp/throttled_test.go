@@ -16,7 +16,6 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backoffhttp"
-	"github.com/gobackoff/backoff/guard"
 )
 
 // perSecond answers so many requests a second, and the others with 429.
@@ -186,17 +185,4 @@ func TestTheErrorNamesTheBudgetOfTheHost(t *testing.T) {
 		require.ErrorIs(t, last, syscall.ECONNRESET)
 		require.ErrorContains(t, last, "; it is the budget of the host (Transport.Services)")
 	})
-}
-
-// Services of the caller's own keep the pace, too, unless they have another budget.
-func TestServicesOfTheCallersOwnKeepThePace(t *testing.T) {
-	for _, budget := range []backoff.Budget{nil, new(backoff.RetryBudget)} {
-		synctest.Test(t, func(t *testing.T) {
-			services := &guard.Services{New: func(string) *guard.Service { return &guard.Service{Budget: budget} }}
-			tr := slowed(t, &backoffhttp.Transport{Base: newWire(answer(429), answer(200)), Services: services})
-			began := time.Now()
-			getRoot(t, tr)
-			require.Equal(t, budget == nil, time.Since(began) > 0)
-		})
-	}
 }

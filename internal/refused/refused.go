@@ -27,17 +27,17 @@ func Tell(ctx context.Context, p *backoff.Policy, err error) {
 
 // Reason returns why a call ended with err.
 func Reason(ctx context.Context, err error) backoff.Reason {
-	if gave, ok := errtree.As[*backoff.Error](err); ok {
-		return gave.Reason
-	}
-	if _, invalid := errtree.As[*badfield.Error](err); invalid {
-		return backoff.ReasonInvalid
-	}
+	gave, _ := errtree.As[*backoff.Error](err)
+	invalid, _ := errtree.As[*badfield.Error](err)
 	switch {
+	case gave != nil:
+		return gave.Reason
 	case errtree.Is(err, backoff.ErrOpen):
 		return backoff.ReasonOpen
 	case errtree.Is(err, backoff.ErrBudget):
 		return backoff.ReasonBudget
+	case invalid != nil:
+		return backoff.ReasonInvalid
 	case ctx.Err() != nil:
 		return Ended(ctx)
 	}
