@@ -145,20 +145,6 @@ func TestAnOTLPExporterAndItsPolicyWaitAlike(t *testing.T) {
 	}
 }
 
-// The exporter looks at the time after an attempt, and so waits past its limit
-// once. Here that wait ends at the limit.
-func TestTheLastAttemptOfAnOTLPExporterIsAtItsLimit(t *testing.T) {
-	c := otlptracehttp.RetryConfig{Enabled: true, InitialInterval: 5 * time.Second, MaxInterval: 30 * time.Second, MaxElapsedTime: time.Minute}
-	p, err := presets.OTLPRetry(c).Policy()
-	require.NoError(t, err)
-	for range 200 {
-		there := followOTLP(t, c, 1000)
-		require.Greater(t, there.end, c.MaxElapsedTime)
-		require.LessOrEqual(t, there.end, c.MaxElapsedTime+45*time.Second)
-		require.Equal(t, c.MaxElapsedTime, followPolicy(t, p, 1000).end)
-	}
-}
-
 func TestTheCollectorAndItsPolicyWaitAlike(t *testing.T) {
 	for _, c := range []configretry.BackOffConfig{
 		configretry.NewDefaultBackOffConfig(),
@@ -200,29 +186,6 @@ func collectorRetry(c configretry.BackOffConfig) presets.CollectorRetry {
 		MaxInterval:         c.MaxInterval,
 		MaxElapsedTime:      c.MaxElapsedTime,
 	}
-}
-
-// The library refuses more: infinity and NaN.
-func TestWhatTheCollectorRefusesIsRefused(t *testing.T) {
-	intervals := []time.Duration{-1, 0, 1, time.Second, math.MaxInt64}
-	factors := []float64{-1, 0, 0.5, 1, 1.5, math.Inf(1), math.NaN()}
-	for _, c := range combined(intervals, factors) {
-		_, err := collectorRetry(c).Policy()
-		more := math.IsInf(c.Multiplier, 1) || math.IsNaN(c.Multiplier) || math.IsNaN(c.RandomizationFactor)
-		require.Equal(t, c.Validate() != nil || more, err != nil, "%+v: %v", c, err)
-	}
-}
-
-// combined lists configurations of the Collector with all of the values.
-func combined(intervals []time.Duration, factors []float64) (all []configretry.BackOffConfig) {
-	for i := range 2 * len(intervals) * len(intervals) * len(intervals) * len(factors) * len(factors) {
-		digit := func(base int) int { d := i % base; i /= base; return d }
-		interval := func() time.Duration { return intervals[digit(len(intervals))] }
-		factor := func() float64 { return factors[digit(len(factors))] }
-		all = append(all, configretry.BackOffConfig{Enabled: digit(2) == 1, InitialInterval: interval(), MaxElapsedTime: interval(),
-			MaxInterval: interval(), Multiplier: factor(), RandomizationFactor: factor()})
-	}
-	return all
 }
 
 func TestALoopOfKubernetesAndItsPolicyWaitAlike(t *testing.T) {
@@ -278,19 +241,6 @@ func TestALoopOfKubernetesAndItsPolicyWaitAlike(t *testing.T) {
 		for i := 0; runs > 1 && len(theirs[i]) > 0; i++ {
 			requireSameDraws(t, theirs[i], ours[i], fmt.Sprintf("%+v: retry %d", b, i+1))
 		}
-	}
-}
-
-// With no steps their loop ends before the first attempt.
-func TestALoopOfKubernetesWithoutStepsTriesNothing(t *testing.T) {
-	for _, steps := range []int{0, -1} {
-		err := wait.ExponentialBackoff(wait.Backoff{Duration: time.Second, Steps: steps}, func() (bool, error) {
-			require.FailNow(t, "tried")
-			return true, nil
-		})
-		require.True(t, wait.Interrupted(err))
-		_, err = presets.KubernetesBackoff{Duration: time.Second, Steps: steps}.Policy()
-		require.EqualError(t, err, fmt.Sprintf("backoff: presets.KubernetesBackoff.Steps is %d, want at least 1", steps))
 	}
 }
 

@@ -42,7 +42,7 @@ type table struct {
 	rows      []row
 }
 
-var tables = []table{retries, budgets, breakers, clients, rateLimits, limits, hedges}
+var tables = []table{retries, budgets, breakers, clients, limits, hedges}
 
 const (
 	nothing = "–"

@@ -6,14 +6,12 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awsretry "github.com/aws/aws-sdk-go-v2/aws/retry"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
-	"github.com/aws/smithy-go"
 	"github.com/stretchr/testify/require"
 
 	"github.com/gobackoff/backoff"
@@ -60,23 +58,6 @@ func TestAWSRetriesWithThePolicysWaits(t *testing.T) {
 			s.waited(t, 20*time.Millisecond, 40*time.Millisecond)
 		})
 	}
-}
-
-func TestAWSGivesUpWithTheLastError(t *testing.T) {
-	s := serve(t, internal, internal, internal, slowDown)
-	err := head(t.Context(), s3Client(s.URL, plug.AWS(steps), own()))
-	var api smithy.APIError
-	require.ErrorAs(t, err, &api)
-	require.Equal(t, "SlowDown", api.ErrorCode())
-	var spent *awsretry.MaxAttemptsError
-	require.ErrorAs(t, err, &spent)
-	require.Equal(t, 4, spent.Attempt)
-	s.waited(t, 20*time.Millisecond, 40*time.Millisecond, 80*time.Millisecond)
-
-	s = serve(t, reset)
-	err = head(t.Context(), s3Client(s.URL, plug.AWS(steps), own()))
-	require.ErrorIs(t, err, syscall.ECONNRESET)
-	require.Len(t, s.gaps(), 3)
 }
 
 func TestAWSObeysRetryAfterWhichTheSDKDoesNot(t *testing.T) {

@@ -4,7 +4,6 @@ package plugtest
 
 import (
 	"context"
-	"errors"
 	"testing"
 	"time"
 
@@ -20,11 +19,8 @@ import (
 	cenkalti7 "github.com/cenkalti/backoff/v7"
 	"github.com/failsafe-go/failsafe-go"
 	"github.com/failsafe-go/failsafe-go/retrypolicy"
-	"github.com/googleapis/gax-go/v2"
 	"github.com/hashicorp/go-retryablehttp"
 	"github.com/stretchr/testify/require"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/gobackoff/backoff"
@@ -133,45 +129,4 @@ func TestTheMarksOfOtherLoopsAreFinal(t *testing.T) {
 		require.ErrorIs(t, got, errDown)
 		require.Equal(t, 1, calls, name)
 	}
-}
-
-// What the documentation of package plug says of these: they return the last
-// error as it is. If one of them begins to say that it gave up, internal/evidence
-// can know it.
-func TestLoopsThatReturnTheLastErrorCannotBeKnown(t *testing.T) {
-	for name, loop := range map[string]func(op func() error) error{
-		"cenkalti v4": func(op func() error) error {
-			return cenkalti4.Retry(op, cenkalti4.WithMaxRetries(new(cenkalti4.ZeroBackOff), 2))
-		},
-		"cenkalti v5": func(op func() error) error {
-			_, err := cenkalti5.Retry(t.Context(), func() (int, error) { return 0, op() }, cenkalti5.WithMaxTries(3), cenkalti5.WithBackOff(new(cenkalti5.ZeroBackOff)))
-			return err
-		},
-		"avast": func(op func() error) error {
-			return avast4.Do(op, avast4.Attempts(3), avast4.Delay(0), avast4.LastErrorOnly(true))
-		},
-		"gax": func(op func() error) error {
-			limit := plug.OnCode(status.Code, codes.Unavailable)
-			inner := backoff.Policy{MaxAttempts: 3, Schedule: backoff.Constant(0), Classify: limit}
-			return gax.Invoke(t.Context(), func(context.Context, gax.CallSettings) error {
-				return errors.Join(op(), status.Error(codes.Unavailable, ""))
-			},
-				gax.WithRetry(func() gax.Retryer { return inner.Start(t.Context()) }))
-		},
-	} {
-		calls := 0
-		require.Error(t, around(t, func(context.Context) error {
-			return loop(func() error { calls++; return errDown })
-		}))
-		require.Equal(t, 12, calls, name)
-	}
-	s := serve(t, answer(503, ""))
-	around(t, func(context.Context) error {
-		resp, err := azure(t, "GET", s.URL, own(), nil)
-		if err == nil && resp.StatusCode >= 400 {
-			err = errors.New(resp.Status)
-		}
-		return err
-	})
-	require.Len(t, s.came, 16, "Azure")
 }

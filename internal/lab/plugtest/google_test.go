@@ -24,7 +24,7 @@ func invoke(t *testing.T, p backoff.Policy, op func(n int) error) (attempts int,
 	err = gax.Invoke(t.Context(), func(context.Context, gax.CallSettings) error {
 		attempts++
 		return op(attempts)
-	}, gax.WithRetry(func() gax.Retryer { return p.Start(t.Context()) }))
+	}, gax.WithRetry(func() gax.Retryer { return plug.Gax(p.Start(t.Context()).Tried) }))
 	return attempts, err
 }
 
@@ -102,13 +102,4 @@ func TestStorageAsksThePolicy(t *testing.T) {
 	_, err = bucket(t, s, storage.WithErrorFunc(yes.Retryable)).Attrs(t.Context())
 	require.NoError(t, err)
 	s.waited(t)
-}
-
-func TestStorageKeepsItsOwnCount(t *testing.T) {
-	p := steps
-	p.Classify = backoff.RetryIf(storage.ShouldRetry)
-	s := serve(t, answer(503, ""))
-	_, err := bucket(t, s, storage.WithErrorFunc(p.Retryable), storage.WithMaxAttempts(3)).Attrs(t.Context())
-	require.Error(t, err)
-	require.Len(t, s.gaps(), 2)
 }

@@ -68,32 +68,6 @@ func TestRetryableHTTPGivesUpForGood(t *testing.T) {
 	require.Len(t, s.gaps(), 3)
 }
 
-func TestRetryableHTTPPassesDefinitiveAnswersOn(t *testing.T) {
-	for _, status := range []int{404, 501} {
-		s := serve(t, answer(status, ""))
-		resp, err := send(t.Context(), steps, "GET", s.URL)
-		require.NoError(t, err)
-		require.Equal(t, status, resp.StatusCode)
-		s.waited(t)
-	}
-	s := serve(t, answer(503, "", "Retry-After", "3600"))
-	resp, err := send(t.Context(), steps, "GET", s.URL)
-	require.NoError(t, err)
-	require.Equal(t, 503, resp.StatusCode)
-	s.waited(t)
-}
-
-func TestRetryableHTTPDoesNotWaitInVain(t *testing.T) {
-	s := serve(t, answer(503, "", "Retry-After", "60"))
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
-	_, err := send(ctx, steps, "GET", s.URL)
-	require.ErrorIs(t, err, context.DeadlineExceeded)
-	require.ErrorContains(t, err, "503")
-	require.NoError(t, ctx.Err())
-	s.waited(t)
-}
-
 func TestOpenAIUnderTheMiddleware(t *testing.T) {
 	transport := &backoffhttp.Unguarded{Policy: steps}
 	busy := answer(429, `{"error":{"message":"rate limit"}}`, "Retry-After-Ms", "150", "Content-Type", "application/json")

@@ -119,4 +119,4 @@ type stopping struct {
 	err error
 }
 
-func (s stopping) Next() (time.Duration, bool) { wait, ok := s.run.Retry(s.err); return wait, !ok }
+func (s stopping) Next() (time.Duration, bool) { wait, ok := s.run.Tried(s.err); return wait, !ok }

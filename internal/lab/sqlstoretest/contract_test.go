@@ -62,7 +62,6 @@ func contract(t *testing.T, db database) {
 	t.Run("the longest times are long", db.longest)
 	t.Run("sweep removes what expired", db.sweep)
 	t.Run("processes sweep while others work", db.sweepBesideWork)
-	t.Run("a cancelled context ends Begin", db.cancelled)
 	t.Run("keys are hashes", db.hashes)
 	t.Run("without a table there is no claim", db.missing)
 	t.Run("one charge for 500 requests under 50 keys", db.oneChargePerKey)
@@ -177,14 +176,6 @@ func (d database) sweepBesideWork(t *testing.T) {
 	require.Zero(t, failed.Load())
 	require.Positive(t, swept.Load())
 	require.Positive(t, finished.Load())
-}
-
-func (d database) cancelled(t *testing.T) {
-	s := d.store(t, sqlstore.Options{})
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	_, err := s.Begin(ctx, hash(), hash(), time.Minute)
-	require.ErrorIs(t, err, context.Canceled)
 }
 
 func (d database) hashes(t *testing.T) {

@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
 	"github.com/gobackoff/backoff"
@@ -181,24 +180,6 @@ func TestACommitWithoutAnAnswer(t *testing.T) {
 			})
 		})
 	}
-}
-
-// Why Tx exists: to Do, a COMMIT without an answer is a lost connection.
-func TestDoAroundATransactionWritesTwice(t *testing.T) {
-	f := setUp(t, pgxNative)
-	p, attempts := f.policy, 0
-	p.Classify = backoffsql.Classify
-	require.NoError(t, p.Do(t.Context(), func(ctx context.Context) error {
-		return pgx.BeginFunc(ctx, f.pool, func(tx pgx.Tx) error {
-			attempts++
-			_, err := f.insert(ctx, pgxTx{tx}, false, attempts, 2, 3, 4) // as if a sequence gave the number
-			if attempts == 1 {
-				f.next(faultproxy.DropAnswer())
-			}
-			return err
-		})
-	}))
-	require.Equal(t, 2, f.inserted(t, 1)+f.inserted(t, 2), "one call, which succeeded")
 }
 
 // When fn ignores the failure of a statement, PostgreSQL accepts the COMMIT and

@@ -2,7 +2,6 @@ package migrate
 
 import (
 	"context"
-	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -136,18 +135,4 @@ func TestAWatchGoesOnAtOnceAfterASuccess(t *testing.T) {
 			}
 		})
 	}
-}
-
-func TestTheErrorOfALoopThatWasStoppedIsThatOfItsContext(t *testing.T) {
-	stopped := func(c call) error {
-		return recorded(t, func(ctx context.Context, op operation) error {
-			ctx, cancel := context.WithCancel(ctx)
-			time.AfterFunc(time.Second/20, cancel)
-			return c(ctx, op)
-		}, errDown).err
-	}
-	require.Equal(t, context.Canceled, stopped(dskitLoop))
-	err := stopped(hereDskitLoop)
-	require.True(t, errors.Is(err, context.Canceled) && errors.Is(err, errDown))
-	require.Equal(t, context.Canceled, hereContextsOwn(err))
 }
