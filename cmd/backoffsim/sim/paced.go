@@ -45,6 +45,12 @@ func (b *pacedBudget) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration,
 	return backoff.Ticket{Word: b.newest}, wait, true
 }
 
+// GrantsFirst implements [backoff.Budget]. It is false where a first attempt has a
+// reservation already.
+func (b *pacedBudget) GrantsFirst() bool {
+	return (b.call == nil || b.call.firstWait == 0) && b.Budget.GrantsFirst()
+}
+
 // drop gives a reservation back that a run has not got.
 func (b *pacedBudget) drop(number uint64) {
 	if b != nil && b.held[number] != nil {
