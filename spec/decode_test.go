@@ -20,8 +20,6 @@ func TestASpecThatNothingWasDecodedIntoMakesNothing(t *testing.T) {
 	service, _, err := s.Service()
 	require.EqualError(t, err, want)
 	require.Nil(t, service)
-	_, err = s.Budget()
-	require.EqualError(t, err, want)
 	_, err = s.MarshalText()
 	require.EqualError(t, err, want)
 	_, err = json.Marshal(s)

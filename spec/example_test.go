@@ -60,16 +60,18 @@ func ExampleSpec() {
 	// <nil>
 }
 
-func ExampleSpec_Budget() {
-	s, _ := spec.Parse([]byte(`{"budget": {"all": [{"retry": {}}, {"concurrency": {"max": 20}}]}}`))
-	policy, err := s.Policy()
+// Each host has a budget and a breaker of its own.
+func ExampleSpec_Service_perHost() {
+	s, _ := spec.Parse([]byte(`{"budget": {"all": [{"retry": {}}, {"concurrency": {"max": 20}}]}, "breaker": {}}`))
+	_, policy, err := s.Service()
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	hosts := guard.Services{New: func(host string) *guard.Service {
-		budget, _ := s.Budget() // no error, since Policy returned none
-		return &guard.Service{Name: host, Budget: budget}
+		service, its, _ := s.Service() // no error, since there was none above
+		service.Name, service.Budget, service.NoBudget = host, its.Budget, false
+		return service
 	}}
 	policy.Budget = nil // or it would go before that of the host
 	err = hosts.For("example.com").Do(context.Background(), policy, func(context.Context) error { return nil })

@@ -164,6 +164,9 @@ func (s Spec) Policy() (backoff.Policy, error) {
 //	...
 //	service.Patient, policy.Observer = true, observe
 //	err = service.Do(ctx, policy, fetch)
+//
+// The New of a [guard.Services] can call it for a Service of each key. Then the
+// budget goes from the policy to the Service, of which there is one per key.
 func (s Spec) Service() (*guard.Service, backoff.Policy, error) {
 	if s.form == nil {
 		return nil, backoff.Policy{}, errEmpty
@@ -171,16 +174,6 @@ func (s Spec) Service() (*guard.Service, backoff.Policy, error) {
 	breaker := s.form.Breaker.build(s.form.Name)
 	service := &guard.Service{Name: s.form.Name, Breaker: breaker, NoBreaker: breaker == nil, NoBudget: true}
 	return service, s.form.policy(), nil
-}
-
-// Budget returns a new budget that has not been used; nil if the Spec has none.
-// It is for programs that keep a budget per key, as [guard.Services] does. The
-// policy that the Spec makes has a budget of its own.
-func (s Spec) Budget() (backoff.Budget, error) {
-	if s.form == nil {
-		return nil, errEmpty
-	}
-	return s.form.Budget.build(), nil
 }
 
 // policy returns a new policy.

@@ -46,8 +46,8 @@ func fromSpec(name string, s spec.Spec) candidate {
 	c.policy.Budget = nil
 	if policy.Budget != nil {
 		c.budget = func() backoff.Budget {
-			budget, _ := s.Budget()
-			return budget
+			_, policy, _ := s.Service()
+			return policy.Budget
 		}
 	}
 	if !service.NoBreaker {
