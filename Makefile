@@ -107,7 +107,7 @@ nightly: lint ## Check, test and race what takes too long for every change; take
 	$(call each,.,GOARCH=386 $(GO) vet ./... && GOARCH=386 $(GO) build ./...)
 	$(call each,.,GOOS=windows $(GO) vet ./... && GOOS=darwin GOARCH=arm64 $(GO) vet ./... && GOOS=js GOARCH=wasm $(GO) vet ./...)
 	$(call each,. cmd/backoffsim,GOOS=plan9 GOARCH=386 $(GO) build ./... && GOOS=freebsd $(GO) build ./...)
-	$(call each,.,$(GO) list ./... | grep -E 'backoff$$|/(backoffhttp|limit|internal/.*)$$' | GOARCH=arm xargs $(GO) test -vet=off -timeout=1h -exec=qemu-arm)
+	$(call each,.,$(GO) list ./... | grep -E 'backoff$$|/(backoffhttp|guard|limit|internal/.*)$$' | GOARCH=arm xargs $(GO) test -vet=off -timeout=1h -exec=qemu-arm)
 	@$(MAKE) integration
 	@$(MAKE) fuzz
 	@$(MAKE) release-dry
@@ -140,7 +140,7 @@ cover: ## Build the root module on the older Go; fail if statement coverage of i
 		}' cover.out
 
 .PHONY: mutants
-mutants: ## Change PKG (./endpoint; . is all) in one place at a time, and list what its tests do not notice
+mutants: ## Change PKG (./guard/endpoint; . is all) in one place at a time, and list what its tests do not notice
 	$(GO) run $(GREMLINS) unleash --timeout-coefficient=10 $(PKG)
 
 # With the tag of the tests that run only beside servers: they are checked too.
@@ -299,7 +299,7 @@ tidy-check: ## Fail if go mod tidy would change any go.mod or go.sum
 # kernel runs programs of 32 bits. Without that its tests are only built. The others must compile: all
 # for Windows, the root package for macOS and wasm. make nightly vets all for each, builds for Plan 9
 # and FreeBSD, and tests on arm. darwin stands for arm64 on Linux, too.
-ON_32 := . ./hedge/internal/histogram ./hedge/internal/lazyctx ./internal/circuit ./internal/clock \
+ON_32 := . ./guard ./hedge/internal/histogram ./hedge/internal/lazyctx ./internal/circuit ./internal/clock \
 	./internal/inorder ./internal/limits ./internal/registry ./internal/window
 
 .PHONY: cross

@@ -17,34 +17,6 @@ import (
 	"github.com/gobackoff/backoff/internal/faultproxy"
 )
 
-func TestSixteenWritersOfOneRowUnderSerializable(t *testing.T) {
-	onEach(t, func(t *testing.T, f *fixture) {
-		const writers, each = 16, 10
-		f.level = sql.LevelSerializable
-		f.fill(t, 1)
-		var tasks sync.WaitGroup
-		errs := make([]error, writers)
-		for w := range writers {
-			tasks.Go(func() {
-				for range each {
-					if errs[w] == nil {
-						errs[w] = f.tx(t.Context(), nil, func(ctx context.Context, tx transaction) error { return f.add(ctx, tx, 0, 1) })
-					}
-				}
-			})
-		}
-		tasks.Wait()
-		for _, err := range errs {
-			require.NoError(t, err)
-		}
-		require.Equal(t, 1000+writers*each, f.balance(t, 0))
-		t.Log(f.seen)
-		if f.conflict == "40001" { // FOR UPDATE lines the others up
-			require.Positive(t, f.count("40001"))
-		}
-	})
-}
-
 func TestADeadlockIsRepeated(t *testing.T) {
 	onEach(t, func(t *testing.T, f *fixture) {
 		f.level = sql.LevelDefault
