@@ -19,8 +19,6 @@ func Budgets() iter.Seq2[string, backoff.Budget] {
 			{"grpc-retry-throttling", NewGRPCThrottling()},
 			{"aws-retry-quota", NewAWSQuota()},
 			{"aws-retry-quota-2026", NewAWSQuota2026()},
-			{"sre-client-ratio-10pct", NewSREBudget()},
-			{"aws-adaptive", NewAWSAdaptive()},
 		} {
 			if !yield(b.name, b.budget) {
 				return
@@ -48,10 +46,4 @@ func missing(name string) error {
 func (b *AWSQuota) GrantsFirst() bool { return false }
 
 // GrantsFirst implements [backoff.Budget]. It is false, also if b is nil.
-func (b *AdaptiveRate) GrantsFirst() bool { return false }
-
-// GrantsFirst implements [backoff.Budget]. It is false, also if b is nil.
 func (b *GRPCThrottling) GrantsFirst() bool { return false }
-
-// GrantsFirst implements [backoff.Budget]. It is false, also if b is nil.
-func (b *SREBudget) GrantsFirst() bool { return false }

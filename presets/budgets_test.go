@@ -53,8 +53,8 @@ func grants(b backoff.Budget, most int) (n int) {
 
 func TestBudgetsYieldsNewAndValidBudgets(t *testing.T) {
 	all := maps.Collect(presets.Budgets())
-	require.Len(t, all, 5)
-	for _, name := range []string{"sre-client-ratio-10pct", "aws-retry-quota", "grpc-retry-throttling"} {
+	require.Len(t, all, 3)
+	for _, name := range []string{"aws-retry-quota", "aws-retry-quota-2026", "grpc-retry-throttling"} {
 		require.Contains(t, all, name)
 	}
 	for name, b := range presets.Budgets() {
@@ -67,8 +67,7 @@ func TestBudgetsYieldsNewAndValidBudgets(t *testing.T) {
 	}
 }
 
-// No budget refuses a first attempt, or makes it wait, whatever has failed
-// before; but the adaptive one, which is for that.
+// No budget refuses a first attempt, or makes it wait, whatever has failed before.
 func TestBudgetsGrantFirstAttempts(t *testing.T) {
 	for name, b := range presets.Budgets() {
 		for range 1000 {
@@ -81,7 +80,7 @@ func TestBudgetsGrantFirstAttempts(t *testing.T) {
 		finish(t, b, backoff.OutcomeThrottled)
 		_, wait, ok := b.Reserve(backoff.Attempt{Number: 1})
 		require.True(t, ok, name)
-		require.Equal(t, name == "aws-adaptive", wait > 0, name)
+		require.Zero(t, wait, name)
 	}
 }
 
@@ -111,9 +110,6 @@ func TestBudgetsHearADoneOnce(t *testing.T) {
 		for i := range 2000 {
 			attempt := backoff.Attempt{Number: 1 + random.IntN(2)}
 			a, b := backoff.Outcome(random.IntN(7)), backoff.Outcome(random.IntN(7))
-			if name == "aws-adaptive" && a == backoff.OutcomeThrottled {
-				a = backoff.OutcomeTransient // its waits depend on the time it takes to ask
-			}
 			first, _, ok1 := once.Reserve(attempt)
 			second, _, ok2 := twice.Reserve(attempt)
 			require.Equal(t, ok1, ok2, "%s: step %d", name, i)

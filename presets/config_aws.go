@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/pace"
 )
 
 // AWSRetry is the retry setting of the AWS SDKs, as text: of the environment, or
@@ -33,8 +34,9 @@ type AWSRetry struct {
 }
 
 // Policy returns the policy of a client with this setting: [AWSGoV2Legacy] with
-// its own number of attempts and, as Budget, a new [NewAWSQuota] or, in the
-// adaptive mode, [NewAWSAdaptive]. So call it once for each client, and not for
+// its own number of attempts and, as Budget, a new [NewAWSQuota]. In the adaptive
+// mode a [pace.Pacer] is joined with that, in place of the rate limiter of the SDK:
+// it also limits first attempts. So call Policy once for each client, and not for
 // each call.
 //
 // With AWS_NEW_RETRIES_2026=true in the environment, the SDK waits as [AWS2026]
@@ -57,7 +59,7 @@ func (r AWSRetry) Policy() (backoff.Policy, error) {
 	}
 	policy.Budget = NewAWSQuota()
 	if r.Mode == "adaptive" {
-		policy.Budget = NewAWSAdaptive()
+		policy.Budget = backoff.JoinBudgets(policy.Budget, new(pace.Pacer))
 	}
 	return policy, nil
 }

@@ -154,7 +154,7 @@ func TestAModeOfTheAWSSDKsBringsItsBudget(t *testing.T) {
 
 	adaptive, err := presets.AWSRetry{Mode: "adaptive"}.Policy()
 	require.NoError(t, err)
-	require.IsType(t, presets.NewAWSAdaptive(), adaptive.Budget)
+	require.IsType(t, backoff.JoinBudgets(), adaptive.Budget)
 }
 
 // No configuration panics, makes a policy that Validate refuses, or one that

@@ -167,30 +167,7 @@ func ExampleAWSQuota() {
 	// 3 of 1000
 }
 
-// It knows no limit until the service throttles.
-func ExampleNewAWSRate() {
-	rate := presets.NewAWSRate()
-	outage(rate, 10, 1000)
-	ticket, _, _ := rate.Reserve(backoff.Attempt{Number: 1})
-	rate.Done(ticket, backoff.Result{Outcome: backoff.OutcomeThrottled})
-	_, first, _ := rate.Reserve(backoff.Attempt{Number: 1})
-	_, second, _ := rate.Reserve(backoff.Attempt{Number: 1})
-	fmt.Println("each waits for the one before:", second > first)
-	// Output:
-	// 1000 of 1000
-	// each waits for the one before: true
-}
-
 func ExampleGRPCThrottling() {
 	outage(presets.NewGRPCThrottling(), 1000, 1000) // until half of the 10 tokens are lost
 	// Output: 5 of 1000
-}
-
-func ExampleSREBudget() {
-	budget := presets.NewSREBudget()
-	outage(budget, 1000, 1000)
-	fmt.Println(budget.Stats())
-	// Output:
-	// 100 of 1000
-	// 1000 100
 }

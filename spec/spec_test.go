@@ -301,14 +301,14 @@ func TestASpecMayBePartOfALargerFile(t *testing.T) {
 
 func TestAnAbsentMemberIsWrittenAsNothing(t *testing.T) {
 	for text, want := range map[string]string{
-		`{"maxAttempts": 0, "maxElapsed": "0s"}`:                             `{}`,
-		`{"$schema": "https://example.com/x.json", "version": 1}`:            `{}`,
-		`{"breaker": {}, "budget": {"retry": {}}, "schedule": "0s"}`:         `{"schedule":"0s","budget":{"retry":{}},"breaker":{}}`,
-		`{"schedule": {"exponential": {"initial": "90s", "max": -1}}}`:       `{"schedule":{"exponential":{"initial":"1m30s","max":-1}}}`,
-		`{"jitter": {"added": "0.5s"}, "attemptTimeout": "1000ms"}`:          `{"attemptTimeout":"1s","jitter":{"added":"500ms"}}`,
-		`{"budget": {"all": [{"concurrency": {"max": 0}}, "aws-adaptive"]}}`: `{"budget":{"all":[{"concurrency":{}},"aws-adaptive"]}}`,
-		`{"byClass": {"throttled": {"maxAttempts": 0}}}`:                     `{"byClass":{"throttled":{}}}`,
-		`{"breaker": {"jitter": "none", "openFor": {"sequence": ["5s"]}}}`:   `{"breaker":{"openFor":{"sequence":["5s"]},"jitter":"none"}}`,
+		`{"maxAttempts": 0, "maxElapsed": "0s"}`:                                `{}`,
+		`{"$schema": "https://example.com/x.json", "version": 1}`:               `{}`,
+		`{"breaker": {}, "budget": {"retry": {}}, "schedule": "0s"}`:            `{"schedule":"0s","budget":{"retry":{}},"breaker":{}}`,
+		`{"schedule": {"exponential": {"initial": "90s", "max": -1}}}`:          `{"schedule":{"exponential":{"initial":"1m30s","max":-1}}}`,
+		`{"jitter": {"added": "0.5s"}, "attemptTimeout": "1000ms"}`:             `{"attemptTimeout":"1s","jitter":{"added":"500ms"}}`,
+		`{"budget": {"all": [{"concurrency": {"max": 0}}, "aws-retry-quota"]}}`: `{"budget":{"all":[{"concurrency":{}},"aws-retry-quota"]}}`,
+		`{"byClass": {"throttled": {"maxAttempts": 0}}}`:                        `{"byClass":{"throttled":{}}}`,
+		`{"breaker": {"jitter": "none", "openFor": {"sequence": ["5s"]}}}`:      `{"breaker":{"openFor":{"sequence":["5s"]},"jitter":"none"}}`,
 	} {
 		got, err := json.Marshal(parse(t, text))
 		require.NoError(t, err)

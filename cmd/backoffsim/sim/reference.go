@@ -43,7 +43,7 @@ func Default() Client {
 
 func retryBudget() backoff.Budget  { return new(backoff.RetryBudget) }
 func newPacer() backoff.Budget     { return new(pace.Pacer) }
-func awsAdaptive() backoff.Budget  { return presets.NewAWSAdaptive() }
+func awsAdaptive() backoff.Budget  { return foreign.NewAWSAdaptive() }
 func newBreaker() *backoff.Breaker { return new(backoff.Breaker) }
 
 // withGuard returns c with its breakers guarding what g says.
@@ -122,7 +122,7 @@ func dipReferences() []Client {
 		NewClient("budget 10 % + breaker 5 s", full, requestFunded(0.1),
 			rateBreaker(5*time.Second)).withGuard(GuardAttempts),
 		NewClient("adaptive K=2, 120 s", full, adaptive(1), nil),
-		preset("SRE budget", func() backoff.Budget { return presets.NewSREBudget() }),
+		preset("SRE budget", func() backoff.Budget { return foreign.NewSREBudget() }),
 		preset("Finagle budget", func() backoff.Budget { return foreign.NewFinagle() }),
 		preset("Linkerd budget", func() backoff.Budget { return foreign.NewLinkerd() }),
 		preset("Envoy budget", func() backoff.Budget { return foreign.NewEnvoy() }),

@@ -236,7 +236,7 @@ func presetAllowance(budget backoff.Budget) allowance {
 	case *foreign.Envoy:
 		share := min(0.99, b.BudgetPercent/100)
 		return allowance{ratio: share / (1 - share), known: true}
-	case *presets.SREBudget:
+	case *foreign.SREBudget:
 		return allowance{ratio: b.Ratio, floor: float64(b.MinRetries) / b.MinInterval.Seconds(), known: true}
 	case *foreign.DotNet:
 		return allowance{ratio: float64(b.RetryPercent) / 100, floor: 1 / b.SamplingDuration.Seconds(), known: true}

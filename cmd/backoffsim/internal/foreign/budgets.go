@@ -3,10 +3,12 @@
 package foreign
 
 import (
+	"fmt"
 	"iter"
 	"maps"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/internal/badfield"
 	"github.com/gobackoff/backoff/presets"
 )
 
@@ -16,6 +18,8 @@ import (
 func Budgets() iter.Seq2[string, backoff.Budget] {
 	return func(yield func(string, backoff.Budget) bool) {
 		all := maps.Collect(presets.Budgets())
+		all["sre-client-ratio-10pct"] = NewSREBudget()
+		all["aws-adaptive"] = NewAWSAdaptive()
 		all["finagle-retry-budget"] = NewFinagle()
 		all["finagle-requeue-budget"] = NewFinagleRequeue()
 		all["linkerd-retry-budget"] = NewLinkerd()
@@ -34,3 +38,24 @@ var names = []string{
 	"finagle-retry-budget", "finagle-requeue-budget", "linkerd-retry-budget", "envoy-retry-budget", "grpc-retry-throttling",
 	"aws-retry-quota", "aws-retry-quota-2026", "sre-client-ratio-10pct", "dotnet-retry-budget", "kubernetes-gep-3388", "aws-adaptive",
 }
+
+// check returns an error that names a field, unless the field is valid.
+func check(ok bool, field string, value any, want string) error {
+	if ok {
+		return nil
+	}
+	return backoff.Permanent(badfield.New("foreign."+field, fmt.Sprintf("is %v, want %s", value, want)))
+}
+
+// missing returns the error of a nil budget.
+func missing(name string) error {
+	return backoff.Permanent(badfield.New("foreign."+name, "is nil"))
+}
+
+// The method GrantsFirst of BudgetDefaults would panic if the budget is nil.
+
+// GrantsFirst implements [backoff.Budget]. It is false, also if b is nil.
+func (b *AdaptiveRate) GrantsFirst() bool { return false }
+
+// GrantsFirst implements [backoff.Budget]. It is false, also if b is nil.
+func (b *SREBudget) GrantsFirst() bool { return false }

@@ -2,6 +2,7 @@ package foreign_test
 
 import (
 	"maps"
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -17,6 +18,20 @@ func TestBudgetsKeepTheContractOfABudget(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			backofftest.Budget(t, func() backoff.Budget { return maps.Collect(foreign.Budgets())[name] })
 		})
+	}
+}
+
+func TestBudgetsRefuseWhatMakesNoSense(t *testing.T) {
+	for want, b := range map[string]backoff.Budget{
+		"SREBudget.Ratio is -0.1, want 0 to 1000":       &foreign.SREBudget{Ratio: -0.1, Window: 1, MinInterval: 1},
+		"SREBudget.Ratio is NaN, want 0 to 1000":        &foreign.SREBudget{Ratio: math.NaN(), Window: 1, MinInterval: 1},
+		"SREBudget.Window is 0s, want more than 0":      &foreign.SREBudget{MinInterval: 1},
+		"SREBudget.MinRetries is -1, want 0 or more":    &foreign.SREBudget{Window: 1, MinInterval: 1, MinRetries: -1},
+		"SREBudget.MinInterval is 0s, want more than 0": &foreign.SREBudget{Window: 1},
+		"AdaptiveRate is nil":                           (*foreign.AdaptiveRate)(nil),
+		"SREBudget is nil":                              (*foreign.SREBudget)(nil),
+	} {
+		require.EqualError(t, b.Validate(), "backoff: foreign."+want)
 	}
 }
 

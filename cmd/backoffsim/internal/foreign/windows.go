@@ -14,7 +14,7 @@ import (
 //
 // The documentation does not say what a request is, nor how the window moves.
 // Here requests are calls, without their retries, and the window moves by
-// tenths, as in [presets.SREBudget].
+// tenths, as in [SREBudget].
 //
 // Source: Microsoft.Extensions.Http.Resilience, HttpRetryBudgetOptions, .NET 11
 // preview.
@@ -51,7 +51,7 @@ func (b *DotNet) Done(t backoff.Ticket, r backoff.Result) { b.share.Done(t, r) }
 // calls.
 //
 // The specification leaves the way of counting to the implementation. Here
-// windows move by tenths, as in [presets.SREBudget].
+// windows move by tenths, as in [SREBudget].
 //
 // Source: GEP-3388; XBackendTrafficPolicy, apisx/v1alpha1.
 type Kubernetes struct {

@@ -1,4 +1,4 @@
-package presets
+package foreign
 
 import (
 	"math"
@@ -9,10 +9,11 @@ import (
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/internal/clock"
 	"github.com/gobackoff/backoff/internal/ledger"
+	"github.com/gobackoff/backoff/presets"
 )
 
 // NewAWSAdaptive returns the budget of the adaptive retry mode of the AWS SDKs:
-// [NewAWSQuota], the quota of the standard mode, joined with [NewAWSRate], a
+// [presets.NewAWSQuota], the quota of the standard mode, joined with [NewAWSRate], a
 // limit to the rate of all attempts, first attempts included.
 //
 // In the SDK for Go the quota of this mode is never refilled (aws-sdk-go-v2
@@ -22,7 +23,7 @@ import (
 //
 // Source: AWS SDKs and Tools Reference Guide, "Retry behavior"; and the sources
 // of [NewAWSRate].
-func NewAWSAdaptive() backoff.Budget { return backoff.JoinBudgets(NewAWSQuota(), NewAWSRate()) }
+func NewAWSAdaptive() backoff.Budget { return backoff.JoinBudgets(presets.NewAWSQuota(), NewAWSRate()) }
 
 // NewAWSRate returns the client rate limiter of the adaptive mode. It controls
 // the rate by CUBIC, as TCP does. A throttling response cuts the rate to 0.7 of

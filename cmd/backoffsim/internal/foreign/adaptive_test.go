@@ -1,4 +1,4 @@
-package presets_test
+package foreign_test
 
 import (
 	"math"
@@ -12,8 +12,8 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/cmd/backoffsim/internal/foreign"
 	"github.com/gobackoff/backoff/guard"
-	"github.com/gobackoff/backoff/presets"
 )
 
 // offerTo calls a service at intervals, or as often as the budget allows. The
@@ -41,7 +41,7 @@ func TestAWSRateByTheTestOfTheSDK(t *testing.T) {
 		3.02848, 3.4866391734702598, 3.8218744160402554, 4.053385727709987, 4.200373108479455, 4.282036558348658,
 		2.99742559084406, 3.4522263943863463}
 	synctest.Test(t, func(t *testing.T) {
-		b := presets.NewAWSRate()
+		b := foreign.NewAWSRate()
 		begin(t, b) // the time begins
 		for i, fill := range want {
 			time.Sleep(200 * time.Millisecond)
@@ -62,7 +62,7 @@ func TestAWSRateByTheTestOfTheSDK(t *testing.T) {
 func TestAWSRateTakesOtherFailuresForAnswers(t *testing.T) {
 	for _, o := range []backoff.Outcome{backoff.OutcomeDefinitive, backoff.OutcomeTransient, backoff.OutcomeTimeout, backoff.OutcomeCanceled} {
 		synctest.Test(t, func(t *testing.T) {
-			success, other := presets.NewAWSRate(), presets.NewAWSRate()
+			success, other := foreign.NewAWSRate(), foreign.NewAWSRate()
 			for range 100 {
 				finish(t, success, backoff.OutcomeSuccess)
 				finish(t, other, o)
@@ -80,7 +80,7 @@ func TestAWSRateTakesOtherFailuresForAnswers(t *testing.T) {
 }
 
 // throttleOnce makes a limit of about 0.7 * perSecond.
-func throttleOnce(t *testing.T, b *presets.AdaptiveRate, perSecond int) {
+func throttleOnce(t *testing.T, b *foreign.AdaptiveRate, perSecond int) {
 	t.Helper()
 	for range 3 * perSecond {
 		finish(t, b, backoff.OutcomeSuccess)
@@ -91,7 +91,7 @@ func throttleOnce(t *testing.T, b *presets.AdaptiveRate, perSecond int) {
 
 func TestAWSRateMakesAttemptsWaitInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := presets.NewAWSRate()
+		b := foreign.NewAWSRate()
 		throttleOnce(t, b, 20)
 		var waits []time.Duration
 		var tickets []backoff.Ticket
@@ -118,7 +118,7 @@ func TestAWSRateMakesAttemptsWaitInOrder(t *testing.T) {
 // second.
 func TestAWSRateCutsOnceForWhatWasUnderWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := presets.NewAWSRate()
+		b := foreign.NewAWSRate()
 		throttleOnce(t, b, 100)
 		var tickets []backoff.Ticket
 		repeat(30, func() { tickets = append(tickets, begin(t, b)) })
@@ -136,7 +136,7 @@ func TestAWSRateCutsOnceForWhatWasUnderWay(t *testing.T) {
 // Throttling before anything was measured.
 func TestAWSRateTakesWhatItHasForAMeasurement(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := presets.NewAWSRate()
+		b := foreign.NewAWSRate()
 		for range 49 {
 			finish(t, b, backoff.OutcomeSuccess)
 			time.Sleep(5 * time.Millisecond)
@@ -151,7 +151,7 @@ func TestAWSRateTakesWhatItHasForAMeasurement(t *testing.T) {
 // Newcomers need not wait for them.
 func TestAWSRateRecoversWithALineOfCallers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := presets.NewAWSRate()
+		b := foreign.NewAWSRate()
 		service := rate.NewLimiter(100, 10)
 		begin := time.Now()
 		var mu sync.Mutex
@@ -186,7 +186,7 @@ func TestAWSRateRecoversWithALineOfCallers(t *testing.T) {
 
 func TestAWSRateGetsATokenBackThatWasDue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := presets.NewAWSRate()
+		b := foreign.NewAWSRate()
 		finish(t, b, backoff.OutcomeNotSent) // before there is a limit
 		throttleOnce(t, b, 20)
 		free := func() (n int) {
@@ -211,18 +211,18 @@ func TestAWSRateGetsATokenBackThatWasDue(t *testing.T) {
 // 60 % of it, as a fall is made good in eight steps or more.
 func TestAdaptiveRatesFindAHiddenLimit(t *testing.T) {
 	for _, c := range []struct {
-		open    func() *presets.AdaptiveRate
+		open    func() *foreign.AdaptiveRate
 		limit   float64
 		least   float64 // share of the limit that is accepted
 		refused int     // calls in 5 minutes, at most
 	}{
-		{presets.NewAWSRate, 10, 0.85, 150},
-		{presets.NewAWSRate, 40, 0.9, 100},
-		{presets.NewAWSRate, 100, 0.9, 100},
-		{presets.NewAWSRate, 400, 0.9, 100},
-		{presets.NewHalvingRate, 5, 0.6, 50},
-		{presets.NewHalvingRate, 40, 0.6, 50},
-		{presets.NewHalvingRate, 300, 0.6, 50},
+		{foreign.NewAWSRate, 10, 0.85, 150},
+		{foreign.NewAWSRate, 40, 0.9, 100},
+		{foreign.NewAWSRate, 100, 0.9, 100},
+		{foreign.NewAWSRate, 400, 0.9, 100},
+		{foreign.NewHalvingRate, 5, 0.6, 50},
+		{foreign.NewHalvingRate, 40, 0.6, 50},
+		{foreign.NewHalvingRate, 300, 0.6, 50},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			b := c.open()
@@ -245,7 +245,7 @@ func TestAdaptiveRatesFindAHiddenLimit(t *testing.T) {
 // Other resources are not affected.
 func TestAWSAdaptiveIsKeptPerResource(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		tables := guard.Services{New: func(string) *guard.Service { return &guard.Service{Budget: presets.NewAWSAdaptive()} }}
+		tables := guard.Services{New: func(string) *guard.Service { return &guard.Service{Budget: foreign.NewAWSAdaptive()} }}
 		budgetOf := func(table string) backoff.Budget {
 			budget, _ := tables.For(table).Parts()
 			return budget
@@ -267,15 +267,15 @@ func TestAWSAdaptiveIsKeptPerResource(t *testing.T) {
 // In the SDK for Go it is not: 500 -> 0, and 0 after 1000 successes
 // (aws-sdk-go-v2 #3550).
 func TestAWSAdaptiveRefillsItsQuota(t *testing.T) {
-	b := presets.NewAWSAdaptive()
+	b := foreign.NewAWSAdaptive()
 	require.Equal(t, 100, grants(b, 1000))
 	repeat(1000, func() { finish(t, b, backoff.OutcomeSuccess) })
 	require.Equal(t, 100, grants(b, 1000))
 }
 
 // limited returns a rate that has served 1,000 calls a second for 2 s.
-func limited(t *testing.T) *presets.AdaptiveRate {
-	b := presets.NewHalvingRate()
+func limited(t *testing.T) *foreign.AdaptiveRate {
+	b := foreign.NewHalvingRate()
 	serve(t, b, 2*time.Second)
 	return b
 }
@@ -329,7 +329,7 @@ func TestHalvingRatesShareALimitFairly(t *testing.T) {
 		for i := range clients {
 			all.Go(func() {
 				time.Sleep(time.Duration(i) * 7 * time.Second) // late ones must find room
-				taken, refused := offerTo(presets.NewHalvingRate(), service, 3*time.Millisecond, 5*time.Minute)
+				taken, refused := offerTo(foreign.NewHalvingRate(), service, 3*time.Millisecond, 5*time.Minute)
 				sent[i] = float64(taken + refused)
 			})
 		}
@@ -338,5 +338,41 @@ func TestHalvingRatesShareALimitFairly(t *testing.T) {
 		for i, n := range sent {
 			require.InDelta(t, 1, n/fair, 0.35, "client %d of %v", i, sent)
 		}
+	})
+}
+
+func TestAWSRateGivesNoTurnToAnAttemptThatOnlyWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := foreign.NewAWSRate()
+		throttleOnce(t, b, 4)
+		time.Sleep(time.Second)
+		var tickets []backoff.Ticket
+		for range 20 {
+			ticket, wait, ok := b.Reserve(backoff.Attempt{Number: 2, Wait: time.Minute, Paced: true})
+			require.True(t, ok)
+			require.Zero(t, wait)
+			tickets = append(tickets, ticket)
+		}
+		_, wait, _ := b.Reserve(backoff.Attempt{Number: 1, Paced: true})
+		require.Zero(t, wait)
+		b.Done(tickets[19], backoff.Result{Outcome: backoff.OutcomeNotSent})
+		time.Sleep(time.Minute)
+
+		var last time.Duration
+		for _, ticket := range tickets[:18] {
+			own, wait, ok := b.Pace(ticket)
+			require.True(t, ok)
+			require.GreaterOrEqual(t, wait, last)
+			same, again, _ := b.Pace(own)
+			require.Equal(t, own, same)
+			require.InDelta(t, wait, again, float64(time.Microsecond), "it has its turn")
+			last = wait
+		}
+		require.Greater(t, last, 3*time.Second)
+		before := b.Rate()
+		b.Done(tickets[18], backoff.Result{Outcome: backoff.OutcomeThrottled})
+		require.Less(t, b.Rate(), before, "one that went without its turn is heard")
+		_, wait, _ = b.Pace(tickets[18])
+		require.Zero(t, wait, "and forgotten")
 	})
 }

@@ -1,4 +1,4 @@
-package presets_test
+package foreign_test
 
 import (
 	"testing"
@@ -8,12 +8,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gobackoff/backoff"
-	"github.com/gobackoff/backoff/presets"
+	"github.com/gobackoff/backoff/cmd/backoffsim/internal/foreign"
 )
 
 func TestSREBudgetGrantsByItsRule(t *testing.T) {
 	sre := func(ratio float64, floor int) backoff.Budget {
-		b := presets.NewSREBudget()
+		b := foreign.NewSREBudget()
 		b.Ratio, b.MinRetries = ratio, floor
 		return b
 	}
@@ -42,7 +42,7 @@ func TestSREBudgetGrantsByItsRule(t *testing.T) {
 // A window that moves, and a floor.
 func TestSREBudgetCountsTwoMinutes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := presets.NewSREBudget()
+		b := foreign.NewSREBudget()
 		counted := func(wantRequests, wantRetries uint64) {
 			requests, retries := b.Stats()
 			require.Equal(t, []uint64{wantRequests, wantRetries}, []uint64{requests, retries})
