@@ -2,6 +2,7 @@ package backoffgrpc_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -16,6 +17,7 @@ import (
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/encoding"
 	pb "google.golang.org/grpc/interop/grpc_testing"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
@@ -28,8 +30,6 @@ import (
 	"github.com/gobackoff/backoff/control"
 	"github.com/gobackoff/backoff/hedge"
 	"github.com/gobackoff/backoff/internal/faultproxy"
-	"github.com/gobackoff/backoff/plug"
-	"github.com/gobackoff/backoff/presets"
 )
 
 func TestCodesThatAreRetried(t *testing.T) {
@@ -45,15 +45,6 @@ func TestCodesThatAreRetried(t *testing.T) {
 		require.Equal(t, code, status.Code(err))
 		require.Equal(t, "not now", status.Convert(err).Message(), "a definitive answer comes as it was sent")
 		require.False(t, backoff.Policy{}.Retryable(err), "and is final to policies around")
-	}
-}
-
-func TestCodesAreOptedIn(t *testing.T) {
-	for _, code := range []codes.Code{codes.ResourceExhausted, codes.DeadlineExceeded, codes.Internal, codes.Aborted, codes.Unknown} {
-		s := &service{unary: fails(1, code)}
-		require.NoError(t, call(t, dial(t, s.serve(t), retrying(func(p *backoff.Policy) {
-			p.Classify = plug.OnCode(status.Code, code)
-		}))))
 	}
 }
 
@@ -137,19 +128,6 @@ func TestPushbackOfTheServersHelpers(t *testing.T) {
 	err := call(t, dial(t, s.serve(t), retrying()))
 	_, ok := errors.AsType[*backoff.Error](err)
 	require.False(t, ok, "a definitive answer is no overload: %v", err)
-}
-
-func TestThrottlingIsTheBudget(t *testing.T) {
-	budget := presets.NewGRPCThrottling()
-	s := &service{unary: fails(99, codes.Unavailable)}
-	client := dial(t, s.serve(t), retrying(func(p *backoff.Policy) { p.Budget = budget }))
-	var err error
-	for range 3 {
-		err = call(t, client)
-	}
-	require.ErrorIs(t, err, backoff.ErrBudget)
-	require.Equal(t, codes.Unavailable, status.Code(err))
-	require.Less(t, s.calls(), 12)
 }
 
 func TestDeadlines(t *testing.T) {
@@ -609,4 +587,49 @@ func TestStreamsThatAreNotRetriedHaveATimeout(t *testing.T) {
 		"": {Policy: backoff.Policy{MaxAttempts: 1}, Timeout: 50 * time.Millisecond},
 	}})
 	require.Equal(t, codes.DeadlineExceeded, status.Code(receive(t.Context(), client)))
+}
+
+// merging is a codec that adds what it reads to what a message has, as JSON
+// does.
+type merging struct{}
+
+func (merging) Marshal(v any) ([]byte, error)   { return json.Marshal(v) }
+func (merging) Unmarshal(b []byte, v any) error { return json.Unmarshal(b, v) }
+func (merging) Name() string                    { return "merging" }
+
+func init() { encoding.RegisterCodec(merging{}) } // not while a server runs
+
+// answering returns a client of a server whose first attempt fails after its
+// answer {"first":1}, and whose second answers {"second":2}.
+func answering(t *testing.T, m backoffgrpc.Method) *grpc.ClientConn {
+	attempts := 0
+	server := grpc.NewServer(grpc.UnknownServiceHandler(func(_ any, stream grpc.ServerStream) error {
+		if attempts++; attempts == 1 {
+			stream.SendMsg(map[string]int{"first": 1})
+			return status.Error(codes.Unavailable, "not now")
+		}
+		return stream.SendMsg(map[string]int{"second": 2})
+	}))
+	l := listen(t)
+	go server.Serve(l)
+	t.Cleanup(server.Stop)
+	c := &backoffgrpc.Config{Methods: map[string]backoffgrpc.Method{"": m}}
+	return connect(t, l.Addr().String(), c, grpc.WithDefaultCallOptions(grpc.CallContentSubtype("merging")))
+}
+
+func TestAReplyIsThatOfOneAttempt(t *testing.T) {
+	retried := backoffgrpc.Method{Policy: backoff.Policy{Schedule: backoff.Constant(0)}}
+	hedged := backoffgrpc.Method{Hedge: &hedge.Hedge{Delay: time.Hour, MaxExtraLoad: -1}}
+	for name, m := range map[string]backoffgrpc.Method{"unary": retried, "hedged": hedged, "stream": retried} {
+		conn, reply := answering(t, m), map[string]int{"before": 0}
+		if name == "stream" {
+			s, err := conn.NewStream(t.Context(), &grpc.StreamDesc{ClientStreams: true}, "/s/m")
+			require.NoError(t, err)
+			require.NoError(t, s.RecvMsg(&reply))
+			require.Equal(t, io.EOF, s.RecvMsg(&reply), "which leaves the reply as it is")
+		} else {
+			require.NoError(t, conn.Invoke(t.Context(), "/s/m", map[string]int{}, &reply), name)
+		}
+		require.Equal(t, map[string]int{"second": 2}, reply, name)
+	}
 }

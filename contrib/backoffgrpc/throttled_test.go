@@ -3,34 +3,23 @@ package backoffgrpc_test
 import (
 	"context"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
 	pb "google.golang.org/grpc/interop/grpc_testing"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/contrib/backoffgrpc"
+	"github.com/gobackoff/backoff/hedge"
 	"github.com/gobackoff/backoff/pace"
 	"github.com/gobackoff/backoff/plug"
 )
-
-// heard is a budget that grants everything, and keeps what it hears.
-type heard struct {
-	backoff.BudgetDefaults
-
-	outcomes []backoff.Outcome
-	classes  []backoff.Class
-}
-
-func (*heard) Reserve(backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
-	return backoff.Ticket{}, 0, true
-}
-func (h *heard) Done(_ backoff.Ticket, r backoff.Result) {
-	h.outcomes, h.classes = append(h.outcomes, r.Outcome), append(h.classes, r.Class)
-}
 
 // paces reports whether a pacer makes calls wait for their turn.
 func paces(p *pace.Pacer) bool {
@@ -85,13 +74,13 @@ func TestAPacerHearsOfEveryResourceExhausted(t *testing.T) {
 			"stream": func(client pb.TestServiceClient) error { return receive(t.Context(), client) },
 		} {
 			s.reset()
-			budget, pacer := new(heard), new(pace.Pacer)
+			budget, pacer := new(places), new(pace.Pacer)
 			client := dial(t, addr, retrying(func(p *backoff.Policy) {
 				p.Budget, p.Classify = backoff.JoinBudgets(budget, pacer), c.classify
 			}))
 			err := make(client)
 			require.Equal(t, c.calls, s.calls(), "%s, %s: %v", name, kind, err)
-			require.Equal(t, backoff.OutcomeThrottled, budget.outcomes[0], "%s, %s", name, kind)
+			require.Equal(t, backoff.OutcomeThrottled, budget.ended[0], "%s, %s", name, kind)
 			require.Equal(t, backoff.ClassThrottled, budget.classes[0], "%s, %s", name, kind)
 			require.True(t, paces(pacer), "%s, %s", name, kind)
 			if c.calls == 1 {
@@ -159,5 +148,95 @@ func TestAHoldOffHearsOfRetryInfoAndPushback(t *testing.T) {
 		s := &service{unary: func(ctx context.Context, _ int) error { return refuse(ctx) }}
 		require.Error(t, call(t, dial(t, s.serve(t), config)))
 		require.False(t, h.GrantsFirst(), name)
+	}
+}
+
+// google.rpc.RetryInfo: "If retrying requests also fail, clients should use an
+// exponential backoff scheme to gradually increase the delay".
+func TestWaitsGrowWhereAServerAsksForTheSameWaitAgainAndAgain(t *testing.T) {
+	const d, none = 300 * time.Millisecond, -1
+	byClass := map[backoff.Class]backoff.ClassLimits{backoff.ClassThrottled: {Schedule: backoff.Constant(0)}}
+	for name, c := range map[string]struct {
+		asked, least []time.Duration
+		policy       backoff.Policy
+	}{
+		"the same":         {[]time.Duration{d, d, d}, []time.Duration{d, 2 * d, 4 * d}, backoff.Policy{ByClass: byClass}},
+		"the server's own": {[]time.Duration{d, 2 * d, 4 * d}, []time.Duration{d, 2 * d, 4 * d}, backoff.Policy{}},
+		"with a pause":     {[]time.Duration{d, none, d, d}, []time.Duration{d, 0, d, 2 * d}, backoff.Policy{}},
+		"bounded":          {[]time.Duration{d, d, d}, []time.Duration{d, d + d/2, d + d/2}, backoff.Policy{MaxRetryAfter: d + d/2}},
+		"in the time left": {[]time.Duration{d, d}, []time.Duration{d, d}, backoff.Policy{MaxElapsed: 3 * d}},
+	} {
+		for _, streams := range []bool{false, true} {
+			synctest.Test(t, func(t *testing.T) {
+				conn, err := grpc.NewClient("passthrough:///example.test", grpc.WithTransportCredentials(insecure.NewCredentials()))
+				require.NoError(t, err)
+				defer conn.Close()
+				var times []time.Time
+				attempt := func() error {
+					times = append(times, time.Now())
+					switch n := len(times); {
+					case n > len(c.asked):
+						return nil
+					case c.asked[n-1] == none:
+						return status.Error(codes.Unavailable, "")
+					default:
+						return retryInfo(codes.ResourceExhausted, c.asked[n-1])
+					}
+				}
+				c.policy.Schedule, c.policy.MaxAttempts = backoff.Constant(0), 9
+				config := &backoffgrpc.Config{Methods: map[string]backoffgrpc.Method{"": {Policy: c.policy}}}
+				if streams {
+					_, err = config.Stream()(t.Context(), nil, conn, "/s/m", func(context.Context, *grpc.StreamDesc, *grpc.ClientConn, string, ...grpc.CallOption) (grpc.ClientStream, error) {
+						return struct{ grpc.ClientStream }{}, attempt()
+					})
+				} else {
+					err = config.Unary()(t.Context(), "/s/m", nil, nil, conn, func(context.Context, string, any, any, *grpc.ClientConn, ...grpc.CallOption) error { return attempt() })
+				}
+				require.NoError(t, err, name)
+				for i, least := range c.least {
+					wait := times[i+1].Sub(times[i])
+					require.GreaterOrEqual(t, wait, least, "%s: wait %d", name, i+1)
+					require.LessOrEqual(t, wait, 2*least, "%s: wait %d", name, i+1)
+				}
+			})
+		}
+	}
+}
+
+func TestAPushbackOnADefinitiveAnswerIsNoFailure(t *testing.T) {
+	for _, pushback := range []string{"-1", "soon", "3600000"} {
+		s := &service{
+			unary: func(ctx context.Context, _ int) error {
+				grpc.SetTrailer(ctx, metadata.Pairs("grpc-retry-pushback-ms", pushback))
+				return status.Error(codes.FailedPrecondition, "card declined")
+			},
+			duplex: func(stream pb.TestService_FullDuplexCallServer, _ int) error {
+				stream.SetTrailer(metadata.Pairs("grpc-retry-pushback-ms", pushback))
+				return status.Error(codes.FailedPrecondition, "card declined")
+			},
+		}
+		addr := s.serve(t)
+		for name, m := range map[string]backoffgrpc.Method{
+			"retried": {Policy: backoff.Policy{Budget: new(places)}},
+			"hedged":  {Hedge: &hedge.Hedge{Delay: time.Hour, MaxExtraLoad: -1, Budget: new(places)}},
+		} {
+			breaker := &backoff.Breaker{Classify: backoffgrpc.Classify, ConsecutiveFailures: 2, ConsecutiveSpan: -1}
+			client := dial(t, addr, &backoffgrpc.Config{Methods: map[string]backoffgrpc.Method{"": m}})
+			for range 5 {
+				err := breaker.Do(t.Context(), func(context.Context) error { return call(t, client) })
+				require.Equal(t, codes.FailedPrecondition, status.Code(err))
+				require.Equal(t, "card declined", status.Convert(err).Message(), "%s: the answer comes as it was sent", name)
+			}
+			require.Equal(t, backoff.BreakerClosed, breaker.State(), name)
+			if m.Hedge != nil {
+				continue
+			}
+			require.Equal(t, codes.FailedPrecondition, status.Code(receive(t.Context(), client)))
+			ended := m.Policy.Budget.(*places).ended
+			require.Len(t, ended, 6)
+			for _, outcome := range ended {
+				require.Equal(t, backoff.OutcomeDefinitive, outcome)
+			}
+		}
 	}
 }
