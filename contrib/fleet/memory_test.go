@@ -85,12 +85,6 @@ func TestALeaseThatIsOverGivesNoRights(t *testing.T) {
 	})
 }
 
-func TestStates(t *testing.T) {
-	require.Equal(t, backoff.BreakerClosed, fleet.Circuit{Open: 1}.State())
-	require.Equal(t, backoff.BreakerOpen, fleet.Circuit{Tripped: true, Open: 1}.State())
-	require.Equal(t, backoff.BreakerHalfOpen, fleet.Circuit{Tripped: true}.State())
-}
-
 func TestAProbeWaitsNoLongerThanWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &faultyStore{Store: new(fleet.Memory)}
