@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"net/url"
 	"os"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,6 +16,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/backoffmetrics"
+	"github.com/gobackoff/backoff/control"
+	"github.com/gobackoff/backoff/guard"
 	"github.com/gobackoff/backoff/guard/endpoint"
 	"github.com/gobackoff/backoff/internal/clock"
 	"github.com/gobackoff/backoff/internal/clock/clocktest"
@@ -166,4 +172,203 @@ func TestTransientFailuresAreThoseOfTheAlerts(t *testing.T) {
 	selector := `backoff_failures_total{reason=~"` + strings.Join(names, "|") + `"}`
 	require.Equal(t, strings.Count(string(alerts), "backoff_failures_total{"), strings.Count(string(alerts), selector))
 	require.Positive(t, strings.Count(string(alerts), selector))
+}
+
+// served is a Metrics with its page.
+type served struct {
+	backoffmetrics.Metrics
+	*page
+}
+
+// serve returns a Metrics that has a page from the start.
+func serve(panels ...*control.Panel) *served {
+	s := new(served)
+	s.page = Handler(&s.Metrics, panels...).(*page)
+	return s
+}
+
+// points returns the points up to now.
+func (s *served) points() timeline {
+	t, _ := s.timeline()
+	return t
+}
+
+var fetch = at("fetch", "")
+
+// at returns the labels of an operation.
+func at(name, endpoint string) snapshot.Labels {
+	return snapshot.Labels{Name: name, Endpoint: endpoint}
+}
+
+func TestABreakerSaysForHowLongAndWhy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := serve()
+		for _, trigger := range snapshot.Triggers {
+			for to := range backoff.BreakerHalfOpen + 1 {
+				m.Observe(t.Context(), backoff.Event{Kind: backoff.EventTransition, Name: "db", Transition: &backoff.BreakerTransition{
+					Name: "db", To: to, Trigger: trigger, At: time.Now().Add(-950 * time.Millisecond)}})
+				require.Regexp(t, "^for 950 ms, because [a-zA-Z ]+; opened ", m.pageData().Breakers[0].Text+"; opened ")
+			}
+		}
+		m.Observe(t.Context(), backoff.Event{Kind: backoff.EventTransition, Name: "db", Transition: &backoff.BreakerTransition{
+			Name: "db", To: backoff.BreakerOpen, Trigger: "probe", At: time.Now().Add(-950 * time.Millisecond)}})
+		m.Observe(t.Context(), backoff.Event{Kind: backoff.EventRefused, Name: "db", Reason: backoff.ReasonOpen})
+		require.Equal(t, breakerRow{Name: "db", State: "open", Level: bad, Refused: 1, Opened: 9, age: "950 ms", Text: "for 950 ms, because a probe failed; opened 9 times; refused 1 call"}, m.pageData().Breakers[0])
+	})
+}
+
+func TestAWatchedBreakerSaysWhatIsKnown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := serve()
+		b := &backoff.Breaker{OpenFor: backoff.Constant(time.Second), Jitter: backoff.NoJitter, Observer: m.Observe, Name: "db"}
+		m.WatchBreaker("db", b)
+		row := func() string {
+			r := m.pageData().Breakers[0]
+			return string(r.Level) + ", " + r.State + ": " + r.Text
+		}
+		require.Equal(t, "good, closed: since the start", row())
+		b.Trip()
+		require.Equal(t, "bad, open: for less than 1 ms, because it was set by hand or by the program; opened 1 time", row())
+		time.Sleep(time.Second)
+		require.Equal(t, "watch, half-open: the open time has expired, and the next call probes the service; it opened because it was set by hand or by the program; opened 1 time", row())
+		b.Force(backoff.ModeForcedOpen)
+		require.Equal(t, "bad, forced open: by hand or by the program, until that ends; opened 1 time", row())
+		b.Force(backoff.ModeForcedClosed)
+		require.Equal(t, "watch, forced closed: by hand or by the program, until that ends; opened 1 time", row())
+		b.Force(backoff.ModeObserve)
+		require.Equal(t, "good, closed: for less than 1 ms, because it was set by hand or by the program; opened 1 time; it only observes, and refuses nothing", row())
+		b.Trip()
+		require.Regexp(t, "^watch, open \\(observed only\\): for .*; it only observes, and refuses nothing$", row())
+
+		deaf := new(backoff.Breaker)
+		m.WatchBreaker("db", deaf)
+		m.WatchBreaker("apart", deaf)
+		deaf.Trip()
+		require.Equal(t, "the reason is not known: its Observer is not connected", m.pageData().Breakers[0].Text)
+	})
+}
+
+func TestWhatABudgetHasUsedAndWhatIsLeftAddUp(t *testing.T) {
+	for name, c := range map[string]struct {
+		stats   backoff.RetryBudgetStats
+		waiting int
+		want    budgetRow
+	}{
+		"some left": {backoff.RetryBudgetStats{Successes: 202, Retries: 12, Allowed: 20}, 0, budgetRow{Used: 12, Left: 8, Allowed: 20, Text: "202 successes within its window paid for 20 retries"}},
+		"overdrawn": {backoff.RetryBudgetStats{Successes: 202, Retries: 29, Allowed: 20}, 0, budgetRow{Used: 20, Allowed: 20, Extra: 9,
+			Text: "202 successes within its window paid for 20 retries; 9 more were granted, on earlier successes or as spare retries"}},
+		"strained": {backoff.RetryBudgetStats{Successes: 202, Retries: 12, Allowed: 20, Strained: true}, 0, budgetRow{Used: 12, Left: 8, Allowed: 20,
+			Text: "the service is much slower than usual, so there are fewer retries; 202 successes within its window paid for 20 retries"}},
+		"patient": {backoff.RetryBudgetStats{}, 3, budgetRow{Text: "3 calls wait for the service to come back; no success within its window, and so none to pay for retries"}},
+		"spare":   {backoff.RetryBudgetStats{Retries: 1}, 0, budgetRow{Extra: 1, Text: "no success within its window, and so none to pay for retries; 1 more was granted, on earlier successes or as spare retries"}},
+	} {
+		require.Equal(t, c.want, budgetRowOf(&snapshot.Budget{RetryBudgetStats: c.stats, Waiting: c.waiting}), name)
+	}
+}
+
+// A Pacer that slows calls down is why they take longer, and fail without an
+// attempt.
+func TestABudgetSaysThatCallsWaitForTheirTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := serve()
+		hosts := &guard.Services{New: func(string) *guard.Service { return &guard.Service{NoBreaker: true} }}
+		m.WatchServices("hosts", hosts)
+		p := hosts.For("a.test").With(backoff.Policy{MaxAttempts: 1})
+		fail := func(context.Context) error { return backoff.OfClass(errors.New("429"), backoff.ClassThrottled) }
+		require.NotContains(t, m.pageData().Budgets[0].Text, "turn")
+		for range 10 {
+			require.NoError(t, p.Do(t.Context(), func(context.Context) error { return nil }))
+		}
+		for range 4 { // of a program that makes ten calls in a moment
+			require.Error(t, p.Do(t.Context(), fail))
+		}
+		for range 2 {
+			go func() { _ = p.Do(t.Context(), fail) }()
+		}
+		synctest.Wait()
+		require.Regexp(t, `^the service throttles: calls wait for their turn, at \d+\.\d a second, and 2 calls wait now; 10 successes`, m.pageData().Budgets[0].Text)
+		require.Equal(t, "Calls wait for their turn at a.test. The service throttles: send fewer calls, or ask for a higher limit.", headlineText(t, m))
+		time.Sleep(time.Minute)
+		require.NotContains(t, m.pageData().Budgets[0].Text, "turn", "it is over")
+		require.Contains(t, headlineText(t, m), "Nothing to do")
+	})
+}
+
+// coded is an error whose type is its SQLSTATE.
+type coded string
+
+func (coded) Error() string      { return "coded" }
+func (c coded) SQLState() string { return string(c) }
+
+func fail(t *testing.T, m *served, err error) {
+	m.Observe(t.Context(), backoff.Event{Kind: backoff.EventRetry, Name: "fetch", Attempt: 1, Class: backoff.ClassRetryable, Err: err})
+}
+
+// A program may have any number of kinds of errors. None is lost.
+func TestTheKindsOfErrorsAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := serve()
+		for i := range 30 {
+			for range 100 - i {
+				fail(t, m, coded(fmt.Sprintf("%05d", i)))
+			}
+		}
+		rows := m.pageData().Operations[0].Errors
+		require.Len(t, rows, 8)
+		require.Equal(t, "00000", rows[0].Type)
+		require.Equal(t, otherErrors, rows[7].Type)
+		var sum uint64
+		for _, r := range rows {
+			sum += r.Count
+		}
+		require.EqualValues(t, m.pageData().Operations[0].Attempts, sum)
+
+		for range 60 { // these have not occurred for long
+			time.Sleep(3 * step)
+			m.points()
+		}
+		fail(t, m, coded("99999"))
+		rows = m.pageData().Operations[0].Errors
+		require.Len(t, rows, 1)
+		require.Equal(t, "99999", rows[0].Type)
+		require.EqualValues(t, 1, rows[0].Count, "the slot had another kind before")
+	})
+}
+
+func TestAnErrorIsDatedFromItsFirstOccurrenceAfterABreak(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := serve()
+		began := time.Now().UnixMilli()
+		for range 10 {
+			fail(t, m, errors.New("down"))
+			time.Sleep(time.Minute)
+		}
+		row := m.pageData().Operations[0].Errors[0]
+		require.Equal(t, began, row.Since)
+		require.Equal(t, time.Now().Add(-time.Minute).UnixMilli(), row.Last)
+		require.Equal(t, "*errors.errorString", row.Type)
+		require.Equal(t, "retryable", row.Class)
+		time.Sleep(span + time.Second)
+		fail(t, m, errors.New("down"))
+		require.Equal(t, time.Now().UnixMilli(), m.pageData().Operations[0].Errors[0].Since)
+	})
+}
+
+// The page and the log call an error the same.
+func TestAFailureOfTheNetworkIsShownByItsPlainName(t *testing.T) {
+	for want, err := range map[string]error{
+		"connection refused": &url.Error{Op: "Get", URL: "http://a.test", Err: &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}},
+		"timeout":            context.DeadlineExceeded,
+		"no such host":       &net.DNSError{IsNotFound: true},
+	} {
+		m := serve()
+		fail(t, m, err)
+		require.Equal(t, want, m.pageData().Operations[0].Errors[0].Type)
+	}
+}
+
+func TestAStatusIsShownWithItsMeaning(t *testing.T) {
+	for typ, want := range map[string]string{"503": "503 Service Unavailable", "599": "599", "40001": "40001", "connection refused": "connection refused", "UNAVAILABLE": "UNAVAILABLE"} {
+		require.Equal(t, want, typeText(typ))
+	}
 }
