@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -20,6 +21,7 @@ import (
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backoffhttp"
 	"github.com/gobackoff/backoff/backoffslog"
+	"github.com/gobackoff/backoff/guard/endpoint"
 	"github.com/gobackoff/backoff/hedge"
 )
 
@@ -475,4 +477,134 @@ func TestWhatIsOffCostsNoAllocation(t *testing.T) {
 			observe(context.Background(), backoff.Event{Kind: backoff.EventRetry, Err: errBoom})
 		}))
 	}
+}
+
+func TestARecordSaysWhatTheCallIsSentTo(t *testing.T) {
+	var j journal
+	for _, name := range []string{"checkout", ""} {
+		policy := backoff.Policy{Name: name, MaxAttempts: 1, Observer: backoffslog.New(j.logger(), nil)}
+		ctx := endpoint.With(t.Context(), &endpoint.Endpoint{Name: "GET api.test/?token=hunter2"})
+		require.Error(t, policy.Do(ctx, failing(errBoom)))
+	}
+	named, nameless := j.records(t)[0], j.records(t)[1]
+	require.Equal(t, "checkout", named["operation"])
+	require.Equal(t, "GET api.test/?token=xxxxx", named["endpoint"], "without secrets")
+	require.Equal(t, named["endpoint"], nameless["operation"], "rather than nothing")
+}
+
+// An Endpoint may be made anew for each request.
+func TestRecordsAreSampledByTheNameOfTheEndpoint(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var j journal
+		policy := backoff.Policy{MaxAttempts: 1, Observer: backoffslog.New(j.logger(), &backoffslog.Options{PerSecond: 1})}
+		for _, name := range []string{"GET a", "GET b"} {
+			for range 5 {
+				ctx := endpoint.With(t.Context(), &endpoint.Endpoint{Name: name})
+				require.Error(t, policy.Do(ctx, failing(errBoom)))
+			}
+		}
+		records := j.records(t)
+		require.Len(t, records, 2)
+		require.Equal(t, "GET b", records[1]["endpoint"])
+	})
+}
+
+func TestEveryReasonIsInTheRecordAndEachLimitNamesItsSetting(t *testing.T) {
+	settings := map[backoff.Reason]any{
+		backoff.ReasonAttempts: "MaxAttempts", backoff.ReasonElapsed: "MaxElapsed", backoff.ReasonRetryAfter: "MaxRetryAfter",
+		backoff.ReasonNotIdempotent: "Idempotency", backoff.ReasonBudget: "Budget", backoff.ReasonOpen: "OpenFor",
+	}
+	for why := backoff.ReasonPermanent; why.String() != "unknown"; why++ {
+		r := recordOf(t, nil, backoff.Event{Kind: backoff.EventGiveUp, Reason: why, Attempt: 1, Err: errBoom})
+		require.Equal(t, "give up", r["msg"])
+		require.Equal(t, why.String(), r["reason"])
+		require.Equal(t, settings[why], r["setting"], why)
+	}
+}
+
+func TestARefusalHasTheClassOfTheFailureThatOpenedTheCircuit(t *testing.T) {
+	var j journal
+	breaker := backoff.Breaker{
+		Name: "search", ConsecutiveFailures: 1, ConsecutiveSpan: -1,
+		Observer: backoffslog.New(j.logger(), nil),
+	}
+	down := backoff.OfClass(errors.New("down"), backoff.ClassNotSent)
+	policy := backoff.Policy{Schedule: backoff.Constant(0)}
+	require.Error(t, breaker.Do(t.Context(), func(ctx context.Context) error { return policy.Do(ctx, failing(down)) }))
+	require.ErrorIs(t, breaker.Do(t.Context(), failing(errBoom)), backoff.ErrOpen)
+	records := j.records(t)
+	refused := records[len(records)-1]
+	require.Equal(t, "refused", refused["msg"])
+	require.Equal(t, "OpenFor", refused["setting"])
+	require.Equal(t, "not sent", refused["class"])
+
+	var never journal
+	breaker = backoff.Breaker{Observer: backoffslog.New(never.logger(), nil)}
+	breaker.Force(backoff.ModeForcedOpen)
+	require.ErrorIs(t, breaker.Do(t.Context(), failing(errBoom)), backoff.ErrOpen)
+	records = never.records(t)
+	require.Equal(t, "unknown", records[len(records)-1]["class"], "there was no failure")
+}
+
+// Searches and alerts go by these names, so a new release adds to them and
+// changes none.
+func TestTheNamesInRecordsArePromised(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var j journal
+		observe := backoffslog.New(j.logger(), &backoffslog.Options{PerSecond: 1})
+		full := backoff.Event{
+			Name: "fetch", Reason: backoff.ReasonBudget, Waiting: true, Attempt: 2, MaxAttempts: 4, Err: errors.New("down"),
+			Delay: 1, Wait: 1, Slept: 1, RetryAfter: 1, Elapsed: 1, Header: map[string][]string{"Retry-After": {"1"}},
+			Transition: &backoff.BreakerTransition{RetryAfter: time.Second, Err: errors.New("down")},
+		}
+		ctx := endpoint.With(t.Context(), &endpoint.Endpoint{Name: "GET api"})
+		for range 3 { // the second one is suppressed, the third one says so
+			for kind := backoff.EventRetry; kind.String() != "unknown"; kind++ {
+				full.Kind = kind
+				observe(ctx, full)
+			}
+			time.Sleep(600 * time.Millisecond)
+		}
+		observe(ctx, backoff.Event{Kind: backoff.EventRetry, Name: "fetch"})
+		observe(ctx, backoff.Event{Kind: backoff.EventRetry, Name: "fetch"})
+		time.Sleep(4 * time.Second)
+		synctest.Wait()
+		var messages, attributes []string
+		for _, r := range j.records(t) {
+			messages = append(messages, r["msg"].(string))
+			for name := range r {
+				attributes = append(attributes, name)
+			}
+		}
+		require.Equal(t, "give up, hedge lost, hedge won, reconnect, refused, retry, success, suppressed, transition", list(messages))
+		require.Equal(t, "attempt, class, delay, elapsed, endpoint, error, error_type, event, from, generation, header, hedge, level, max_attempts, msg, "+
+			"operation, reason, retry_after, setting, slept, suppressed, to, trigger, wait, waiting", list(attributes))
+	})
+}
+
+// list returns each of the names once, in order.
+func list(names []string) string {
+	return strings.Join(slices.Compact(slices.Sorted(slices.Values(names))), ", ")
+}
+
+// They are the values of class, reason, from and to, and the labels of
+// the metrics.
+func TestTheNamesOfValuesArePromised(t *testing.T) {
+	require.Equal(t, "unknown, not sent, retryable, throttled, overloaded, permanent", values[backoff.Class]("invalid"))
+	require.Equal(t, "success, permanent, attempts, elapsed, retry after, deadline, canceled, not idempotent, overloaded, abandoned, "+
+		"budget, open, invalid", values[backoff.Reason]("unknown"))
+	require.Equal(t, "closed, open, half-open", values[backoff.BreakerState]("invalid"))
+}
+
+// values returns the names of the values of a type, up to the one that stands
+// for all that are not known.
+func values[T interface {
+	~uint8
+	String() string
+}](end string) string {
+	var all []string
+	for v := T(0); v.String() != end; v++ {
+		all = append(all, v.String())
+	}
+	return strings.Join(all, ", ")
 }
