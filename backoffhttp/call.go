@@ -25,7 +25,7 @@ type call struct {
 	resp    *http.Response     // of the last attempt; nil if there was none
 	resumed bool               // the call asks for the rest of a body
 
-	turn  guard.Turn // what the service learns of the call; Own if the body of the last attempt failed, and not the server
+	turn  guard.Turn // what the service learns; Own if the request's body failed last, and not the server
 	ended bool       // without a panic
 }
 

@@ -27,12 +27,14 @@ type guards struct {
 	budget  backoff.Budget   // of the service, nil without one
 	breaker *backoff.Breaker // of the service, nil without one
 
-	final         func(context.Context, error) error // makes the error of a call final; nil unless an override asks for that
-	policy        backoff.Policy                     // that of the owner, with the budget; for idempotent requests
-	nonIdempotent backoff.Policy                     // the same for other requests
-	holder        holder                             // the budget of policy, if it can make all calls wait
-	timeouts      backoff.Schedule                   // of attempts; nil without any
-	plain         bool                               // neither policy nor Transport need anything before the first attempt
+	// final makes the error of a call final. It is nil unless an override asks for that.
+	final func(context.Context, error) error
+
+	policy        backoff.Policy   // that of the owner, with the budget; for idempotent requests
+	nonIdempotent backoff.Policy   // the same for other requests
+	holder        holder           // the budget of policy, if it can make all calls wait
+	timeouts      backoff.Schedule // of attempts; nil without any
+	plain         bool             // a request can be sent with nothing done before
 
 	lastEndpoint atomic.Pointer[namedEndpoint] // of the last call about which observers asked
 }
@@ -102,7 +104,7 @@ func (g *guards) policyFor(p backoff.Policy, classify backoff.Classifier) *backo
 // hosts holds the guards of a Transport.
 type hosts struct {
 	guarded bool               // they have services
-	find    func(*names) found // looks names up; finds nothing for an Unguarded, which must not link services
+	find    func(*names) found // looks names up; an Unguarded finds nothing, and must not link it
 	equip   func(*guards)      // gives new guards what they share
 
 	services  guard.Services // unless Transport.Services is set
