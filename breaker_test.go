@@ -372,6 +372,9 @@ func TestBreakerModes(t *testing.T) {
 		require.Zero(t, err.(*backoff.OpenError).RetryAfter())
 		b.Force(backoff.ModeEnforce)
 		require.Equal(t, 10, feed(b, 10, nil))
+		b = openBreaker(t)
+		b.Force(backoff.ModeForcedOpen)
+		require.EqualError(t, b.Do(t.Context(), nil), "backoff: db: circuit open", "what opened it before is another matter")
 	})
 	bubble(t, "forced closed", func(t *testing.T) {
 		b := openBreaker(t)
@@ -382,6 +385,11 @@ func TestBreakerModes(t *testing.T) {
 		require.NoError(t, err)
 		done(errOutage)
 		require.Equal(t, backoff.BreakerStats{Mode: backoff.ModeForcedClosed, Generation: 2}, b.Stats())
+		late, err := b.Allow()
+		require.NoError(t, err)
+		b.Force(backoff.ModeEnforce)
+		late(errOutage)
+		require.Equal(t, 20, feed(b, 100, errOutage), "it counts from the beginning")
 	})
 	bubble(t, "observe", func(t *testing.T) {
 		var to []backoff.BreakerState

@@ -24,6 +24,11 @@ import (
 
 var errBusy = errors.New("busy")
 
+// bubble runs a test under a clock of its own.
+func bubble(t *testing.T, name string, test func(*testing.T)) {
+	t.Run(name, func(t *testing.T) { synctest.Test(t, test) })
+}
+
 // fast is a policy of a name, whose retries do not wait.
 func fast(name string) backoff.Policy {
 	return backoff.Policy{Name: name, Schedule: backoff.Constant(0)}
@@ -56,21 +61,19 @@ func TestAnOverrideEndsExactlyWhenItsTimeIsOver(t *testing.T) {
 		"as long as it says":       {10 * time.Minute, 10 * time.Minute, 0},
 		"no longer than the panel": {0, time.Minute, time.Minute},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				p := control.Panel{MaxFor: c.longest}
-				h := p.Policy(fast("search"))
-				o := override(control.Retries, "search", control.Off)
-				o.For = c.given
-				set(t, &p, o)
-				require.Equal(t, time.Now().Add(c.want), p.Overrides()[0].Until)
-				time.Sleep(c.want - 1)
-				require.Equal(t, 1, attempts(h))
-				time.Sleep(1 * time.Nanosecond)
-				synctest.Wait()
-				require.Equal(t, 4, attempts(h))
-				require.Empty(t, p.Overrides())
-			})
+		bubble(t, name, func(t *testing.T) {
+			p := control.Panel{MaxFor: c.longest}
+			h := p.Policy(fast("search"))
+			o := override(control.Retries, "search", control.Off)
+			o.For = c.given
+			set(t, &p, o)
+			require.Equal(t, time.Now().Add(c.want), p.Overrides()[0].Until)
+			time.Sleep(c.want - 1)
+			require.Equal(t, 1, attempts(h))
+			time.Sleep(1 * time.Nanosecond)
+			synctest.Wait()
+			require.Equal(t, 4, attempts(h))
+			require.Empty(t, p.Overrides())
 		})
 	}
 }
@@ -360,31 +363,29 @@ func TestAnObserverMayCallThePanel(t *testing.T) {
 
 func TestHedgesAreSwitchedOffAndOn(t *testing.T) {
 	for name, budget := range map[string]backoff.Budget{"without a budget": nil, "with a budget": &limit.Concurrency{Max: 10}} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				var p control.Panel
-				hedged := &hedge.Hedge{Name: "read", Delay: time.Millisecond, MaxExtraLoad: -1, Budget: budget}
-				p.Hedge(hedged)
-				count := func() (n int) {
-					var calls atomic.Int64
-					_, err := hedge.Value(t.Context(), hedged, func(ctx context.Context) (int, error) {
-						if calls.Add(1) == 2 {
-							<-ctx.Done()
-							return 0, ctx.Err()
-						}
-						time.Sleep(time.Second)
-						return 0, nil
-					}, nil)
-					require.NoError(t, err)
-					synctest.Wait()
-					return int(calls.Load())
-				}
-				require.Equal(t, 2, count())
-				set(t, &p, override(control.Hedges, "read", control.Off))
-				require.Equal(t, 1, count())
-				clear(t, &p, control.Target{What: control.Hedges, Name: "read"})
-				require.Equal(t, 2, count())
-			})
+		bubble(t, name, func(t *testing.T) {
+			var p control.Panel
+			hedged := &hedge.Hedge{Name: "read", Delay: time.Millisecond, MaxExtraLoad: -1, Budget: budget}
+			p.Hedge(hedged)
+			count := func() (n int) {
+				var calls atomic.Int64
+				_, err := hedge.Value(t.Context(), hedged, func(ctx context.Context) (int, error) {
+					if calls.Add(1) == 2 {
+						<-ctx.Done()
+						return 0, ctx.Err()
+					}
+					time.Sleep(time.Second)
+					return 0, nil
+				}, nil)
+				require.NoError(t, err)
+				synctest.Wait()
+				return int(calls.Load())
+			}
+			require.Equal(t, 2, count())
+			set(t, &p, override(control.Hedges, "read", control.Off))
+			require.Equal(t, 1, count())
+			clear(t, &p, control.Target{What: control.Hedges, Name: "read"})
+			require.Equal(t, 2, count())
 		})
 	}
 }
@@ -449,31 +450,29 @@ func TestBreakersOfKeysThatAreNewObeyToo(t *testing.T) {
 		"of the program's service": func(string) *guard.Service { return &guard.Service{Observer: observer} },
 		"made by the program":      func(string) *guard.Service { return &guard.Service{Breaker: &backoff.Breaker{Observer: observer}} },
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				var p control.Panel
-				hosts = guard.Services{New: make}
-				p.Services("hosts", &hosts)
-				a := breakerOf(&hosts, "a")
-				_, ofTenant := hosts.For("a").Tenant("t").Parts()
-				set(t, &p, override(control.Breakers, "hosts", "forced open"))
-				b := breakerOf(&hosts, "b")
-				require.ErrorIs(t, call(ofTenant), backoff.ErrOpen)
-				require.Equal(t, make != nil, b.Observer != nil)
-				require.ErrorIs(t, call(a), backoff.ErrOpen)
-				require.ErrorIs(t, call(b), backoff.ErrOpen)
-				o := override(control.Breakers, "hosts", "enforce")
-				o.Key = "b"
-				set(t, &p, o)
-				require.ErrorIs(t, call(a), backoff.ErrOpen)
-				require.NoError(t, call(b), "the key takes precedence")
-				require.Equal(t, []control.Target{{What: control.Breakers, Name: "hosts"},
-					{What: control.Breakers, Name: "hosts", Key: "a"}, {What: control.Breakers, Name: "hosts", Key: "b"}}, p.Targets())
-				clear(t, &p, control.Target{What: control.Breakers, Name: "hosts"})
-				require.NoError(t, call(a))
-				clear(t, &p, o.Target)
-				require.Equal(t, backoff.ModeEnforce, b.Stats().Mode)
-			})
+		bubble(t, name, func(t *testing.T) {
+			var p control.Panel
+			hosts = guard.Services{New: make}
+			p.Services("hosts", &hosts)
+			a := breakerOf(&hosts, "a")
+			_, ofTenant := hosts.For("a").Tenant("t").Parts()
+			set(t, &p, override(control.Breakers, "hosts", "forced open"))
+			b := breakerOf(&hosts, "b")
+			require.ErrorIs(t, call(ofTenant), backoff.ErrOpen)
+			require.Equal(t, make != nil, b.Observer != nil)
+			require.ErrorIs(t, call(a), backoff.ErrOpen)
+			require.ErrorIs(t, call(b), backoff.ErrOpen)
+			o := override(control.Breakers, "hosts", "enforce")
+			o.Key = "b"
+			set(t, &p, o)
+			require.ErrorIs(t, call(a), backoff.ErrOpen)
+			require.NoError(t, call(b), "the key takes precedence")
+			require.Equal(t, []control.Target{{What: control.Breakers, Name: "hosts"},
+				{What: control.Breakers, Name: "hosts", Key: "a"}, {What: control.Breakers, Name: "hosts", Key: "b"}}, p.Targets())
+			clear(t, &p, control.Target{What: control.Breakers, Name: "hosts"})
+			require.NoError(t, call(a))
+			clear(t, &p, o.Target)
+			require.Equal(t, backoff.ModeEnforce, b.Stats().Mode)
 		})
 	}
 }
@@ -859,20 +858,6 @@ func TestWhatChangesNothingForAPolicyDoesNotBeginItsScheduleAnew(t *testing.T) {
 	})
 }
 
-func TestACallUnderWayEndsByTheSpecThatItBeganWith(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var p control.Panel
-		h := p.Policy(backoff.Policy{Name: "search", Schedule: backoff.Constant(time.Second), Jitter: backoff.NoJitter})
-		done, n, start := make(chan error), 0, time.Now()
-		go func() { done <- h.Do(t.Context(), func(context.Context) error { n++; return errBusy }) }()
-		time.Sleep(1500 * time.Millisecond)
-		set(t, &p, override(control.Spec, "search", `{"maxAttempts": 2, "schedule": "1h"}`))
-		set(t, &p, override(control.Retries, "search", control.Off))
-		require.EqualError(t, <-done, "backoff: search: gave up after 4 attempts: busy")
-		require.Equal(t, 3*time.Second, time.Since(start))
-	})
-}
-
 func TestTheBudgetOfAPolicyGoesOnWhereItWasAfterASpecWithAnother(t *testing.T) {
 	var p control.Panel
 	budget := &places{}
@@ -887,56 +872,6 @@ func TestTheBudgetOfAPolicyGoesOnWhereItWasAfterASpecWithAnother(t *testing.T) {
 	clear(t, &p, control.Target{What: control.Spec, Name: "search"})
 	attempts(h)
 	require.Equal(t, 8, budget.failed)
-}
-
-func TestABreakerThatWasForcedClosedOverADeadServiceOpensByItselfAfterwards(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var p control.Panel
-		b := &backoff.Breaker{Name: "search"}
-		p.Breaker(b)
-		fail := func() error { return b.Do(t.Context(), func(context.Context) error { return errBusy }) }
-		o := override(control.Breakers, "search", "forced closed")
-		o.For = time.Minute
-		set(t, &p, o)
-		for range 100 {
-			require.Equal(t, errBusy, fail(), "nothing is refused")
-		}
-		var under sync.WaitGroup
-		under.Go(func() {
-			_ = b.Do(t.Context(), func(context.Context) error { time.Sleep(time.Hour); return errBusy })
-		})
-		time.Sleep(time.Minute)
-		synctest.Wait()
-		require.Equal(t, backoff.BreakerClosed, b.State())
-		for range 5 {
-			require.Equal(t, errBusy, fail(), "it counts from the beginning")
-			time.Sleep(300 * time.Millisecond)
-		}
-		require.ErrorIs(t, fail(), backoff.ErrOpen)
-		require.EqualValues(t, 1, b.Stats().Openings)
-		under.Wait()
-	})
-}
-
-func TestTheErrorOfABreakerThatIsForcedOpenHasNeitherCauseNorEnd(t *testing.T) {
-	var p control.Panel
-	var trigger string
-	b := &backoff.Breaker{Name: "search", ConsecutiveFailures: 1, ConsecutiveSpan: -1}
-	b.Observer = func(_ context.Context, e backoff.Event) {
-		if e.Transition != nil {
-			trigger = e.Transition.Trigger
-		}
-	}
-	p.Breaker(b)
-	require.Equal(t, errBusy, b.Do(t.Context(), func(context.Context) error { return errBusy }))
-	require.Equal(t, "consecutive", trigger)
-	set(t, &p, override(control.Breakers, "search", "forced open"))
-	var open *backoff.OpenError
-	require.ErrorAs(t, call(b), &open)
-	require.NoError(t, open.Last)
-	require.Zero(t, open.RetryAfter())
-	clear(t, &p, control.Target{What: control.Breakers, Name: "search"})
-	require.Equal(t, "manual", trigger)
 }
 
 // Package backoffhttp names breakers after hosts, which untrusted clients may choose.

@@ -1,6 +1,8 @@
 package control
 
 import (
+	"runtime"
+	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -27,4 +29,18 @@ func TestAnOverrideWhoseTimeWasOverDuringASuspensionEndsWithinAMinute(t *testing
 		require.Zero(t, h.Policy().MaxAttempts)
 		require.Empty(t, p.Overrides())
 	})
+}
+
+// Untrusted clients may choose the keys.
+func TestBreakersOfForgottenKeysAreForgotten(t *testing.T) {
+	var g group
+	most := 0
+	for i := range 10_000 {
+		g.add(strconv.Itoa(i), new(backoff.Breaker))
+		if i%100 == 99 {
+			runtime.GC()
+		}
+		most = max(most, len(g.members))
+	}
+	require.Less(t, most, 1000)
 }
