@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/gobackoff/backoff"
-	"github.com/gobackoff/backoff/internal/ledger"
 )
 
 // SREBudget is the per-client retry budget of the Google SRE book: a retry is
@@ -38,7 +37,7 @@ type SREBudget struct {
 	// MinInterval is the time in which MinRetries are counted, more than 0.
 	MinInterval time.Duration
 
-	share ledger.Share
+	counts share
 }
 
 // NewSREBudget returns the budget with a ratio of 10 % over 2 minutes, and a
@@ -49,13 +48,13 @@ func NewSREBudget() *SREBudget {
 
 // Reserve implements [backoff.Budget].
 func (b *SREBudget) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
-	return b.share.Reserve(a, b.Window, b.MinInterval, func(requests, retries, recent uint64) bool {
+	return b.counts.reserve(a, b.Window, b.MinInterval, func(requests, retries, recent uint64) bool {
 		return retries*1e6 < requests*millionths(b.Ratio) || recent < uint64(b.MinRetries)
 	})
 }
 
 // Done implements [backoff.Budget].
-func (b *SREBudget) Done(t backoff.Ticket, r backoff.Result) { b.share.Done(t, r) }
+func (b *SREBudget) Done(t backoff.Ticket, r backoff.Result) { b.counts.done(t, r) }
 
 // Validate returns an error that names a field out of its range.
 func (b *SREBudget) Validate() error {
@@ -71,7 +70,7 @@ func (b *SREBudget) Validate() error {
 }
 
 // Stats returns how many requests and retries have been counted.
-func (b *SREBudget) Stats() (requests, retries uint64) { return b.share.Stats(b.Window) }
+func (b *SREBudget) Stats() (requests, retries uint64) { return b.counts.stats(b.Window) }
 
 // millionths returns a share as a whole number. In floating point, 100 * 0.29
 // is less than 29.

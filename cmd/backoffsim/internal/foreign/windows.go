@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/gobackoff/backoff"
-	"github.com/gobackoff/backoff/internal/ledger"
 )
 
 // DotNet is the retry budget of .NET's HTTP resilience: the retries in a
@@ -26,7 +25,7 @@ type DotNet struct {
 	SamplingDuration  time.Duration
 	MinimumThroughput uint64
 
-	share ledger.Share
+	counts share
 }
 
 // NewDotNet returns the budget with its defaults: 10 %, 10 s, 10.
@@ -36,13 +35,13 @@ func NewDotNet() *DotNet {
 
 // Reserve implements [backoff.Budget].
 func (b *DotNet) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
-	return b.share.Reserve(a, b.SamplingDuration, b.SamplingDuration, func(requests, retries, _ uint64) bool {
+	return b.counts.reserve(a, b.SamplingDuration, b.SamplingDuration, func(requests, retries, _ uint64) bool {
 		return requests < b.MinimumThroughput || retries < max(1, requests*b.RetryPercent/100)
 	})
 }
 
 // Done implements [backoff.Budget].
-func (b *DotNet) Done(t backoff.Ticket, r backoff.Result) { b.share.Done(t, r) }
+func (b *DotNet) Done(t backoff.Ticket, r backoff.Result) { b.counts.done(t, r) }
 
 // Kubernetes is the RetryConstraint of the Kubernetes Gateway API: of all
 // requests in an Interval, Percent may be retries. MinRetryCount retries are
@@ -62,7 +61,7 @@ type Kubernetes struct {
 	MinRetryCount    int
 	MinRetryInterval time.Duration
 
-	share ledger.Share
+	counts share
 }
 
 // NewKubernetes returns the constraint with its defaults: 20 % over 10 s,
@@ -73,10 +72,10 @@ func NewKubernetes() *Kubernetes {
 
 // Reserve implements [backoff.Budget].
 func (b *Kubernetes) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
-	return b.share.Reserve(a, b.Interval, b.MinRetryInterval, func(requests, retries, recent uint64) bool {
+	return b.counts.reserve(a, b.Interval, b.MinRetryInterval, func(requests, retries, recent uint64) bool {
 		return retries*100 < (requests+retries)*uint64(b.Percent) || recent < uint64(b.MinRetryCount)
 	})
 }
 
 // Done implements [backoff.Budget].
-func (b *Kubernetes) Done(t backoff.Ticket, r backoff.Result) { b.share.Done(t, r) }
+func (b *Kubernetes) Done(t backoff.Ticket, r backoff.Result) { b.counts.done(t, r) }
