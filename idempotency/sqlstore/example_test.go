@@ -61,12 +61,6 @@ func ExampleDialect_Schema() {
 	// CREATE INDEX IF NOT EXISTS keys_expires ON keys (expires)
 }
 
-func ExampleNew() {
-	_, err := sqlstore.New(nil, sqlstore.MariaDB, sqlstore.Options{Table: "drop table"})
-	fmt.Println(err)
-	// Output: sqlstore: table "drop table", want letters, digits and underscores
-}
-
 // A job that removes expired keys.
 func ExampleStore_Sweep() {
 	sweep := func(ctx context.Context, store *sqlstore.Store) error {
