@@ -138,28 +138,6 @@ func TestAKeyIsTheSameForAllAttemptsOfACallAndNoOther(t *testing.T) {
 	})
 }
 
-func TestDoValueIsDoWithAValue(t *testing.T) {
-	value := func(p *backoff.Policy) error {
-		_, err := backoff.DoValue(t.Context(), p, func(context.Context) (int, error) { return 200, nil })
-		return err
-	}
-	watched := new(backoff.Policy)
-	events := watch(watched)
-	require.NoError(t, value(watched))
-	require.Len(t, *events, 1, "a success is told")
-	budget := new(backoff.RetryBudget)
-	require.NoError(t, value(&backoff.Policy{Budget: budget}))
-	require.EqualValues(t, 1, budget.Stats().Successes, "and pays")
-	require.ErrorContains(t, value(&backoff.Policy{Schedule: backoff.Constant(-1)}), "Policy.Schedule")
-	limited := &backoff.Policy{AttemptTimeout: time.Hour}
-	_, err := backoff.DoValue(t.Context(), limited, func(ctx context.Context) (int, error) {
-		_, ok := ctx.Deadline()
-		require.True(t, ok, "its time is limited")
-		return 200, nil
-	})
-	require.NoError(t, err)
-}
-
 // Helpers.
 
 var (

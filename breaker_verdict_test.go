@@ -483,6 +483,11 @@ func TestALargeErrorIsReadAFewTimesOnly(t *testing.T) {
 			defer cancel()
 			_ = new(backoff.Breaker).Do(ctx, func(context.Context) error { <-ctx.Done(); return err })
 		},
+		"Breaker under a client's deadline": func(ctx context.Context, err error) {
+			ctx, cancel := inbound.WithDeadline(ctx, time.Now().Add(time.Minute))
+			defer cancel()
+			_ = new(backoff.Breaker).Do(ctx, func(context.Context) error { return err })
+		},
 		"Observer": func(ctx context.Context, err error) {
 			policy := backoff.Policy{MaxAttempts: 1, Observer: func(context.Context, backoff.Event) {}}
 			_ = policy.Do(ctx, func(context.Context) error { return err })
@@ -659,18 +664,4 @@ func TestAnInboundDeadlineThatLeavesNoTimeOpensNoCircuit(t *testing.T) {
 		})
 	}
 	require.Equal(t, t.Context(), guard.WithInboundDeadline(t.Context()), "it has none")
-}
-
-// An ownCause is an error that wraps itself.
-type ownCause struct{}
-
-func (e *ownCause) Error() string { return "own cause" }
-func (e *ownCause) Unwrap() error { return e }
-
-func TestAnErrorThatWrapsItselfDoesNotHangABreaker(t *testing.T) {
-	ctx, cancel := inbound.WithDeadline(t.Context(), time.Now().Add(time.Minute))
-	defer cancel()
-	var b backoff.Breaker
-	failed := &ownCause{}
-	require.Same(t, failed, b.Do(ctx, func(context.Context) error { return failed }))
 }

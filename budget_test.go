@@ -96,27 +96,15 @@ func TestRetryBudgetIsPaidByWhatWasAnswered(t *testing.T) {
 // Where nothing is asked of a budget before the first attempt, it must hear of
 // its end all the same.
 func TestRetryBudgetHearsOfFirstAttempts(t *testing.T) {
-	for _, way := range []func(*backoff.Policy, context.Context, func(context.Context) error) error{
-		(*backoff.Policy).Do,
-		func(p *backoff.Policy, ctx context.Context, op func(context.Context) error) error {
-			r := p.Start(ctx)
-			for ctx := range r.Attempts() {
-				r.Fail(op(ctx))
-			}
-			return r.Err()
-		},
-		func(p *backoff.Policy, ctx context.Context, op func(context.Context) error) error {
-			r := p.Start(ctx)
-			r.Tried(op(ctx))
-			return r.Err()
-		},
-	} {
+	for name, way := range waysToFail {
 		b := new(backoff.RetryBudget)
 		p := &backoff.Policy{MaxAttempts: 1, Budget: b}
-		require.ErrorIs(t, way(p, t.Context(), returning(backoff.Permanent(errFinal)).do), errFinal)
-		require.EqualValues(t, 1, b.Stats().Successes, "a definitive answer is one")
-		require.ErrorIs(t, way(p, t.Context(), returning(errBoom).do), errBoom)
-		require.EqualValues(t, 1, b.Stats().Successes)
+		require.ErrorIs(t, way(t.Context(), p, returning(backoff.Permanent(errFinal)).do), errFinal, name)
+		require.EqualValues(t, 1, b.Stats().Successes, "%s: a definitive answer is one", name)
+		require.ErrorIs(t, way(t.Context(), p, returning(errBoom).do), errBoom, name)
+		require.EqualValues(t, 1, b.Stats().Successes, name)
+		require.NoError(t, way(t.Context(), p, returning(nil).do), name)
+		require.EqualValues(t, 2, b.Stats().Successes, name)
 	}
 }
 
@@ -1482,11 +1470,6 @@ func (late) Pace(t backoff.Ticket) (backoff.Ticket, time.Duration, bool) {
 	return t, 0, false
 }
 
-// heldUp grants each attempt after a wait.
-type heldUp struct{ late }
-
-func (heldUp) Pace(t backoff.Ticket) (backoff.Ticket, time.Duration, bool) { return t, 0, true }
-
 // retriesOnly does not ask a budget for first attempts.
 type retriesOnly struct{ backoff.Budget }
 
@@ -1544,7 +1527,7 @@ func (d *drawing) Reserve(backoff.Attempt) (backoff.Ticket, time.Duration, bool)
 // A budget that another one makes ask again must not take the second question
 // for another call's.
 func TestABudgetIsAskedAgainForItsSpareRetry(t *testing.T) {
-	for _, others := range [][]backoff.Budget{nil, {heldUp{late{wait: time.Second}}}, {new(pace.HoldOff)}} {
+	for _, others := range [][]backoff.Budget{nil, {&clerk{reserve: after(time.Second)}}, {new(pace.HoldOff)}} {
 		synctest.Test(t, func(t *testing.T) {
 			p := backoff.Policy{Budget: backoff.JoinBudgets(append(others, new(pace.Pacer))...)}
 			if len(others) > 0 {

@@ -95,6 +95,11 @@ func TestJittersMapTheDrawOntoTheirRange(t *testing.T) {
 	}
 }
 
+func TestNoJitterDrawsNoNumber(t *testing.T) {
+	policy := backoff.Policy{Jitter: backoff.NoJitter, Rand: func() float64 { panic("drawn") }}
+	require.Equal(t, 100*time.Millisecond, policy.Delay(1))
+}
+
 // Where a draw gives the largest wait there is, one more nanosecond must not
 // make it the smallest.
 func TestTheSpreadSaturatesInsteadOfWrapping(t *testing.T) {

@@ -395,54 +395,46 @@ func TestARefusalOfABreakerHasNoClass(t *testing.T) {
 // Everything is wrong with this call. Each round puts right what stopped it,
 // and what stands behind comes to light.
 func TestDecisionsAreMadeInOneOrder(t *testing.T) {
-	order := []backoff.Reason{
-		backoff.ReasonCanceled, backoff.ReasonPermanent, backoff.ReasonOverloaded, backoff.ReasonAttempts,
-		backoff.ReasonNotIdempotent, backoff.ReasonRetryAfter, backoff.ReasonElapsed, backoff.ReasonDeadline,
-		backoff.ReasonBudget, backoff.Reason(0),
+	type call struct {
+		policy  *backoff.Policy
+		failure error
+		time    time.Duration
+		cancels bool
 	}
-	for i, want := range order {
+	order := []struct {
+		why   backoff.Reason
+		spoil func(*call)
+	}{
+		{backoff.ReasonCanceled, func(c *call) { c.cancels = true }},
+		{backoff.ReasonPermanent, func(c *call) { c.failure = backoff.Permanent(c.failure) }},
+		{backoff.ReasonOverloaded, func(c *call) { c.failure = backoff.OfClass(c.failure, backoff.ClassOverloaded) }},
+		{backoff.ReasonAttempts, func(c *call) { c.policy.MaxAttempts = 1 }},
+		{backoff.ReasonNotIdempotent, func(c *call) { c.policy.Idempotency = backoff.NonIdempotent }},
+		{backoff.ReasonRetryAfter, func(c *call) { c.failure = backoff.RetryAfter(c.failure, time.Hour) }},
+		{backoff.ReasonElapsed, func(c *call) { c.policy.MaxElapsed = 30 * time.Second }},
+		{backoff.ReasonDeadline, func(c *call) { c.time = 40 * time.Second }},
+		{backoff.ReasonBudget, func(c *call) { c.policy.Budget = refusing(2) }},
+		{backoff.Reason(0), func(*call) {}},
+	}
+	for i, row := range order {
 		synctest.Test(t, func(t *testing.T) {
-			wrong := func(r backoff.Reason) bool { return slices.Index(order, r) >= i }
-			ctx, cancel := context.WithCancel(t.Context())
+			c := &call{policy: steady(time.Minute), failure: errBoom, time: 2 * time.Hour}
+			for _, wrong := range slices.Backward(order[i:]) {
+				wrong.spoil(c)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), c.time)
 			defer cancel()
-			policy := steady(time.Minute)
-			failure := errBoom
-			if wrong(backoff.ReasonDeadline) {
-				ctx, cancel = context.WithTimeout(ctx, 40*time.Second)
-				defer cancel()
-			}
-			if wrong(backoff.ReasonElapsed) {
-				policy.MaxElapsed = 30 * time.Second
-			}
-			if wrong(backoff.ReasonRetryAfter) {
-				failure = backoff.RetryAfter(failure, time.Hour)
-			}
-			if wrong(backoff.ReasonNotIdempotent) {
-				policy.Idempotency = backoff.NonIdempotent
-			}
-			if wrong(backoff.ReasonAttempts) {
-				policy.MaxAttempts = 1
-			}
-			if wrong(backoff.ReasonOverloaded) {
-				failure = backoff.OfClass(failure, backoff.ClassOverloaded)
-			}
-			if wrong(backoff.ReasonPermanent) {
-				failure = backoff.Permanent(failure)
-			}
-			policy.Budget = &ledger{refuse: func(a backoff.Attempt) bool { return a.Number == 2 && wrong(backoff.ReasonBudget) }}
-			events := watch(policy)
-
-			op := returning(failure, nil)
-			_ = policy.Do(ctx, func(ctx context.Context) error {
-				if wrong(backoff.ReasonCanceled) {
+			events := watch(c.policy)
+			op := returning(c.failure, nil)
+			_ = c.policy.Do(ctx, func(ctx context.Context) error {
+				if c.cancels {
 					cancel()
 				}
 				return op.do(ctx)
 			})
-
-			require.Equal(t, want, (*events)[len(*events)-1].Reason)
-			if want != backoff.Reason(0) {
-				require.Len(t, op.at, 1, "%v", want)
+			require.Equal(t, row.why, (*events)[len(*events)-1].Reason)
+			if row.why != backoff.Reason(0) {
+				require.Len(t, op.at, 1, "%v", row.why)
 			}
 		})
 	}
@@ -674,19 +666,13 @@ func TestMaxElapsedEndsACallThatDoesNotWait(t *testing.T) {
 }
 
 func TestAnAttemptsTimeIsCutToTheTimeLeft(t *testing.T) {
-	for name, limit := range map[string]func(*backoff.Policy, context.Context) (context.Context, context.CancelFunc){
-		"MaxElapsed": func(p *backoff.Policy, ctx context.Context) (context.Context, context.CancelFunc) {
-			p.MaxElapsed = 8 * time.Second
-			return context.WithCancel(ctx)
-		},
-		"deadline": func(_ *backoff.Policy, ctx context.Context) (context.Context, context.CancelFunc) {
-			return context.WithTimeout(ctx, 8*time.Second)
-		},
+	for name, left := range map[string]struct{ elapsed, deadline time.Duration }{
+		"MaxElapsed": {8 * time.Second, time.Hour}, "deadline": {0, 8 * time.Second},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			policy := steady(time.Second)
-			policy.AttemptTimeout = 5 * time.Second
-			ctx, cancel := limit(policy, t.Context())
+			policy.AttemptTimeout, policy.MaxElapsed = 5*time.Second, left.elapsed
+			ctx, cancel := context.WithTimeout(t.Context(), left.deadline)
 			defer cancel()
 			var limits []time.Duration
 			start := time.Now()
@@ -1124,10 +1110,10 @@ func TestValidateNamesTheFieldAndItsValue(t *testing.T) {
 
 func TestValidateNamesTheClassWhoseLimitsAreInvalid(t *testing.T) {
 	for want, byClass := range map[string]map[backoff.Class]backoff.ClassLimits{
-		"Policy.ByClass[permanent] is 5, want one that is retried":                                       {backoff.ClassPermanent: {}},
-		"Policy.ByClass[overloaded] is 4, want one that is retried":                                      {backoff.ClassOverloaded: {MaxAttempts: 2}},
-		"Policy.ByClass[invalid] is 6, want one that is retried":                                         {backoff.ClassPermanent + 1: {}},
-		"Policy.ByClass[invalid] is 255, want one that is retried":                                       {255: {}},
+		"Policy.ByClass[permanent] is class 5, want one that is retried":                                       {backoff.ClassPermanent: {}},
+		"Policy.ByClass[overloaded] is class 4, want one that is retried":                                      {backoff.ClassOverloaded: {MaxAttempts: 2}},
+		"Policy.ByClass[invalid] is class 6, want one that is retried":                                         {backoff.ClassPermanent + 1: {}},
+		"Policy.ByClass[invalid] is class 255, want one that is retried":                                       {255: {}},
 		"Policy.ByClass[throttled].Schedule: Constant is -1s, want 0 or more":                            {backoff.ClassThrottled: {Schedule: backoff.Constant(-time.Second)}},
 		"Policy.ByClass[not sent].Schedule: Exponential.Multiplier is 0.5, want 0 (for 2) or at least 1": {backoff.ClassRetryable: {}, backoff.ClassNotSent: {Schedule: backoff.Exponential{Multiplier: 0.5}}},
 		"Policy.ByClass[unknown].Schedule is an empty Sequence, want at least one delay":                 {backoff.ClassUnknown: {Schedule: backoff.Sequence()}},
@@ -1162,7 +1148,7 @@ func TestAnObserverHearsOfAnInvalidByClass(t *testing.T) {
 	policy.Budget = &doorBudget{open: true}
 	op := returning(errBoom)
 	err := policy.Do(t.Context(), op.do)
-	require.EqualError(t, err, "backoff: gave up after 1 attempt: Policy.ByClass[permanent] is 5, want one that is retried: "+errBoom.Error())
+	require.EqualError(t, err, "backoff: gave up after 1 attempt: Policy.ByClass[permanent] is class 5, want one that is retried: "+errBoom.Error())
 	require.Equal(t, errBoom, backoff.Cause(err))
 	require.Len(t, *events, 1)
 	require.Equal(t, backoff.ReasonInvalid, (*events)[0].Reason)
@@ -1244,21 +1230,6 @@ func TestDelayIsTheWaitBeforeARetry(t *testing.T) {
 	}
 }
 
-func TestRetryableIsThePolicysPredicate(t *testing.T) {
-	policy := backoff.Policy{}
-	require.False(t, policy.Retryable(nil))
-	require.True(t, policy.Retryable(errBoom))
-	require.False(t, policy.Retryable(backoff.Permanent(errBoom)))
-	policy.Classify = backoff.RetryIf(func(err error) bool {
-		var status statusError
-		ok := errors.As(err, &status)
-		return ok && status == 503
-	})
-	require.True(t, policy.Retryable(fmt.Errorf("get: %w", statusError(503))))
-	require.False(t, policy.Retryable(statusError(500)))
-	require.False(t, policy.Retryable(nil))
-}
-
 // statusError is an error that carries a status.
 type statusError int
 
@@ -1336,11 +1307,6 @@ func TestABudgetSeesThePriority(t *testing.T) {
 		asked := each(budget.asked, func(a backoff.Attempt) backoff.Priority { return a.Priority })
 		require.Equal(t, []backoff.Priority{high, high, high, normal}, asked)
 	})
-}
-
-func TestAContextTellsItsPriority(t *testing.T) {
-	require.Equal(t, backoff.PriorityNormal, backoff.PriorityOf(t.Context()))
-	require.Equal(t, backoff.PriorityHigh, backoff.PriorityOf(backoff.WithPriority(t.Context(), backoff.PriorityHigh)))
 }
 
 func TestPriorityNamesAreTexts(t *testing.T) {

@@ -14,7 +14,6 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/hedge"
-	"github.com/gobackoff/backoff/limit"
 )
 
 func TestTheRangeLoopEndsWhenThePolicyGivesUp(t *testing.T) {
@@ -195,48 +194,6 @@ func TestResetPaysForEveryAttemptOnce(t *testing.T) {
 
 // Begin and Retry, for callers with a loop of their own.
 
-// A caller's own loop has all that Do has.
-func TestBeginWaitsAndBeginsForACallersOwnLoop(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		inFlight := &limit.Concurrency{Max: 1}
-		policy := steady(time.Second)
-		policy.Budget = inFlight
-		events := watch(policy)
-		r, start := policy.Start(t.Context()), time.Now()
-		_, ok := r.Begin(0)
-		for attempt := 0; ok; attempt++ {
-			require.Equal(t, 1, inFlight.Load(), "under way")
-			if attempt == 2 {
-				r.Retry(nil)
-				break
-			}
-			var wait time.Duration
-			wait, ok = r.Retry(errBoom)
-			require.Zero(t, inFlight.Load(), "asleep")
-			_, ok = r.Begin(wait)
-		}
-		require.NoError(t, r.Err())
-		require.Equal(t, 2*time.Second, time.Since(start))
-		require.Equal(t, time.Second, (*events)[1].Slept)
-		require.Equal(t, 3, (*events)[2].Attempt)
-	})
-}
-
-func TestBeginEndsTheCallWithItsContext(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
-		r := steady(time.Minute).Start(ctx)
-		r.Begin(0)
-		wait, ok := r.Retry(errBoom)
-		require.True(t, ok)
-		time.AfterFunc(time.Second, cancel)
-		_, ok = r.Begin(wait)
-		require.False(t, ok)
-		require.ErrorIs(t, r.Err(), context.Canceled)
-		require.ErrorIs(t, r.Err(), errBoom)
-	})
-}
-
 func TestBeginSaysNo(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -266,14 +223,6 @@ func TestBeginSaysNo(t *testing.T) {
 			t.Fatal("an attempt that was not granted")
 		}
 	}
-}
-
-func TestBeginPaysABudgetThatGrantsFirstAttemptsUnasked(t *testing.T) {
-	budget := new(backoff.RetryBudget)
-	r := (&backoff.Policy{Budget: budget}).Start(t.Context())
-	r.Begin(0)
-	r.Retry(nil)
-	require.EqualValues(t, 1, budget.Stats().Successes)
 }
 
 // Such an attempt would have had no timeout and no key.
@@ -572,23 +521,12 @@ func TestLeavingTheLoopAfterARefusalReturnsTheRefusal(t *testing.T) {
 
 // An attempt that is under way must end before the next one begins.
 func TestBeginDuringAnAttemptEndsTheCall(t *testing.T) {
-	var budget limit1
-	r := backoff.Policy{Budget: &budget}.Start(t.Context())
+	budget := new(clerk)
+	r := backoff.Policy{Budget: budget}.Start(t.Context())
 	_, ok := r.Begin(0)
 	require.True(t, ok)
 	_, ok = r.Begin(0)
 	require.False(t, ok)
 	require.EqualError(t, r.Err(), "backoff: Run.Begin was called before Run.Retry")
-	require.Equal(t, 1, budget.done, "the budget has its ticket back")
+	require.Empty(t, budget.out, "the budget has its ticket back")
 }
-
-// limit1 counts how often it is told the end of an attempt.
-type limit1 struct {
-	backoff.BudgetDefaults
-	done int
-}
-
-func (*limit1) Reserve(backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
-	return backoff.Ticket{}, 0, true
-}
-func (l *limit1) Done(backoff.Ticket, backoff.Result) { l.done++ }

@@ -310,13 +310,13 @@ func TestNoClassifierIsAskedAboutARunThatEndedWithoutAnError(t *testing.T) {
 }
 
 func TestASupervisorHasItsOwnLimitOfRuns(t *testing.T) {
-	s := backoff.Supervisor{Policy: backoff.Policy{MaxAttempts: 3, Schedule: backoff.Constant(-1)}}
+	s := backoff.Supervisor{Policy: backoff.Policy{MaxAttempts: 3, Schedule: backoff.Constant(-1), Budget: &backoff.RetryBudget{Ratio: -1}}}
 	for _, err := range []error{s.Validate(), s.Run(t.Context(), func(context.Context) error { panic("run") })} {
 		require.ErrorContains(t, err, "Supervisor.Policy.MaxAttempts is 3, want 0: MaxRuns limits the runs")
 		require.ErrorContains(t, err, "Policy.Schedule: Constant is -1ns")
+		require.ErrorContains(t, err, "RetryBudget.Ratio")
 	}
-	s.Policy.Schedule = nil
-	s.Policy.MaxAttempts = -1
+	s.Policy = backoff.Policy{MaxAttempts: -1}
 	require.NoError(t, s.Validate())
 }
 
@@ -389,15 +389,6 @@ func TestASupervisorUnderAnEndedContextNeitherRunsNorAsks(t *testing.T) {
 	}
 	require.Zero(t, l.runs)
 	require.Empty(t, clerk.asked)
-}
-
-func TestASupervisorRefusesAnInvalidPolicy(t *testing.T) {
-	var l lineman
-	p := backoff.Policy{Schedule: backoff.Constant(-1), Budget: new(limit.Concurrency)}
-	require.ErrorContains(t, supervise(p, t.Context(), l.run), "Policy.Schedule")
-	p = backoff.Policy{Budget: &backoff.RetryBudget{Ratio: -1}}
-	require.ErrorContains(t, supervise(p, t.Context(), l.run), "RetryBudget.Ratio")
-	require.Zero(t, l.runs)
 }
 
 // What ends a run by its own time does not end the loop, in whatever words the
