@@ -38,9 +38,6 @@ func (c *call) markGivenUp(err error) {
 func (c *call) finalWithoutKey(err error) error {
 	rules := backoff.Policy{MaxAttempts: -1, Classify: c.t.classify}
 	gave, ok := err.(*backoff.Error)
-	if ok && c.made != "" && gave.Repeatable() && gave.Reason != backoff.ReasonOpen {
-		return c.policy.GiveUp(c.req.Context(), *gave) // another call would have another key
-	}
 	if !ok || c.lacksKey == nil || gave.Reason != backoff.ReasonNotIdempotent && !gave.RetryableError() ||
 		c.lacksKey.Repeatable(c.req.Context(), rules.Decide(1, gave.Last).Class) {
 		return err

@@ -51,7 +51,7 @@ type owner struct {
 // names are the keys by which guards are found.
 type names struct {
 	service string   // such as https://api.example.com, or what Transport.Key returned
-	tenant  string   // such as https://api.example.com#2; "" for the first credential
+	tenant  string   // the number of a credential; "" for the first one
 	account *account // nil if the credential has no number
 }
 
@@ -162,18 +162,14 @@ func (t *engine) find(n *names) (f found) {
 	}
 	f.ofHost = t.services().For(n.service)
 	if f.service = f.ofHost; f.ofHost != nil && n.tenant != "" {
-		f.service = t.services().For(n.tenant)
+		f.service = f.ofHost.Tenant(n.tenant)
 	}
 	return f
 }
 
-// equip gives guards what their names stand for. A tenant gets the breaker of the
-// host.
+// equip gives guards what their names stand for.
 func (t *engine) equip(g *guards) {
 	g.found = t.find(&g.names)
-	if g.ofHost != nil && g.names.tenant != "" {
-		g.service = g.ofHost.Tenant(g.names.tenant[len(g.names.service)+1:])
-	}
 	g.budget, g.breaker = g.service.Parts()
 }
 
@@ -275,11 +271,11 @@ func (t *engine) namesOf(of owner, final func(context.Context, error) error) (n 
 	host.credential = 0
 	n = t.otherGuards(host, final).names // which are made once for all credentials
 	if of.credential == unknown {
-		n.tenant = n.service + "#other"
+		n.tenant = "other"
 		return n, true
 	}
 	if n.account, known = t.hosts.tenants.account(n.service, of.credential); n.account != nil {
-		n.tenant = n.service + "#" + n.account.name
+		n.tenant = n.account.name
 	}
 	return n, known
 }

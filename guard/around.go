@@ -3,6 +3,7 @@ package guard
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/guard/internal/line"
@@ -25,15 +26,17 @@ type Turn struct {
 	FailFast bool
 
 	made    bool  // the breaker let the call pass
-	waits   bool  // in the line, between attempts too
+	waits   bool  // in the line
+	whole   bool  // in the line the call counts, but for its sleeps, and not its attempts
 	noFault error // the error that the breaker did not get
 	call    line.Call
+	waited  time.Duration // in the line
 }
 
 // Asleep runs sleep, in which the call waits between two of its attempts. Meanwhile
 // another call that waits for the service may take its place.
 func (t *Turn) Asleep(sleep func()) {
-	if t.waits {
+	if t.whole {
 		t.call.Leave(false)
 		defer t.call.Enter()
 	}
@@ -42,9 +45,9 @@ func (t *Turn) Asleep(sleep func()) {
 
 // Around makes a call whose attempts a client makes itself, by [backoff.Policy.Start],
 // as the Transport of package backoffhttp does. The policy of that Run has a Budget
-// already. call makes the call once, with all its attempts. A patient Service may
-// call it again. What call learns of its error it writes to t, which is for this call
-// only. Everything else is as in Do.
+// already. call makes the call once, with all its attempts; a patient Service may call it
+// again. Before it returns an error, call sets t.NoFault or t.Own. Everything else is as
+// in Client.Do.
 func (s *Service) Around(ctx context.Context, p *backoff.Policy, t *Turn, call func(context.Context) error) error {
 	switch {
 	case s == nil:
@@ -52,11 +55,8 @@ func (s *Service) Around(ctx context.Context, p *backoff.Policy, t *Turn, call f
 	case !s.Patient || t.FailFast:
 		return s.callOnce(ctx, p, t, call)
 	}
-	t.waits = true
-	return s.patiently(ctx, p, t, func(ctx context.Context) error {
-		t.call.Enter()
-		return call(ctx)
-	})
+	t.waits, t.whole = true, true
+	return s.patiently(ctx, p, t, call)
 }
 
 // errNoFault says nothing about a service to its breaker.

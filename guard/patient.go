@@ -18,7 +18,27 @@ const ownFailures = 16 // attempts of a call that failed while the service answe
 // patiently makes the call, and makes it again when its turn comes, until it succeeds, fails for a
 // reason that waiting does not mend, or ctx ends.
 func (s *Service) patiently(ctx context.Context, p *backoff.Policy, t *Turn, call func(context.Context) error) error {
-	ctx = withKey(ctx, p.Idempotency)
+	keyed := withKey(ctx, p.Idempotency)
+	err := s.again(keyed, p, t, call)
+	if gave, ok := err.(*backoff.Error); ok && keyed != ctx && gave.Repeatable() && gave.Reason != backoff.ReasonOpen {
+		own := *p
+		own.Idempotency = underKey(backoff.IdempotencyKey(keyed))
+		return own.GiveUp(ctx, *gave) // to policies around, another call would have another key
+	}
+	return err
+}
+
+// underKey is the Idempotency of a call for which a service made this key.
+type underKey string
+
+// Repeatable implements [backoff.Idempotency].
+func (underKey) Repeatable(context.Context, backoff.Class) bool { return true }
+
+// MadeKey returns the key.
+func (k underKey) MadeKey() string { return string(k) }
+
+// again is patiently for a call whose context has its key.
+func (s *Service) again(ctx context.Context, p *backoff.Policy, t *Turn, call func(context.Context) error) error {
 	c, wait := s.line.NewCall()
 	t.call = c
 	var failure error // the last one of an attempt
@@ -82,6 +102,9 @@ func (s *Service) turn(ctx context.Context, p *backoff.Policy, t *Turn, call fun
 		}
 	}()
 	t.NoFault, t.Own = false, false
+	if t.whole {
+		t.call.Enter()
+	}
 	err := s.callOnce(ctx, p, t, call)
 	if err != nil {
 		r, waits = read(ctx, err)
@@ -100,6 +123,9 @@ func read(ctx context.Context, err error) (r line.Result, waits bool) {
 	gave, _ := errtree.As[*backoff.Error](err)
 	switch {
 	case ctx.Err() != nil:
+		if gave != nil {
+			r.Attempts = gave.Attempts
+		}
 	case gave != nil && (gaveUp || gave.RetryableError() && d.Class.Retryable()):
 		waits = readGivenUp(gave, &r)
 	case outcome == backoff.OutcomeNotSent: // a breaker refused
@@ -161,7 +187,9 @@ func (s *Service) wait(ctx context.Context, p *backoff.Policy, t *Turn, earlier 
 		after = 0
 	}
 	rank := int(backoff.PriorityOf(ctx) - backoff.PriorityBackground)
+	began := clock.Now()
 	end := t.call.Wait(ctx, rank, s.maxWaiting(), after)
+	t.waited += clock.Since(began)
 	err := r.Err
 	if err == nil && end != line.Went {
 		err = s.refusal(t.call.Why)
@@ -208,7 +236,7 @@ func (s *Service) gaveUp(ctx context.Context, p *backoff.Policy, t *Turn, why ba
 		e.Last, e.Interrupted = earlier, err
 	}
 	if !t.call.Since.IsZero() {
-		e.Note = waited(clock.Since(t.call.Since), t.call.Probes)
+		e.Note = waited(t.waited, t.call.Probes)
 	}
 	return p.GiveUp(ctx, e)
 }

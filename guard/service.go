@@ -12,7 +12,6 @@
 package guard
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"math"
@@ -81,9 +80,9 @@ type Service struct {
 	once  sync.Once
 	line  line.Line
 
-	key     string    // in its Services
-	late    bool      // there were too many others when it was made
-	tenants *Services // those that it belongs to, or of its own
+	key  string    // in its Services
+	late bool      // there were too many others when it was made
+	of   *Services // those that it belongs to; for a Service alone, those of its tenants
 }
 
 // parts are the guards of a Service that is in use.
@@ -92,7 +91,8 @@ type parts struct {
 	breaker *backoff.Breaker // nil if there is none
 	pacer   pacer            // the budget, if it is one
 	stats   stats            // the budget, if it has them
-	several bool             // other tenants have the same breaker
+	shared  bool             // tenants have the same breaker
+	tenant  bool             // the breaker is that of another Service
 }
 
 // pacer is a pace.Pacer. Not to name that type keeps it out of programs that only have
@@ -137,10 +137,15 @@ func (s *Service) setUp() {
 	if s.late && p.budget != nil {
 		p.budget = &unproved{Budget: p.budget}
 	}
-	if s.tenants == nil {
-		s.tenants = &Services{New: s.alike}
+	if s.of == nil {
+		s.of = &Services{only: s}
 	}
 	s.parts.CompareAndSwap(nil, &p)
+}
+
+// newTenant makes a tenant of a Service that belongs to no Services.
+func (s *Service) newTenant(key string) *Service {
+	return &Service{Name: s.Name + key, NoBudget: s.NoBudget, Patient: s.Patient, MaxWaiting: s.MaxWaiting}
 }
 
 // Parts returns the budget and the breaker that calls meet, to share them with other
@@ -157,29 +162,33 @@ func (s *Service) Parts() (backoff.Budget, *backoff.Breaker) {
 // With returns the Service around a policy, for calls that are alike. While calls
 // succeed, its Do allocates nothing, also where the operation captures variables.
 func (s *Service) With(p backoff.Policy) *Client {
-	if s != nil {
-		p.Budget = cmp.Or(p.Budget, s.use().budget)
-	}
-	return &Client{service: s, policy: p}
+	c := s.with(p)
+	return &c
 }
 
 // Do calls op under the Service and the policy. It is s.With(p).Do, for calls that
 // differ in their policies.
 func (s *Service) Do(ctx context.Context, p backoff.Policy, op func(context.Context) error) error {
-	if s != nil {
-		p.Budget = cmp.Or(p.Budget, s.use().budget)
-	}
-	c := Client{service: s, policy: p}
+	c := s.with(p)
 	return c.Do(ctx, op)
 }
 
-// A Client is a [Service] around a policy: [Service.With] makes it, and the zero value
-// refuses every call. It is a [backoff.Doer], and safe for concurrent use.
+func (s *Service) with(p backoff.Policy) Client {
+	c := Client{service: s, policy: p}
+	if s != nil && p.Budget == nil {
+		c.policy.Budget, c.lends = s.use().budget, true
+	}
+	return c
+}
+
+// A Client is a [Service] around a policy. [Service.With] makes it; the Do of the zero
+// value returns an error. It is a [backoff.Doer], and safe for concurrent use.
 type Client struct {
 	_ [0]func() // no unkeyed literals, no ==
 
 	service *Service
 	policy  backoff.Policy // with the budget that counts
+	lends   bool           // the budget is that of the service
 }
 
 // Do asks the breaker of the Service, and then calls op as [backoff.Policy.Do] does.
@@ -193,10 +202,23 @@ func (c *Client) Do(ctx context.Context, op func(context.Context) error) error {
 	if s == nil {
 		return errNil
 	}
+	var err error
 	if s.Patient {
-		return c.patiently(ctx, op)
+		err = c.patiently(ctx, op)
+	} else {
+		err = c.once(ctx, op)
 	}
-	guards := s.use()
+	if gave, ok := err.(*backoff.Error); ok && c.lends && gave.Reason == backoff.ReasonBudget && gave.Limit == "" {
+		named := *gave
+		named.Limit = "guard.Service.Budget"
+		return &named
+	}
+	return err
+}
+
+// once is Do under a Service that is not patient.
+func (c *Client) once(ctx context.Context, op func(context.Context) error) error {
+	guards := c.service.use()
 	if guards.breaker == nil {
 		return c.policy.Do(ctx, op)
 	}
@@ -215,7 +237,7 @@ func (c *Client) Do(ctx context.Context, op func(context.Context) error) error {
 // turn, they leave the probe of a half-open circuit to others: they would hold it
 // while they wait.
 func (p *parts) admit(ctx context.Context, call func(context.Context) error) error {
-	if p.several && p.pacer != nil && p.breaker.State() == backoff.BreakerHalfOpen {
+	if p.shared && p.pacer != nil && p.breaker.State() == backoff.BreakerHalfOpen {
 		if _, waiting := p.pacer.Limit(); waiting > 0 {
 			return &backoff.OpenError{Name: p.breaker.Name, State: backoff.BreakerHalfOpen, Last: errTurn}
 		}

@@ -48,8 +48,10 @@ type Services struct {
 	// 10 minutes, a negative number forever, as far as MaxKeys allows.
 	Idle time.Duration
 
-	once sync.Once
-	keys registry.Registry[*Service]
+	once    sync.Once
+	keys    registry.Registry[*Service]
+	tenants registry.Registry[*Service] // of all of them
+	only    *Service                    // whose tenants these are; nil if they have keys
 }
 
 // For returns the Service of a key.
@@ -58,33 +60,45 @@ func (s *Services) For(key string) *Service {
 	return s.keys.Get(key)
 }
 
-// All returns the keys that are kept, with their Services, the oldest first. Tenants
-// are among them.
+// All returns the keys that are kept, with their Services, the oldest first, and then
+// the tenants of all of them.
 func (s *Services) All() iter.Seq2[string, *Service] {
 	s.once.Do(s.setUp)
-	return func(yield func(string, *Service) bool) { s.keys.Range(yield) }
+	return func(yield func(string, *Service) bool) {
+		more := true
+		s.keys.Range(func(key string, of *Service) bool { more = yield(key, of); return more })
+		if more {
+			s.tenants.Range(func(key string, of *Service) bool { return yield(tenantKey(key), of) })
+		}
+	}
 }
 
 // Evictions returns how many keys were forgotten for others, so far, and how often
 // one was asked for that had to share a Service. If it grows, MaxKeys is less than
 // the keys in use, or an untrusted client sends many keys.
-func (s *Services) Evictions() uint64 { return s.keys.Evictions() }
+func (s *Services) Evictions() uint64 { return s.keys.Evictions() + s.tenants.Evictions() }
 
 // setUp prepares the registry, at the first use.
 func (s *Services) setUp() {
 	s.keys.New = s.newService
-	s.keys.Claim = (*Service).claim
-	s.keys.SetLimits(s.MaxKeys, s.Idle)
+	s.tenants.New = func(key string, late bool) *Service { return s.newService(tenantKey(key), late) }
+	for _, r := range []*registry.Registry[*Service]{&s.keys, &s.tenants} {
+		r.Claim = (*Service).claim
+		r.SetLimits(s.MaxKeys, s.Idle)
+	}
 }
 
 // newService makes the Service of a key, which may be too late for free retries.
 func (s *Services) newService(key string, late bool) *Service {
 	made := &Service{Name: key}
-	if s.New != nil {
+	switch {
+	case s.New != nil:
 		made = s.New(key)
+	case s.only != nil:
+		made = s.only.newTenant(key)
 	}
 	if made != nil {
-		made.key, made.late, made.tenants = key, late, s
+		made.key, made.late, made.of = key, late, s
 	}
 	return made
 }
@@ -95,13 +109,14 @@ func (s *Service) claim() registry.Claim {
 		return registry.None
 	}
 	breaker := s.Breaker // of a Service that is new, as New made it
-	if p := s.parts.Load(); p != nil {
+	p := s.parts.Load()
+	if p != nil {
 		breaker = p.breaker
 	}
 	switch {
 	case s.line.Waiting() > 0:
 		return registry.Always
-	case breaker == nil:
+	case breaker == nil, p != nil && p.tenant: // whose breaker is another's
 		return registry.None
 	}
 	if mode := breaker.Stats().Mode; mode != backoff.ModeEnforce {

@@ -1,37 +1,47 @@
 package guard
 
-import "github.com/gobackoff/backoff/internal/registry"
+import (
+	"strconv"
+	"strings"
 
-// Tenant returns the Service of a tenant of s: a customer, or a credential. It has
-// a budget and a line of its own, so that a tenant who is throttled does not slow
-// the others down, and the breaker of s. For the same key it is the same, until the
-// key is forgotten: it belongs to the [Services] of s, under the key of s, a # and
-// its own. It has the settings of s, or those that New of the Services makes. Where that
-// returns nil, or s is nil, it is nil. The Service of keys without a place has its own breaker.
+	"github.com/gobackoff/backoff/internal/registry"
+)
+
+// Tenant returns the Service of a tenant of s: a customer, or a credential. It has a
+// budget and a line of its own, so that a tenant who is throttled does not slow the
+// others down, and the breaker of s. The same key returns the same Service until it is
+// forgotten, as [Services] forgets keys. Its own key is that of s, a # and the key of
+// the tenant. New of the Services makes it, or else it is patient as s is, and has a
+// pace.Pacer, unless s has NoBudget. If there are too many tenants, the rest share one
+// Service. Tenant returns nil if New does, and for a nil s.
 func (s *Service) Tenant(key string) *Service {
 	if s == nil {
 		return nil
 	}
 	all := s.use()
-	if !all.several {
+	if !all.shared {
 		next := *all
-		next.several = true
+		next.shared = true
 		s.parts.CompareAndSwap(all, &next)
 	}
-	t := s.tenants.For(s.key + "#" + key)
-	if t == nil || t.key == registry.Rest { // which others have, too
+	s.of.once.Do(s.of.setUp)
+	t := s.of.tenants.Get(strconv.Itoa(len(s.key)) + "#" + s.key + "#" + key)
+	if t == nil || t.key == registry.Rest && s.of.only == nil { // which tenants of other services have, too
 		return t
 	}
-	if own := t.use(); own.breaker != all.breaker {
+	if own := t.use(); own.breaker != all.breaker || !own.tenant {
 		next := *own
-		next.breaker, next.several = all.breaker, true
+		next.breaker, next.shared, next.tenant = all.breaker, true, true
 		t.parts.Store(&next)
 	}
 	return t
 }
 
-// alike returns a Service with the settings of s and parts of its own.
-func (s *Service) alike(key string) *Service {
-	return &Service{Name: s.Name + key, NoBudget: s.NoBudget, NoBreaker: true,
-		Patient: s.Patient, MaxWaiting: s.MaxWaiting}
+// tenantKey returns the key of a tenant without the length at its beginning, by which
+// the tenant "b#c" of "a" is not the tenant "c" of "a#b".
+func tenantKey(kept string) string {
+	if _, key, ok := strings.Cut(kept, "#"); ok {
+		return key
+	}
+	return kept // that of the tenants without a place
 }
