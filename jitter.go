@@ -3,6 +3,7 @@ package backoff
 import (
 	"math"
 	"time"
+	"unsafe"
 
 	"github.com/gobackoff/backoff/internal/limits"
 )
@@ -26,9 +27,7 @@ type Jitter func(delay, prev time.Duration, u float64) time.Duration
 
 // NoJitter waits exactly the delay. Clients that fail together then retry
 // together. NoJitter is for a schedule that a protocol prescribes.
-func NoJitter(delay, _ time.Duration, _ float64) time.Duration {
-	return delay
-}
+func NoJitter(delay, _ time.Duration, _ float64) time.Duration { return delay }
 
 // FullJitter waits between 0 and the delay, uniformly. It is the default,
 // because it spreads most and costs the server the fewest calls under
@@ -86,18 +85,18 @@ func UniformJitter(lo, hi float64) Jitter {
 }
 
 // invalidJitter is what a constructor returns for bounds that cannot be.
-func invalidJitter(delay, _ time.Duration, _ float64) time.Duration {
-	if delay == 0 {
-		return impossible
-	}
-	return delay
-}
+func invalidJitter(delay, _ time.Duration, _ float64) time.Duration { return delay }
 
-// impossible is how invalidJitter is recognized. No other jitter waits for so long
-// before now.
-const impossible = time.Duration(math.MinInt64)
+// Every call validates its policy. It knows these two jitters by their address,
+// because to call a jitter costs more than the rest of a call that succeeds.
+var noJitterFunc, invalidJitterFunc Jitter = NoJitter, invalidJitter
 
-func isInvalidJitter(j Jitter) bool { return j(0, 0, 0) == impossible }
+func isNoJitter(j Jitter) bool      { return code(j) == code(noJitterFunc) }
+func isInvalidJitter(j Jitter) bool { return code(j) == code(invalidJitterFunc) }
+
+// code returns the address of the code of a function, which is unique for top-level
+// functions. To ask package reflect for it would add 15 KiB to every program.
+func code(j Jitter) uintptr { return **(**uintptr)(unsafe.Pointer(&j)) }
 
 // checkJitter returns the error of a jitter that was made with bounds which
 // cannot be.

@@ -340,10 +340,11 @@ func (p *Policy) checkByClass() (wrong error) {
 			continue
 		}
 		field := "Policy.ByClass[" + class.String() + "]"
+		var final error
 		if !class.Retryable() {
-			wrong = errors.Join(wrong, invalid(field, "is "+strconv.Itoa(int(class))+", want one that is retried"))
+			final = invalid(field, "is class "+strconv.Itoa(int(class))+", want one that is retried")
 		}
-		wrong = errors.Join(wrong, checkSchedule(field+".Schedule", own.Schedule), checkJitter(field+".Jitter", own.Jitter))
+		wrong = errors.Join(wrong, final, checkSchedule(field+".Schedule", own.Schedule), checkJitter(field+".Jitter", own.Jitter))
 	}
 	return wrong
 }
@@ -421,6 +422,9 @@ func (p *Policy) maxRetryAfter() time.Duration {
 func (p *Policy) jittered(j Jitter, delay, prev time.Duration) time.Duration {
 	switch {
 	case j != nil:
+		if isNoJitter(j) && p.MaxDelay <= 0 {
+			return delay
+		}
 		return p.jitteredWith(j, delay, prev, draw.Unit(p.Rand))
 	case delay == 0:
 		return 0

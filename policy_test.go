@@ -49,8 +49,7 @@ func TestAnUnlimitedPolicyEndsWithTheContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		policy := steady(time.Second)
 		policy.MaxAttempts, policy.MaxElapsed, policy.MaxDelay, policy.MaxRetryAfter = -1, -1, -1, -1
-		ctx, cancel := context.WithTimeout(t.Context(), 1000*time.Second)
-		defer cancel()
+		ctx := within(t, 1000*time.Second)
 		op := returning(errBoom)
 		err := policy.Do(ctx, op.do)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
@@ -85,8 +84,7 @@ func TestMaxElapsedCountsTheAttemptsAndInterruptsNone(t *testing.T) {
 func TestADeadlineIsPassedAlsoByTheWaitThatEndsWithIt(t *testing.T) {
 	for wait, attempts := range map[time.Duration]int{2*time.Second - 1: 2, 2 * time.Second: 1, 2*time.Second + 1: 1, 0: 4} {
 		synctest.Test(t, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
-			defer cancel()
+			ctx := within(t, 2*time.Second)
 			policy := steady(wait)
 			policy.MaxAttempts = 4
 			op := returning(errBoom)
@@ -581,8 +579,7 @@ func endings() []ending {
 		{backoff.ReasonOpen, do(asIs, errBoom, &backoff.OpenError{})},
 		{backoff.ReasonInvalid, do(func(p *backoff.Policy) { p.Schedule = backoff.Sequence() }, errBoom)},
 		{backoff.ReasonDeadline, func(t *testing.T, p *backoff.Policy) error {
-			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-			defer cancel()
+			ctx := within(t, 30*time.Second)
 			return p.Do(ctx, returning(errBoom).do)
 		}},
 		{backoff.ReasonCanceled, func(t *testing.T, p *backoff.Policy) error {
@@ -672,8 +669,7 @@ func TestAnAttemptsTimeIsCutToTheTimeLeft(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			policy := steady(time.Second)
 			policy.AttemptTimeout, policy.MaxElapsed = 5*time.Second, left.elapsed
-			ctx, cancel := context.WithTimeout(t.Context(), left.deadline)
-			defer cancel()
+			ctx := within(t, left.deadline)
 			var limits []time.Duration
 			start := time.Now()
 			err := policy.Do(ctx, func(ctx context.Context) error {
@@ -723,8 +719,7 @@ func TestAnAttemptTimeoutAtTheDeadlineIsTheLast(t *testing.T) {
 	for way := range ways {
 		for _, schedule := range []backoff.Schedule{backoff.Constant(0), backoff.Constant(time.Second)} {
 			synctest.Test(t, func(t *testing.T) {
-				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-				defer cancel()
+				ctx := within(t, time.Second)
 				calls := 0
 				policy := backoff.Policy{AttemptTimeout: time.Second, Schedule: schedule, Jitter: backoff.NoJitter}
 				err := ways[way](ctx, &policy, func(ctx context.Context) error {
@@ -979,8 +974,7 @@ func TestAPolicyWaitsForACircuitOnlySoLong(t *testing.T) {
 		"a decorrelated one":    {backoff.Policy{Jitter: backoff.DecorrelatedJitter(100*time.Millisecond, 30*time.Second)}, 4 * min, 5 * min, backoff.ReasonOpen, 60},
 	} {
 		bubble(t, name, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), day)
-			defer cancel()
+			ctx := within(t, day)
 			breaker := &backoff.Breaker{Name: "db"}
 			breaker.Force(backoff.ModeForcedOpen)
 			policy := row.policy
@@ -1434,8 +1428,7 @@ func TestGiveUpReturnsWhatDoReturns(t *testing.T) {
 
 func TestGiveUpSaysHowTheContextEndedTheCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
+		ctx := within(t, time.Second)
 		early := backoff.Error{Attempts: 1, Reason: backoff.ReasonDeadline, Last: errBoom}
 		err := backoff.Policy{}.GiveUp(ctx, early)
 		require.EqualError(t, err, "backoff: gave up after 1 attempt: the next wait would pass the deadline: boom")
