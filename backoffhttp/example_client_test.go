@@ -53,6 +53,25 @@ func ExampleClient() {
 	// 200 OK
 }
 
+// It has no guards, and every call has all its attempts.
+func ExampleUnguarded() {
+	server := flaky(1)
+	defer server.Close()
+
+	client := &http.Client{Transport: &backoffhttp.Unguarded{Policy: quick}}
+	resp, err := client.Get(server.URL)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer resp.Body.Close()
+	fmt.Println(resp.Status)
+	// Output:
+	// server: GET
+	// server: GET
+	// 200 OK
+}
+
 // A POST is sent once, unless it is stated that it may be sent twice.
 func ExampleTransport() {
 	server := flaky(1)

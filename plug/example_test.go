@@ -48,6 +48,16 @@ func ExampleCenkalti() {
 	// true
 }
 
+// gax makes the attempts, and asks after each that failed.
+func ExampleGax() {
+	retryer := plug.Gax(patient.Start(context.Background()).Tried)
+	fmt.Println(retryer.Retry(errors.New("connection lost")))
+	fmt.Println(retryer.Retry(backoff.Permanent(errors.New("no such object"))))
+	// Output:
+	// 50ms true
+	// 0s false
+}
+
 func ExampleWorkqueue() {
 	limiter := plug.Workqueue[string](patient)
 	fmt.Println(limiter.When("pod-1"), limiter.When("pod-1"), limiter.When("pod-2"))
