@@ -1104,10 +1104,10 @@ func TestValidateNamesTheFieldAndItsValue(t *testing.T) {
 
 func TestValidateNamesTheClassWhoseLimitsAreInvalid(t *testing.T) {
 	for want, byClass := range map[string]map[backoff.Class]backoff.ClassLimits{
-		"Policy.ByClass[permanent] is class 5, want one that is retried":                                       {backoff.ClassPermanent: {}},
-		"Policy.ByClass[overloaded] is class 4, want one that is retried":                                      {backoff.ClassOverloaded: {MaxAttempts: 2}},
-		"Policy.ByClass[invalid] is class 6, want one that is retried":                                         {backoff.ClassPermanent + 1: {}},
-		"Policy.ByClass[invalid] is class 255, want one that is retried":                                       {255: {}},
+		"Policy.ByClass[permanent] is class 5, want one that is retried":                                 {backoff.ClassPermanent: {}},
+		"Policy.ByClass[overloaded] is class 4, want one that is retried":                                {backoff.ClassOverloaded: {MaxAttempts: 2}},
+		"Policy.ByClass[invalid] is class 6, want one that is retried":                                   {backoff.ClassPermanent + 1: {}},
+		"Policy.ByClass[invalid] is class 255, want one that is retried":                                 {255: {}},
 		"Policy.ByClass[throttled].Schedule: Constant is -1s, want 0 or more":                            {backoff.ClassThrottled: {Schedule: backoff.Constant(-time.Second)}},
 		"Policy.ByClass[not sent].Schedule: Exponential.Multiplier is 0.5, want 0 (for 2) or at least 1": {backoff.ClassRetryable: {}, backoff.ClassNotSent: {Schedule: backoff.Exponential{Multiplier: 0.5}}},
 		"Policy.ByClass[unknown].Schedule is an empty Sequence, want at least one delay":                 {backoff.ClassUnknown: {Schedule: backoff.Sequence()}},
