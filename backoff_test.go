@@ -51,11 +51,9 @@ func TestASuccessIsNeverDropped(t *testing.T) {
 
 func TestNoAttemptIsMadeUnderAnEndedContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
-		cancel()
 		op := returning(nil)
 
-		err := steady(time.Second).Do(ctx, op.do)
+		err := steady(time.Second).Do(endedContext(t), op.do)
 
 		require.ErrorIs(t, err, context.Canceled)
 		require.Empty(t, op.at)
@@ -64,8 +62,7 @@ func TestNoAttemptIsMadeUnderAnEndedContext(t *testing.T) {
 
 func TestASleepThatCannotEndInAnAttemptIsNotBegun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
-		defer cancel()
+		ctx := within(t, 2*time.Second)
 		began := time.Now()
 
 		err := steady(3*time.Second).Do(ctx, returning(errBoom).do)
@@ -82,8 +79,7 @@ func TestAnAttemptsTimeoutIsRetriedAndTheCallersIsNot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		policy := steady(time.Second)
 		policy.AttemptTimeout = 2 * time.Second
-		ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
-		defer cancel()
+		ctx := within(t, 4*time.Second)
 		var began []time.Duration
 		start := time.Now()
 
@@ -179,6 +175,20 @@ func attempts(t *testing.T, d backoff.Doer, results ...error) (at []time.Duratio
 		at = op.at
 	})
 	return at, err
+}
+
+// within is a context that ends after d.
+func within(t *testing.T, d time.Duration) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), d)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// endedContext is a context that has ended.
+func endedContext(t *testing.T) context.Context {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	return ctx
 }
 
 // gaveUp returns the *Error that err is.

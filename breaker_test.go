@@ -537,8 +537,7 @@ func TestBreakerRefusesAtOnce(t *testing.T) {
 // An observer is told, and changes nothing; nor does it matter that the call is
 // the first.
 func TestBreakerRefusesBeforeItLooksAtTheContext(t *testing.T) {
-	ended, cancel := context.WithCancel(t.Context())
-	cancel()
+	ended := endedContext(t)
 	for _, observer := range []backoff.Observer{nil, func(context.Context, backoff.Event) {}} {
 		open := &backoff.Breaker{Observer: observer}
 		open.Force(backoff.ModeForcedOpen)

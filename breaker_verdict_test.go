@@ -257,14 +257,11 @@ func TestBreakerSetsTheCallersEndApart(t *testing.T) {
 	bubble(t, "deadline", func(t *testing.T) {
 		b := rateBreaker()
 		for _, op := range []func(context.Context) error{wait, func(ctx context.Context) error { <-ctx.Done(); return context.Canceled }} {
-			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-			require.Error(t, b.Do(ctx, op))
-			cancel()
+			require.Error(t, b.Do(within(t, time.Second), op))
 		}
 		require.EqualValues(t, 2, b.Stats().Failures)
 		require.Equal(t, 2, b.Stats().ConsecutiveFailures)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
+		ctx := within(t, time.Second)
 		require.Error(t, b.Do(ctx, func(ctx context.Context) error { <-ctx.Done(); return backoff.Permanent(errOutage) }))
 		require.EqualValues(t, 1, b.Stats().Successes, "a definitive answer is one all the same")
 	})
@@ -275,14 +272,11 @@ func TestBreakerSetsTheCallersEndApart(t *testing.T) {
 			feed(b, 1, nil)
 			feed(b, 1, errOutage)
 			time.Sleep(5 * time.Second)
-			ctx, cancel := context.WithTimeout(t.Context(), limit)
-			defer cancel()
+			ctx := within(t, limit)
 			require.Error(t, b.Do(ctx, wait))
 			require.Error(t, b.Do(ctx, func(context.Context) error { panic("called") }), "it has ended")
 			require.EqualValues(t, 1, b.Stats().Successes)
-			ctx, cancel = context.WithTimeout(t.Context(), limit)
-			defer cancel()
-			require.Error(t, b.Do(ctx, func(ctx context.Context) error { <-ctx.Done(); return backoff.Permanent(errOutage) }))
+			require.Error(t, b.Do(within(t, limit), func(ctx context.Context) error { <-ctx.Done(); return backoff.Permanent(errOutage) }))
 			require.EqualValues(t, 2, b.Stats().Successes, "a definitive answer needs no time")
 			require.EqualValues(t, 1+failures, b.Stats().Failures, "what fails at once is a failure")
 			b.Trip()
@@ -653,8 +647,7 @@ func TestAnInboundDeadlineThatLeavesNoTimeOpensNoCircuit(t *testing.T) {
 		{time.Millisecond, false, backoff.BreakerOpen}, // the process's own
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), row.left)
-			defer cancel()
+			ctx := within(t, row.left)
 			if row.mark {
 				ctx = guard.WithInboundDeadline(ctx)
 			}

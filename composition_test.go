@@ -117,8 +117,7 @@ func TestAnOuterAttemptTimeoutAroundAPolicyIsRetried(t *testing.T) {
 func TestAnInnerPolicyThatRunsIntoTheCallersDeadlineEndsTheCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		calls := 0
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
+		ctx := within(t, time.Second)
 		inner := &backoff.Policy{MaxAttempts: 5, Schedule: backoff.Constant(400 * time.Millisecond), Jitter: backoff.NoJitter}
 		for _, outer := range []*backoff.Policy{{}, {AttemptTimeout: time.Hour}} {
 			calls = 0
@@ -179,9 +178,7 @@ func TestDoValueReturnsTheLastValue(t *testing.T) {
 }
 
 func TestDoValueReturnsNothingWhereNothingWasCalled(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	value, err := backoff.DoValue(ctx, &backoff.Policy{}, func(context.Context) (*int, error) { return new(int), nil })
+	value, err := backoff.DoValue(endedContext(t), &backoff.Policy{}, func(context.Context) (*int, error) { return new(int), nil })
 	require.ErrorIs(t, err, context.Canceled)
 	require.Nil(t, value)
 

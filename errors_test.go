@@ -417,18 +417,12 @@ func TestReasonsHaveNames(t *testing.T) {
 
 // Cause is for callers that compare errors by ==, or switch on their types.
 func TestCauseIsTheOperationsOwnError(t *testing.T) {
-	ended, cancel := context.WithCancel(t.Context())
-	cancel()
 	call := func(ctx context.Context, err error) error { return steady(0).Do(ctx, returning(err).do) }
 	refused := backoff.Policy{Budget: &recordingBudget{name: "r", log: new([]string), refuse: true}}.Do(t.Context(), returning(nil).do)
 	wrapped := fmt.Errorf("layer: %w", errBoom)
 	layered := fmt.Errorf("layer: %w", call(t.Context(), errBoom))
 	open := &backoff.OpenError{Last: errBoom}
-	past, cancel := context.WithTimeout(t.Context(), 0)
-	defer cancel()
-	soon, cancel := context.WithTimeout(t.Context(), time.Hour)
-	defer cancel()
-	early := backoff.Policy{Budget: &clerk{reserve: after(2 * time.Hour)}}.Do(soon, returning(nil).do)
+	early := backoff.Policy{Budget: &clerk{reserve: after(2 * time.Hour)}}.Do(within(t, time.Hour), returning(nil).do)
 	for _, c := range []struct{ err, want error }{
 		{nil, nil},
 		{errBoom, errBoom},
@@ -437,8 +431,8 @@ func TestCauseIsTheOperationsOwnError(t *testing.T) {
 		{call(t.Context(), wrapped), wrapped},
 		{backoff.RetryAfter(backoff.OfClass(errBoom, backoff.ClassThrottled), time.Hour), errBoom},
 		{call(t.Context(), call(t.Context(), errBoom)), errBoom},
-		{call(ended, errBoom), context.Canceled},
-		{call(past, errBoom), context.DeadlineExceeded},
+		{call(endedContext(t), errBoom), context.Canceled},
+		{call(within(t, 0), errBoom), context.DeadlineExceeded},
 		{early, context.DeadlineExceeded},
 		{refused, refused},
 		{open, open},
@@ -568,8 +562,7 @@ var waysToFail = func() map[string]func(context.Context, *backoff.Policy, func(c
 // What failed before the last Progress is another story.
 func TestAnErrorFromBeforeTheLastProgressIsNotTheLast(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
-		defer cancel()
+		ctx := within(t, time.Hour)
 		r := steady(time.Second).Start(ctx)
 		for range r.Attempts() {
 			n := r.Attempt()
@@ -609,17 +602,13 @@ func TestGuardsAroundOneAnotherSayTheirPrefixOnce(t *testing.T) {
 
 func TestContextErrorIsTheErrorOfTheContextThatEndedTheCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		cancelled, cancel := context.WithCancel(t.Context())
-		cancel()
-		soon, stop := context.WithTimeout(t.Context(), time.Second)
-		defer stop()
 		for _, row := range []struct {
 			ctx    context.Context
 			policy *backoff.Policy
 			want   error
 		}{
-			{cancelled, &backoff.Policy{}, context.Canceled},
-			{soon, steady(time.Minute), context.DeadlineExceeded}, // before it: the next wait would pass it
+			{endedContext(t), &backoff.Policy{}, context.Canceled},
+			{within(t, time.Second), steady(time.Minute), context.DeadlineExceeded}, // before it: the next wait would pass it
 			{t.Context(), steady(0), nil},
 		} {
 			gave := gaveUp(t, row.policy.Do(row.ctx, returning(errBoom, errBoom, errBoom, errBoom).do))

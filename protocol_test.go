@@ -199,9 +199,7 @@ func TestARetryThatIsNotMadeIsPaidBack(t *testing.T) {
 
 func TestAnEndedContextAsksNoBudget(t *testing.T) {
 	books := &ledger{}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	require.ErrorIs(t, (&backoff.Policy{Budget: books}).Do(ctx, returning(nil).do), context.Canceled)
+	require.ErrorIs(t, (&backoff.Policy{Budget: books}).Do(endedContext(t), returning(nil).do), context.Canceled)
 	require.Empty(t, books.lines)
 }
 
@@ -242,8 +240,7 @@ func TestABudgetsWaitForTheFirstAttemptIsNotBegunIfItIsTooLong(t *testing.T) {
 		{0, backoff.ReasonDeadline}, {time.Second, backoff.ReasonElapsed},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-			defer cancel()
+			ctx := within(t, 5*time.Second)
 			policy := steady(time.Second)
 			policy.MaxElapsed = row.elapsed
 			policy.Budget = &ledger{wait: func(backoff.Attempt) time.Duration { return 10 * time.Second }}

@@ -195,8 +195,7 @@ func TestResetPaysForEveryAttemptOnce(t *testing.T) {
 // Begin and Retry, for callers with a loop of their own.
 
 func TestBeginSaysNo(t *testing.T) {
-	ended, cancel := context.WithCancel(t.Context())
-	cancel()
+	ended := endedContext(t)
 	for _, row := range []struct {
 		ctx    context.Context
 		policy backoff.Policy

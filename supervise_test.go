@@ -74,8 +74,7 @@ func resettingAfter(d time.Duration, p backoff.Policy) backoff.Supervisor {
 
 func TestASupervisorRunsForAsLongAsTheContextLives(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithTimeout(t.Context(), 24*time.Hour)
-		defer cancel()
+		ctx := within(t, 24*time.Hour)
 		p := rigid()
 		l := lineman{err: errCut}
 		err := supervise(p, ctx, l.run)
@@ -378,13 +377,11 @@ func TestAReconnectLoopWaitsNoLongerThanMaxRetryAfter(t *testing.T) {
 }
 
 func TestASupervisorUnderAnEndedContextNeitherRunsNorAsks(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
 	var l lineman
 	var clerk clerk
 	p := rigid()
 	for _, p.Budget = range []backoff.Budget{nil, &clerk} {
-		err := supervise(p, ctx, l.run)
+		err := supervise(p, endedContext(t), l.run)
 		require.EqualError(t, err, "backoff: line: not started: context canceled")
 	}
 	require.Zero(t, l.runs)
@@ -396,8 +393,7 @@ func TestASupervisorUnderAnEndedContextNeitherRunsNorAsks(t *testing.T) {
 func TestASupervisorGoesOnWhenAttemptTimeoutEndsAHealthyRun(t *testing.T) {
 	for _, told := range []error{context.DeadlineExceeded, context.Canceled, nil} {
 		synctest.Test(t, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), 24*time.Hour)
-			defer cancel()
+			ctx := within(t, 24*time.Hour)
 			p := rigid()
 			p.AttemptTimeout = 10 * time.Minute
 			runs := 0
@@ -416,8 +412,7 @@ func TestASupervisorGoesOnWhenAttemptTimeoutEndsAHealthyRun(t *testing.T) {
 func TestAReconnectLoopWaitsForACircuitInside(t *testing.T) {
 	for _, open := range []time.Duration{time.Minute, 10 * time.Minute} {
 		synctest.Test(t, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
-			defer cancel()
+			ctx := within(t, time.Hour)
 			breaker := backoff.Breaker{ConsecutiveFailures: 1, ConsecutiveSpan: -1, OpenFor: backoff.Constant(open), Jitter: backoff.NoJitter}
 			var clerk clerk
 			p := rigid()
@@ -444,8 +439,7 @@ func TestAReconnectLoopAsksACircuitAgainAfterMaxRetryAfter(t *testing.T) {
 			if force {
 				breaker.Force(backoff.ModeForcedOpen)
 			}
-			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Minute)
-			defer cancel()
+			ctx := within(t, 30*time.Minute)
 			refused := 0
 			err := supervise(p, ctx, func(ctx context.Context) error {
 				err := breaker.Do(ctx, func(context.Context) error { return errCut })
@@ -579,8 +573,7 @@ func TestASupervisorNeverSpinsWhereTheBudgetRefuses(t *testing.T) {
 	for who, clerk := range refused {
 		for what, p := range policies {
 			bubble(t, who+", "+what, func(t *testing.T) {
-				ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
-				defer cancel()
+				ctx := within(t, time.Hour)
 				clerk.asked, clerk.departed = nil, 0
 				p.Budget = clerk
 				runs := 0
@@ -605,8 +598,7 @@ func TestASupervisorNeverSpinsWhereTheBudgetRefuses(t *testing.T) {
 
 func TestASupervisorBoundsItsOwnWaitsByMaxDelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
-		defer cancel()
+		ctx := within(t, time.Hour)
 		clerk := clerk{reserve: no(2, 1<<30)}
 		p := backoff.Policy{Schedule: backoff.Constant(0), MaxDelay: time.Second, Budget: &clerk}
 		supervise(p, ctx, func(context.Context) error { return errCut })
@@ -637,8 +629,7 @@ func TestASupervisorEndsInsteadOfWaitingForABudgetBeyondItsTime(t *testing.T) {
 		{"delayed later", func(n int) (time.Duration, bool) { return time.Hour, n == 4 }, 700 * time.Millisecond},
 	} {
 		bubble(t, c.name, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-			defer cancel()
+			ctx := within(t, time.Second)
 			clerk := clerk{reserve: c.reserve}
 			p := rigid()
 			p.Budget = &clerk
@@ -768,8 +759,7 @@ func TestASupervisorComesBackUnderABudgetThatOnlySuccessPays(t *testing.T) {
 		"among others": backoff.JoinBudgets(new(limit.Concurrency), new(backoff.RetryBudget)),
 	} {
 		bubble(t, name, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
-			defer cancel()
+			ctx := within(t, time.Hour)
 			began := time.Now()
 			p := backoff.Policy{Budget: budget}
 			tries := 0
@@ -957,8 +947,7 @@ func ExampleReportReady() {
 func TestAServerCannotMakeAReconnectLoopSpin(t *testing.T) {
 	runs := func(resetAfter, lasting time.Duration, cut error) (runs int) {
 		synctest.Test(t, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-			defer cancel()
+			ctx := within(t, time.Minute)
 			p := backoff.Policy{Schedule: backoff.Constant(time.Second), Jitter: backoff.NoJitter}
 			_ = resettingAfter(resetAfter, p).Run(ctx, func(context.Context) error {
 				if runs++; runs == 1000 {
