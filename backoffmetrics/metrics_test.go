@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"maps"
 	"math"
-	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
@@ -319,41 +318,6 @@ func TestEveryReasonIsASeries(t *testing.T) {
 	}
 	requireSeries(t, &m, want)
 	require.Len(t, want, 12)
-}
-
-// The rule of backoff.Event for counting attempts agrees with the operation's
-// own count.
-func TestAttemptsAreThoseThatWereMade(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var m backoffmetrics.Metrics
-		draw := rand.New(rand.NewPCG(1, 2))
-		made, calls, retried := 0, 0, 0
-		for range 500 {
-			p := &backoff.Policy{Name: "fetch", Observer: m.Observe, Schedule: backoff.Sequence(0, time.Second), MaxAttempts: 1 + draw.IntN(5)}
-			if draw.IntN(3) == 0 {
-				p.Budget = refusing{from: 1 + draw.IntN(4)}
-			}
-			ctx, cancel := context.WithTimeout(t.Context(), time.Duration(draw.IntN(4000))*time.Millisecond)
-			before := made
-			err := p.Do(ctx, func(context.Context) error {
-				made++
-				if draw.IntN(3) == 0 {
-					return nil
-				}
-				return errDown
-			})
-			cancel()
-			calls++
-			if err == nil && made > before+1 {
-				retried++
-			}
-		}
-		got := scrape(t, &m)
-		require.EqualValues(t, made, got[`backoff_attempts_total{operation="fetch"}`])
-		require.EqualValues(t, made, got[`backoff_attempts_per_call_sum{operation="fetch"}`])
-		require.EqualValues(t, calls, got[`backoff_attempts_per_call_count{operation="fetch"}`])
-		require.EqualValues(t, retried, got[`backoff_calls_total{operation="fetch",outcome="retried"}`])
-	})
 }
 
 // After Run.Progress the count of attempts starts again, but the sleep still
