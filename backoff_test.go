@@ -62,10 +62,9 @@ func TestNoAttemptIsMadeUnderAnEndedContext(t *testing.T) {
 
 func TestASleepThatCannotEndInAnAttemptIsNotBegun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ctx := within(t, 2*time.Second)
 		began := time.Now()
 
-		err := steady(3*time.Second).Do(ctx, returning(errBoom).do)
+		err := steady(3*time.Second).Do(within(t, 2*time.Second), returning(errBoom).do)
 
 		require.Zero(t, time.Since(began), "it must not wait for the deadline")
 		require.ErrorIs(t, err, context.DeadlineExceeded)

@@ -49,9 +49,8 @@ func TestAnUnlimitedPolicyEndsWithTheContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		policy := steady(time.Second)
 		policy.MaxAttempts, policy.MaxElapsed, policy.MaxDelay, policy.MaxRetryAfter = -1, -1, -1, -1
-		ctx := within(t, 1000*time.Second)
 		op := returning(errBoom)
-		err := policy.Do(ctx, op.do)
+		err := policy.Do(within(t, 1000*time.Second), op.do)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.Len(t, op.at, 1000)
 	})
@@ -84,11 +83,10 @@ func TestMaxElapsedCountsTheAttemptsAndInterruptsNone(t *testing.T) {
 func TestADeadlineIsPassedAlsoByTheWaitThatEndsWithIt(t *testing.T) {
 	for wait, attempts := range map[time.Duration]int{2*time.Second - 1: 2, 2 * time.Second: 1, 2*time.Second + 1: 1, 0: 4} {
 		synctest.Test(t, func(t *testing.T) {
-			ctx := within(t, 2*time.Second)
 			policy := steady(wait)
 			policy.MaxAttempts = 4
 			op := returning(errBoom)
-			err := policy.Do(ctx, op.do)
+			err := policy.Do(within(t, 2*time.Second), op.do)
 			require.Len(t, op.at, attempts, "wait %v", wait)
 			require.Equal(t, time.Duration(min(attempts-1, 1))*wait, time.Since(op.began), "and no sleep in vain")
 			require.Equal(t, wait != 0, errors.Is(err, context.DeadlineExceeded))
@@ -579,8 +577,7 @@ func endings() []ending {
 		{backoff.ReasonOpen, do(asIs, errBoom, &backoff.OpenError{})},
 		{backoff.ReasonInvalid, do(func(p *backoff.Policy) { p.Schedule = backoff.Sequence() }, errBoom)},
 		{backoff.ReasonDeadline, func(t *testing.T, p *backoff.Policy) error {
-			ctx := within(t, 30*time.Second)
-			return p.Do(ctx, returning(errBoom).do)
+			return p.Do(within(t, 30*time.Second), returning(errBoom).do)
 		}},
 		{backoff.ReasonCanceled, func(t *testing.T, p *backoff.Policy) error {
 			ctx, cancel := context.WithCancel(t.Context())

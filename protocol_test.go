@@ -240,13 +240,12 @@ func TestABudgetsWaitForTheFirstAttemptIsNotBegunIfItIsTooLong(t *testing.T) {
 		{0, backoff.ReasonDeadline}, {time.Second, backoff.ReasonElapsed},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			ctx := within(t, 5*time.Second)
 			policy := steady(time.Second)
 			policy.MaxElapsed = row.elapsed
 			policy.Budget = &ledger{wait: func(backoff.Attempt) time.Duration { return 10 * time.Second }}
 			events := watch(policy)
 			op, began := returning(nil), time.Now()
-			err := policy.Do(ctx, op.do)
+			err := policy.Do(within(t, 5*time.Second), op.do)
 			require.Empty(t, op.at)
 			require.Zero(t, time.Since(began), "a wait that cannot end in an attempt is not begun")
 			require.Equal(t, row.want, gaveUp(t, err).Reason)

@@ -109,8 +109,7 @@ func TestARetryAfterThatDoesNotFitEndsTheCall(t *testing.T) {
 	for _, mark := range []func(error, time.Duration) error{backoff.RetryAfter, backoff.RetryExactlyAfter} {
 		for _, hint := range []time.Duration{10 * time.Second, 11 * time.Second} {
 			synctest.Test(t, func(t *testing.T) {
-				ctx := within(t, 10*time.Second)
-				err := backoff.Policy{}.Do(ctx, returning(mark(errBoom, hint)).do)
+				err := backoff.Policy{}.Do(within(t, 10*time.Second), returning(mark(errBoom, hint)).do)
 				require.Equal(t, backoff.ReasonDeadline, gaveUp(t, err).Reason)
 				require.Equal(t, hint, gaveUp(t, err).RetryAfter())
 			})

@@ -57,8 +57,11 @@ func hold(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// rigid waits 100 ms, 200 ms, 400 ms exactly, up to 30 s.
-func rigid() backoff.Policy { return backoff.Policy{Name: "line", Jitter: backoff.NoJitter} }
+// rigid waits 100 ms, 200 ms, 400 ms exactly, up to 30 s, and runs so often, if that
+// is not 0, under a budget.
+func rigid(runs int, budget backoff.Budget) backoff.Policy {
+	return backoff.Policy{Name: "line", Jitter: backoff.NoJitter, MaxAttempts: runs, Budget: budget}
+}
 
 // supervise is the Run of a Supervisor with a policy whose MaxAttempts is the
 // MaxRuns.
@@ -74,10 +77,8 @@ func resettingAfter(d time.Duration, p backoff.Policy) backoff.Supervisor {
 
 func TestASupervisorRunsForAsLongAsTheContextLives(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ctx := within(t, 24*time.Hour)
-		p := rigid()
 		l := lineman{err: errCut}
-		err := supervise(p, ctx, l.run)
+		err := supervise(rigid(0, nil), within(t, 24*time.Hour), l.run)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.ErrorIs(t, err, errCut)
 		require.Equal(t, 9+(24*60*60*1000-51100)/30_000+1, l.runs, "51.1 s of growing waits, and one every 30 s")
@@ -86,10 +87,8 @@ func TestASupervisorRunsForAsLongAsTheContextLives(t *testing.T) {
 
 func TestASupervisorWaitsAlsoAfterARunThatEndedWithoutAnError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := rigid()
-		p.MaxAttempts = 5
 		var l lineman
-		err := supervise(p, t.Context(), l.run)
+		err := supervise(rigid(5, nil), t.Context(), l.run)
 		require.EqualError(t, err, "backoff: line: gave up after 5 attempts: run ended")
 		require.Equal(t, msec(100, 200, 400, 800), l.waits)
 	})
@@ -111,9 +110,8 @@ func TestASupervisorStartsTheScheduleAgainAfterAHealthyRunAndNotBefore(t *testin
 	} {
 		bubble(t, c.name, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
-			p := rigid()
 			l := lineman{lasting: c.lasting, err: errCut}
-			resettingAfter(c.healthy, p).Run(ctx, func(ctx context.Context) error {
+			resettingAfter(c.healthy, rigid(0, nil)).Run(ctx, func(ctx context.Context) error {
 				if l.runs == len(c.waits) {
 					defer cancel()
 				}
@@ -126,10 +124,8 @@ func TestASupervisorStartsTheScheduleAgainAfterAHealthyRunAndNotBefore(t *testin
 
 func TestASupervisorCountsRunsSinceTheLastHealthyRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := rigid()
-		p.MaxAttempts = 3
 		l := lineman{lasting: []time.Duration{0, 0, time.Hour, 0, time.Hour, 0, 0, 0}, err: errCut}
-		err := supervise(p, t.Context(), l.run)
+		err := supervise(rigid(3, nil), t.Context(), l.run)
 		require.ErrorIs(t, err, backoff.ErrExhausted)
 		require.ErrorIs(t, err, errCut)
 		require.Equal(t, 7, l.runs, "the third and the fifth began anew")
@@ -139,7 +135,7 @@ func TestASupervisorCountsRunsSinceTheLastHealthyRun(t *testing.T) {
 
 func TestASupervisorCountsMaxElapsedSinceTheLastHealthyRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := rigid()
+		p := rigid(0, nil)
 		p.MaxElapsed = time.Second
 		l := lineman{lasting: []time.Duration{0, 0, time.Hour, 0}, err: errCut}
 		err := supervise(p, t.Context(), l.run)
@@ -205,10 +201,9 @@ func TestAReconnectLoopGoesOnAfterAnErrorThatNobodyMarked(t *testing.T) {
 		for _, timeout := range []time.Duration{0, time.Hour} {
 			bubble(t, fmt.Sprint(name, timeout), func(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
-				p := rigid()
-				p.AttemptTimeout = timeout
 				clerk := clerk{}
-				p.Budget = &clerk
+				p := rigid(0, &clerk)
+				p.AttemptTimeout = timeout
 				events := watch(&p)
 				runs := 0
 				err := supervise(p, ctx, func(ctx context.Context) error {
@@ -299,8 +294,7 @@ func TestAReconnectLoopEndsWhenItsOwnerSaysSoAndTellsWhy(t *testing.T) {
 // A classifier cannot know it, and a list of what to retry has it not.
 func TestNoClassifierIsAskedAboutARunThatEndedWithoutAnError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := rigid()
-		p.MaxAttempts = 3
+		p := rigid(3, nil)
 		p.Classify = backoff.RetryIf(func(err error) bool { panic(err) })
 		var l lineman
 		require.ErrorIs(t, supervise(p, t.Context(), l.run), backoff.ErrExhausted)
@@ -379,7 +373,7 @@ func TestAReconnectLoopWaitsNoLongerThanMaxRetryAfter(t *testing.T) {
 func TestASupervisorUnderAnEndedContextNeitherRunsNorAsks(t *testing.T) {
 	var l lineman
 	var clerk clerk
-	p := rigid()
+	p := rigid(0, nil)
 	for _, p.Budget = range []backoff.Budget{nil, &clerk} {
 		err := supervise(p, endedContext(t), l.run)
 		require.EqualError(t, err, "backoff: line: not started: context canceled")
@@ -394,7 +388,7 @@ func TestASupervisorGoesOnWhenAttemptTimeoutEndsAHealthyRun(t *testing.T) {
 	for _, told := range []error{context.DeadlineExceeded, context.Canceled, nil} {
 		synctest.Test(t, func(t *testing.T) {
 			ctx := within(t, 24*time.Hour)
-			p := rigid()
+			p := rigid(0, nil)
 			p.AttemptTimeout = 10 * time.Minute
 			runs := 0
 			err := supervise(p, ctx, func(ctx context.Context) error {
@@ -415,10 +409,8 @@ func TestAReconnectLoopWaitsForACircuitInside(t *testing.T) {
 			ctx := within(t, time.Hour)
 			breaker := backoff.Breaker{ConsecutiveFailures: 1, ConsecutiveSpan: -1, OpenFor: backoff.Constant(open), Jitter: backoff.NoJitter}
 			var clerk clerk
-			p := rigid()
-			p.Budget = &clerk
 			l := lineman{err: errCut}
-			err := supervise(p, ctx, func(ctx context.Context) error { return breaker.Do(ctx, l.run) })
+			err := supervise(rigid(0, &clerk), ctx, func(ctx context.Context) error { return breaker.Do(ctx, l.run) })
 			require.Empty(t, clerk.out)
 			require.ErrorIs(t, err, errCut)
 			require.ErrorIs(t, err, context.DeadlineExceeded)
@@ -466,13 +458,10 @@ func TestABudgetUnderSuperviseIsToldOfNoWait(t *testing.T) {
 
 func TestASupervisorWaitsAndAsksAgainWhereTheBudgetRefuses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := rigid()
 		clerk := clerk{reserve: no(2, 4)}
-		p.Budget = &clerk
-		p.MaxAttempts = 2
 		began := time.Now()
 		l := lineman{err: errCut}
-		err := supervise(p, t.Context(), l.run)
+		err := supervise(rigid(2, &clerk), t.Context(), l.run)
 		require.ErrorIs(t, err, backoff.ErrExhausted)
 		require.NotErrorIs(t, err, backoff.ErrBudget)
 		require.Equal(t, 2, l.runs)
@@ -486,14 +475,12 @@ func TestASupervisorWaitsAndAsksAgainWhereTheBudgetRefuses(t *testing.T) {
 // A loop whose service throttles waits as long while its budget refuses.
 func TestASupervisorWaitsByTheClassOfTheLastRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := rigid()
-		p.MaxAttempts = -1
+		clerk := clerk{reserve: no(4, 5)}
+		p := rigid(-1, &clerk)
 		p.ByClass = map[backoff.Class]backoff.ClassLimits{
 			backoff.ClassThrottled: {MaxAttempts: 5, Schedule: backoff.Linear{Initial: time.Second}},
 			backoff.ClassRetryable: {Schedule: backoff.Constant(7 * time.Second)},
 		}
-		clerk := clerk{reserve: no(4, 5)}
-		p.Budget = &clerk
 		l := lineman{}
 		err := supervise(p, t.Context(), func(ctx context.Context) error {
 			if l.runs == 2 || l.runs > 3 {
@@ -512,10 +499,8 @@ func TestASupervisorWaitsByTheClassOfTheLastRun(t *testing.T) {
 
 func TestASupervisorTellsTheBudgetWhatItAsksFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := rigid()
 		clerk := clerk{reserve: func(n int) (time.Duration, bool) { return 0, n == 3 || n == 5 || n > 7 }}
-		p.Budget = &clerk
-		p.MaxAttempts = 3
+		p := rigid(3, &clerk)
 		p.AttemptTimeoutSchedule = backoff.Sequence(time.Second, 0)
 		supervise(p, t.Context(), func(ctx context.Context) error {
 			if _, limited := ctx.Deadline(); limited {
@@ -544,13 +529,10 @@ func TestASupervisorTellsTheBudgetWhatItAsksFor(t *testing.T) {
 
 func TestASupervisorWaitsAndAsksAgainWhereTheBudgetDoesNotConfirm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := rigid()
 		clerk := clerk{depart: func(n int) bool { return n > 2 }}
-		p.Budget = &clerk
-		p.MaxAttempts = 2
 		began := time.Now()
 		l := lineman{err: errCut}
-		require.ErrorIs(t, supervise(p, t.Context(), l.run), backoff.ErrExhausted)
+		require.ErrorIs(t, supervise(rigid(2, &clerk), t.Context(), l.run), backoff.ErrExhausted)
 		require.Equal(t, 700*time.Millisecond, time.Since(began), "two waits before the first run, one after it")
 		require.Equal(t, []backoff.Outcome{backoff.OutcomeNotSent, backoff.OutcomeNotSent, backoff.OutcomeTransient, backoff.OutcomeTransient}, clerk.told)
 	})
@@ -573,11 +555,10 @@ func TestASupervisorNeverSpinsWhereTheBudgetRefuses(t *testing.T) {
 	for who, clerk := range refused {
 		for what, p := range policies {
 			bubble(t, who+", "+what, func(t *testing.T) {
-				ctx := within(t, time.Hour)
 				clerk.asked, clerk.departed = nil, 0
 				p.Budget = clerk
 				runs := 0
-				err := supervise(p, ctx, func(context.Context) error {
+				err := supervise(p, within(t, time.Hour), func(context.Context) error {
 					runs++
 					if what == "at once" {
 						return backoff.AtOnce(errCut)
@@ -598,19 +579,18 @@ func TestASupervisorNeverSpinsWhereTheBudgetRefuses(t *testing.T) {
 
 func TestASupervisorBoundsItsOwnWaitsByMaxDelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ctx := within(t, time.Hour)
 		clerk := clerk{reserve: no(2, 1<<30)}
 		p := backoff.Policy{Schedule: backoff.Constant(0), MaxDelay: time.Second, Budget: &clerk}
-		supervise(p, ctx, func(context.Context) error { return errCut })
+		supervise(p, within(t, time.Hour), func(context.Context) error { return errCut })
 		require.InDelta(t, 3600, len(clerk.asked), 10)
 	})
 }
 
 func TestASupervisorObeysARetryAfterOnceAndNotAgainAtEveryRefusal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := rigid()
 		clerk := clerk{reserve: no(2, 3)}
-		p.Budget, p.MaxAttempts, p.Rand = &clerk, 2, func() float64 { return 0 }
+		p := rigid(2, &clerk)
+		p.Rand = func() float64 { return 0 }
 		began := time.Now()
 		supervise(p, t.Context(), func(context.Context) error { return backoff.RetryAfter(errCut, time.Minute) })
 		require.Equal(t, time.Minute+600*time.Millisecond, time.Since(began), "of waits of a minute, 200 and 400 ms")
@@ -629,12 +609,9 @@ func TestASupervisorEndsInsteadOfWaitingForABudgetBeyondItsTime(t *testing.T) {
 		{"delayed later", func(n int) (time.Duration, bool) { return time.Hour, n == 4 }, 700 * time.Millisecond},
 	} {
 		bubble(t, c.name, func(t *testing.T) {
-			ctx := within(t, time.Second)
 			clerk := clerk{reserve: c.reserve}
-			p := rigid()
-			p.Budget = &clerk
 			began := time.Now()
-			err := supervise(p, ctx, func(context.Context) error { return errCut })
+			err := supervise(rigid(0, &clerk), within(t, time.Second), func(context.Context) error { return errCut })
 			require.ErrorIs(t, err, context.DeadlineExceeded)
 			require.Equal(t, c.ended, time.Since(began))
 			require.Empty(t, clerk.out)
@@ -644,10 +621,9 @@ func TestASupervisorEndsInsteadOfWaitingForABudgetBeyondItsTime(t *testing.T) {
 
 func TestASupervisorAsksAsForAFirstAttemptAfterTwoMinutesOfRefusals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := rigid()
-		p.Schedule = backoff.Constant(time.Minute)
 		clerk := clerk{reserve: no(2, 4)}
-		p.Budget, p.MaxAttempts = &clerk, 2
+		p := rigid(2, &clerk)
+		p.Schedule = backoff.Constant(time.Minute)
 		supervise(p, t.Context(), func(context.Context) error { return errCut })
 		require.Equal(t, []bool{true, false, false, true, true}, each(clerk.asked, backoff.Attempt.First))
 	})
@@ -673,12 +649,10 @@ func TestASupervisorReturnsAtOnceWhenTheContextEndsWhileTheBudgetRefuses(t *test
 	} {
 		bubble(t, name, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
-			p := rigid()
-			p.Budget = clerk
 			began := time.Now()
 			time.AfterFunc(10*time.Minute+time.Millisecond, cancel)
 			var l lineman
-			require.EqualError(t, supervise(p, ctx, l.run), "backoff: line: not started: context canceled")
+			require.EqualError(t, supervise(rigid(0, clerk), ctx, l.run), "backoff: line: not started: context canceled")
 			require.Equal(t, 10*time.Minute+time.Millisecond, time.Since(began))
 			require.Zero(t, l.runs)
 			require.Zero(t, clerk.departed)
@@ -697,9 +671,7 @@ func TestASupervisorReturnsWhenTheContextEndsWithTheWaitOfARefusal(t *testing.T)
 			}
 			return 0, n == 1
 		}
-		p := rigid()
-		p.Budget = &clerk
-		require.ErrorIs(t, supervise(p, ctx, func(context.Context) error { return errCut }), context.Canceled)
+		require.ErrorIs(t, supervise(rigid(0, &clerk), ctx, func(context.Context) error { return errCut }), context.Canceled)
 		require.Len(t, clerk.asked, 3)
 	})
 }
@@ -735,11 +707,9 @@ func TestASupervisorSettlesWithTheBudgetWhenOpPanicsOrExits(t *testing.T) {
 func TestASupervisorPaysTheBudgetForAHealthyRunOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var clerk clerk
-		p := rigid()
-		p.Budget = &clerk
 		l := lineman{lasting: []time.Duration{0, time.Minute, 2 * time.Minute, 0}, err: errCut}
 		runs := 0
-		supervise(p, t.Context(), func(ctx context.Context) error {
+		supervise(rigid(0, &clerk), t.Context(), func(ctx context.Context) error {
 			if runs++; runs == 5 {
 				return backoff.Permanent(l.run(ctx))
 			}
@@ -787,8 +757,7 @@ func TestObserverIsToldOfEveryRunThatEndsUnderSuperviseOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var seen []backoff.Event
 		clerk := clerk{reserve: func(n int) (time.Duration, bool) { return 0, n == 2 || n == 5 || n == 6 }}
-		p := rigid()
-		p.Budget, p.MaxAttempts = &clerk, 3
+		p := rigid(3, &clerk)
 		p.Observer = func(_ context.Context, e backoff.Event) { seen = append(seen, e) }
 		supervise(p, t.Context(), func(context.Context) error { return backoff.OfClass(errCut, backoff.ClassRetryable) })
 		var refused []time.Duration
@@ -816,11 +785,9 @@ func TestObserverIsToldOfEveryRunThatEndsUnderSuperviseOnce(t *testing.T) {
 func TestReportReadySettlesTheRunWithItsBudgetOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		clerk := clerk{}
-		p := rigid()
-		p.Budget, p.MaxAttempts = &clerk, 3
 		var first context.Context
 		runs := 0
-		supervise(p, t.Context(), func(ctx context.Context) error {
+		supervise(rigid(3, &clerk), t.Context(), func(ctx context.Context) error {
 			switch runs++; runs {
 			case 1:
 				first = ctx
@@ -841,10 +808,8 @@ func TestReportReadySettlesTheRunWithItsBudgetOnce(t *testing.T) {
 
 func TestReportReadyDoesNotMakeARunHealthy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := rigid()
-		p.Budget, p.MaxAttempts = new(limit.Concurrency), 4
 		l := lineman{err: errCut}
-		err := supervise(p, t.Context(), func(ctx context.Context) error {
+		err := supervise(rigid(4, new(limit.Concurrency)), t.Context(), func(ctx context.Context) error {
 			backoff.ReportReady(ctx)
 			return l.run(ctx)
 		})
@@ -947,9 +912,8 @@ func ExampleReportReady() {
 func TestAServerCannotMakeAReconnectLoopSpin(t *testing.T) {
 	runs := func(resetAfter, lasting time.Duration, cut error) (runs int) {
 		synctest.Test(t, func(t *testing.T) {
-			ctx := within(t, time.Minute)
 			p := backoff.Policy{Schedule: backoff.Constant(time.Second), Jitter: backoff.NoJitter}
-			_ = resettingAfter(resetAfter, p).Run(ctx, func(context.Context) error {
+			_ = resettingAfter(resetAfter, p).Run(within(t, time.Minute), func(context.Context) error {
 				if runs++; runs == 1000 {
 					return backoff.Permanent(errBoom)
 				}
