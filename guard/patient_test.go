@@ -626,21 +626,22 @@ func TestManyAttemptsAreNoFaultOfTheCall(t *testing.T) {
 // keyed is a policy whose key the service makes, for all attempts and turns.
 var keyed = backoff.Policy{Idempotency: backoff.Keyed, MaxAttempts: 2}
 
+// One that is not made here is that of every time, too.
 func TestAPatientCallHasOneKey(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var keys []string
-		service := svc(nil, keyed)
-		require.NoError(t, service.Do(t.Context(), func(ctx context.Context) error {
-			if keys = append(keys, backoff.IdempotencyKey(ctx)); len(keys) < 7 {
-				return errBoom
-			}
-			return nil
-		}))
-		require.NotEmpty(t, keys[0])
-		for _, key := range keys {
-			require.Equal(t, keys[0], key)
-		}
-	})
+	for _, policy := range []backoff.Policy{keyed, {MaxAttempts: 1, Idempotency: madeElsewhere{backoff.Idempotent}}} {
+		synctest.Test(t, func(t *testing.T) {
+			var keys []string
+			require.NoError(t, svc(nil, policy).Do(t.Context(), func(ctx context.Context) error {
+				if keys = append(keys, backoff.IdempotencyKey(ctx)); len(keys) < 7 {
+					return errBoom
+				}
+				return nil
+			}))
+			require.NotEmpty(t, keys[0])
+			require.Equal(t, slices.Repeat(keys[:1], 7), keys)
+			require.Equal(t, policy.MaxAttempts == 1, keys[0] == "made")
+		})
+	}
 }
 
 // everyOther is a budget that lets every other attempt go, when its wait is over.
@@ -1050,21 +1051,6 @@ func TestWhatSentAKeyThatTheServiceDoesNotKnowIsNotMadeAgain(t *testing.T) {
 			require.Equal(t, 2, calls)
 		})
 	}
-}
-
-// The key of the policy's own Idempotency is that of every time.
-func TestACallIsMadeAgainWithTheKeyOfItsIdempotency(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var keys []string
-		err := svc(nil, backoff.Policy{MaxAttempts: 1, Idempotency: madeElsewhere{backoff.Idempotent}}).Do(t.Context(), func(ctx context.Context) error {
-			if keys = append(keys, backoff.IdempotencyKey(ctx)); len(keys) < 3 {
-				return errBoom
-			}
-			return nil
-		})
-		require.NoError(t, err)
-		require.Equal(t, []string{"made", "made", "made"}, keys)
-	})
 }
 
 // carelessError panics when it is asked.

@@ -18,24 +18,6 @@ import (
 
 var errDown = errors.New("down")
 
-func TestTheObserverLearnsWhatACallIsSentTo(t *testing.T) {
-	charges := &endpoint.Endpoint{Name: "POST pay.example.com/charges"}
-	var heard []*endpoint.Endpoint
-	policy := backoff.Policy{
-		Schedule: backoff.Constant(0),
-		Observer: func(ctx context.Context, e backoff.Event) { heard = append(heard, endpoint.Of(ctx)) },
-	}
-	calls := 0
-	err := policy.Do(endpoint.With(t.Context(), charges), func(context.Context) error {
-		if calls++; calls < 3 {
-			return errDown
-		}
-		return nil
-	})
-	require.NoError(t, err)
-	require.Equal(t, []*endpoint.Endpoint{charges, charges, charges}, heard)
-}
-
 func TestAContextWithoutAnEndpointHasNone(t *testing.T) {
 	require.Nil(t, endpoint.Of(context.Background()))
 	require.Nil(t, endpoint.Of(endpoint.With(t.Context(), nil)))
