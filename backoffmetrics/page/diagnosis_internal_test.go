@@ -113,10 +113,6 @@ func TestTheHeadlineSaysWhatToDoFirst(t *testing.T) {
 	}
 }
 
-func TestAnOperationIsNamedWithItsEndpoint(t *testing.T) {
-	require.Equal(t, "search (GET a)", (&card{Name: "search", Endpoint: "GET a"}).title())
-}
-
 // Numbers change all the time, and a screen reader should not.
 func TestTheAnnouncementHasNoNumbers(t *testing.T) {
 	h := headlineOf(&pageData{Operations: []card{{Name: "a", finding: broken, FailedShare: "28 %"}, {Name: "b", Endpoint: "GET http://b:8080", finding: partly, FailedShare: "4 %"}}})
