@@ -327,53 +327,6 @@ func TestBreakerAroundAPolicyHearsOneVerdictPerCall(t *testing.T) {
 	})
 }
 
-// Timeouts, retries, a budget and a breaker in one call, and
-// each of them does its part in an outage.
-func TestBreakerPolicyAndBudgetInOneOutage(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var refusedByBudget, timedOut, retried, served, sent int
-		var states []backoff.BreakerState
-		b := &backoff.Breaker{OpenFor: backoff.Constant(3 * time.Second), Observer: onTransition(func(tr backoff.BreakerTransition) { states = append(states, tr.To) })}
-		p := &backoff.Policy{
-			AttemptTimeout: 100 * time.Millisecond,
-			Budget:         new(backoff.RetryBudget),
-			Observer: func(_ context.Context, e backoff.Event) {
-				if e.Kind == backoff.EventRetry {
-					retried++
-				}
-				if errors.Is(e.Err, context.DeadlineExceeded) {
-					timedOut++
-				}
-				if e.Reason == backoff.ReasonBudget {
-					refusedByBudget++
-				}
-			},
-		}
-		d := layers(b, p)
-		began := time.Now()
-		for n := range 1200 { // a minute, of which 20 s are an outage
-			down := n >= 400 && n < 800
-			_ = d.Do(t.Context(), func(ctx context.Context) error {
-				sent++
-				if down {
-					<-ctx.Done()
-					return ctx.Err()
-				}
-				served++
-				return nil
-			})
-			time.Sleep(time.Until(began.Add(time.Duration(n+1) * 50 * time.Millisecond)))
-		}
-		require.Positive(t, timedOut)
-		require.Positive(t, retried)
-		require.Positive(t, refusedByBudget)
-		require.Equal(t, []backoff.BreakerState{backoff.BreakerOpen, backoff.BreakerHalfOpen}, states[:2])
-		require.Equal(t, backoff.BreakerClosed, states[len(states)-1])
-		require.Greater(t, served, 600, "before and after")
-		require.Less(t, sent-served, 100, "during the outage, of 400 calls")
-	})
-}
-
 // A node of an error tree, which counts how often it is asked what it wraps.
 type (
 	node struct {

@@ -40,6 +40,12 @@ func budgetRetry(b backoff.Budget) (backoff.Ticket, bool) {
 	return ticket, ok && wait == 0
 }
 
+// budgetGrants reports whether a budget grants an attempt.
+func budgetGrants(b backoff.Budget, a backoff.Attempt) bool {
+	_, _, ok := b.Reserve(a)
+	return ok
+}
+
 // budgetDrain asks for retries until one is refused, at most limit times, and
 // returns the tickets of those that were granted.
 func budgetDrain(b backoff.Budget, limit int) (tickets []backoff.Ticket) {
@@ -110,10 +116,8 @@ func TestRetryBudgetHearsOfFirstAttempts(t *testing.T) {
 
 // budgetDrainLate is budgetDrain for a budget whose first call has been.
 func budgetDrainLate(b backoff.Budget) (granted int) {
-	for ; granted < 100; granted++ {
-		if _, _, ok := b.Reserve(backoff.Attempt{Number: 100}); !ok {
-			break
-		}
+	for granted < 100 && budgetGrants(b, backoff.Attempt{Number: 100}) {
+		granted++
 	}
 	return granted
 }
@@ -224,16 +228,12 @@ func TestWhatTheFirstCallDoesNotMakeIsThereForAnother(t *testing.T) {
 		p.Budget = backoff.JoinBudgets(b, new(clerk))
 		require.Equal(t, 1, fruitless(t.Context(), p), "two retries were made")
 		for range 20 { // refused by the other one, in the end
-			a := backoff.Attempt{Number: 4, MaxAttempts: 6}
-			_, _, ok := backoff.JoinBudgets(b, refusing(4)).Reserve(a)
-			require.False(t, ok)
+			require.False(t, budgetGrants(backoff.JoinBudgets(b, refusing(4)), backoff.Attempt{Number: 4, MaxAttempts: 6}))
 		}
 		for n := 4; n <= 6; n++ {
-			_, _, ok := b.Reserve(backoff.Attempt{Number: n, MaxAttempts: 6})
-			require.True(t, ok, "%d", n)
+			require.True(t, budgetGrants(b, backoff.Attempt{Number: n, MaxAttempts: 6}), "%d", n)
 		}
-		_, _, ok := b.Reserve(backoff.Attempt{Number: 7, MaxAttempts: 6})
-		require.False(t, ok)
+		require.False(t, budgetGrants(b, backoff.Attempt{Number: 7, MaxAttempts: 6}))
 	})
 }
 
@@ -326,8 +326,7 @@ func TestRetryBudgetIsNotMovedByAClockThatIsSet(t *testing.T) {
 	budgetPay(b, 100)
 	require.Len(t, budgetDrain(b, 1000), 15)
 	for _, step := range []time.Duration{time.Hour, -time.Hour} {
-		_, _, ok := b.Reserve(backoff.Attempt{Number: 2, Now: clocktest.Set(time.Now(), step)})
-		require.False(t, ok, "set by %v", step)
+		require.False(t, budgetGrants(b, backoff.Attempt{Number: 2, Now: clocktest.Set(time.Now(), step)}), "set by %v", step)
 		require.Equal(t, backoff.RetryBudgetStats{Successes: 100, Retries: 15, Allowed: 15}, b.Stats())
 	}
 }
@@ -335,10 +334,7 @@ func TestRetryBudgetIsNotMovedByAClockThatIsSet(t *testing.T) {
 func TestRetryBudgetGoesOnWhereTimeGoesBack(t *testing.T) {
 	b := new(backoff.RetryBudget)
 	now := time.Now().Round(0) // no monotonic reading
-	ask := func() bool {
-		_, _, ok := b.Reserve(backoff.Attempt{Number: 2, Now: now})
-		return ok
-	}
+	ask := func() bool { return budgetGrants(b, backoff.Attempt{Number: 2, Now: now}) }
 	budgetPay(b, 100)
 	for range 15 {
 		require.True(t, ask())
@@ -349,8 +345,7 @@ func TestRetryBudgetGoesOnWhereTimeGoesBack(t *testing.T) {
 	budgetPay(fresh, 100)
 	for i := range 15 {
 		a := backoff.Attempt{Number: 2, Now: time.Now().Round(0).Add(-time.Duration(min(i, 1)) * 5 * time.Second)}
-		_, _, ok := fresh.Reserve(a)
-		require.True(t, ok, "what was there before is there yet")
+		require.True(t, budgetGrants(fresh, a), "what was there before is there yet")
 	}
 	now = now.Add(21 * time.Second)
 	budgetPay(b, 100)
@@ -523,8 +518,7 @@ func TestARetryAfterATimeoutCostsThree(t *testing.T) {
 		b := new(backoff.RetryBudget)
 		budgetPay(b, 100)
 		for range 5 {
-			_, _, ok := b.Reserve(late)
-			require.True(t, ok)
+			require.True(t, budgetGrants(b, late))
 		}
 		require.Empty(t, budgetDrain(b, 1))
 		ticket, _, ok := b.Reserve(late)
@@ -535,7 +529,7 @@ func TestARetryAfterATimeoutCostsThree(t *testing.T) {
 		for range 400 {
 			budgetPay(b, 3) // which allow one retry, at a price of 1
 			time.Sleep(time.Duration(59_000_000_000 + rand.Int64N(2_000_000_000)))
-			if _, _, ok := b.Reserve(late); ok {
+			if budgetGrants(b, late) {
 				granted++
 			}
 		}

@@ -403,18 +403,6 @@ func TestAnErrorMadeByHandDoesNotPanic(t *testing.T) {
 	}
 }
 
-func TestReasonsHaveNames(t *testing.T) {
-	seen := map[string]bool{}
-	for reason := backoff.Reason(0); reason <= backoff.ReasonInvalid; reason++ {
-		require.NotEqual(t, "unknown", reason.String())
-		seen[reason.String()] = true
-	}
-	require.Len(t, seen, int(backoff.ReasonInvalid)+1)
-	require.Equal(t, "canceled", backoff.ReasonCanceled.String())
-	require.Equal(t, "unknown", (backoff.ReasonInvalid + 1).String())
-	require.Equal(t, "unknown", backoff.Reason(200).String())
-}
-
 // Cause is for callers that compare errors by ==, or switch on their types.
 func TestCauseIsTheOperationsOwnError(t *testing.T) {
 	call := func(ctx context.Context, err error) error { return steady(0).Do(ctx, returning(err).do) }
