@@ -1,6 +1,7 @@
 package guard_test
 
-// What patient calls do to a service, and to their callers, over minutes.
+// What patient calls do to a service, and to their callers, over minutes. Worlds of
+// restarts and of failures by chance are in internal/lab/guards.
 
 import (
 	"context"
@@ -9,7 +10,6 @@ import (
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -24,15 +24,12 @@ import (
 // queueing is a service that serves one attempt after the other, each 5 ms
 // later besides. It also serves those whose callers have left.
 type queueing struct {
-	rate  func(age time.Duration) float64 // attempts a second; 0: it hangs, less: connections are refused
-	fails float64                         // the share of answers that are failures
-	room  time.Duration                   // of work that it takes in
+	rate func(age time.Duration) float64 // attempts a second; 0: it hangs
+	room time.Duration                   // of work that it takes in
 
-	began     time.Time
-	mu        sync.Mutex
-	busy      time.Time
-	worst     time.Duration // work that waited
-	whileDown int           // attempts
+	began time.Time
+	mu    sync.Mutex
+	busy  time.Time
 }
 
 func (s *queueing) serve(ctx context.Context) error {
@@ -42,13 +39,10 @@ func (s *queueing) serve(ctx context.Context) error {
 	}
 	select {
 	case <-time.After(wait + 5*time.Millisecond):
+		return nil
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	if rand.Float64() < s.fails {
-		return errors.New("status 503")
-	}
-	return nil
 }
 
 // enqueue takes an attempt in, and returns when it will be served.
@@ -61,16 +55,12 @@ func (s *queueing) enqueue() (time.Duration, error) {
 		s.busy = now
 	}
 	switch {
-	case rate < 0:
-		s.whileDown++
-		return 0, syscall.ECONNREFUSED
 	case rate == 0:
 		return time.Hour, nil
 	case s.busy.Sub(now) > s.room:
 		return 0, errors.New("queue is full")
 	}
 	s.busy = s.busy.Add(time.Duration(float64(time.Second) / rate))
-	s.worst = max(s.worst, s.busy.Sub(now))
 	return s.busy.Sub(now), nil
 }
 
@@ -116,64 +106,6 @@ func (l *load) share(from, to time.Duration) float64 {
 		calls, good = calls+l.calls[slot].Load(), good+l.good[slot].Load()
 	}
 	return float64(good) / float64(calls)
-}
-
-// A server that restarts every 30 seconds loses no patient call, and hears little
-// of them meanwhile.
-func TestPatientCallsSurviveRestarts(t *testing.T) {
-	for _, rate := range nightly.Size([]float64{10}, []float64{10, 1000}) {
-		for _, spare := range []float64{1.25, 2} {
-			for _, down := range []time.Duration{1, 3, 8} {
-				bubble(t, fmt.Sprintf("%v a second, %v times that, %v s", rate, spare, int(down)), func(t *testing.T) {
-					s := &queueing{room: time.Hour, rate: func(age time.Duration) float64 {
-						if age%(30*time.Second) >= (30-down)*time.Second && age < 2*time.Minute {
-							return -1
-						}
-						return rate * spare
-					}}
-					l := load{perSecond: rate, lasts: 2 * time.Minute, limit: 30 * time.Second}
-					l.run(s, func() backoff.Doer {
-						return (&guard.Service{Patient: true, MaxWaiting: -1, Budget: &backoff.RetryBudget{}}).With(backoff.Policy{})
-					})
-					least := 0.995
-					if spare < 2 && down == 8 {
-						least = 0.98 // the service has 2.5 % to spare
-					}
-					require.GreaterOrEqual(t, l.share(0, 2*time.Minute), least)
-					require.LessOrEqual(t, s.worst, 2*time.Second)
-					if rate == 10 && spare == 2 {
-						require.LessOrEqual(t, s.whileDown, 200)
-					}
-				})
-			}
-		}
-	}
-}
-
-// The service fails less than half of its answers. At a half the breaker may open,
-// by its rule, while the budget of a new client still learns: it did in 29 of 1,000
-// runs, of which 12 lost calls.
-func TestWaitingTakesNothingWhereAnswersFailByChance(t *testing.T) {
-	for _, rate := range nightly.Size([]float64{10}, []float64{10, 100}) {
-		for _, fails := range nightly.Size([]float64{.1, .3}, []float64{.1, .2, .3}) {
-			t.Run(fmt.Sprintf("%v a second, %v", rate, fails), func(t *testing.T) {
-				share := func(patient bool) (share float64) {
-					synctest.Test(t, func(t *testing.T) {
-						s := &queueing{room: time.Hour, fails: fails, rate: func(time.Duration) float64 { return 4 * rate }}
-						l := load{perSecond: rate, lasts: 2 * time.Minute, limit: 30 * time.Second}
-						l.run(s, func() backoff.Doer {
-							return (&guard.Service{Patient: patient, Budget: &backoff.RetryBudget{}}).With(backoff.Policy{})
-						})
-						share = l.share(0, 2*time.Minute)
-					})
-					return share
-				}
-				alone, patient := share(false), share(true)
-				require.GreaterOrEqual(t, patient, alone)
-				require.GreaterOrEqual(t, patient, 0.999)
-			})
-		}
-	}
 }
 
 // A service that loses its capacity for a minute has it back soon: patient calls
