@@ -76,10 +76,8 @@ func TestNoHandlerPassesOnTheSessionAroundIt(t *testing.T) {
 		"sets it anew": func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Set-Cookie", w.Header().Get("Set-Cookie"))
 		},
-		"removes it": func(w http.ResponseWriter, r *http.Request) { w.Header().Del("Set-Cookie") },
-		"replaces it": func(w http.ResponseWriter, r *http.Request) {
-			w.Header().Set("Set-Cookie", "own=1")
-		},
+		"removes it":  func(w http.ResponseWriter, r *http.Request) { w.Header().Del("Set-Cookie") },
+		"replaces it": func(w http.ResponseWriter, r *http.Request) { w.Header().Set("Set-Cookie", "own=1") },
 		"repeats it": func(w http.ResponseWriter, r *http.Request) {
 			w.Header()["Set-Cookie"] = []string{"own=1", w.Header().Get("Set-Cookie"), "own=2"}
 		},

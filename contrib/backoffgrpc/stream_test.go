@@ -98,6 +98,8 @@ func unavailable(pb.TestService_FullDuplexCallServer, int) error {
 
 func TestAStreamGivesItsPlaceBackHoweverItEnds(t *testing.T) {
 	type stream = pb.TestService_FullDuplexCallClient
+	canceled, definitive := []backoff.Outcome{backoff.OutcomeCanceled}, []backoff.Outcome{backoff.OutcomeDefinitive}
+	success := []backoff.Outcome{backoff.OutcomeSuccess}
 	later := func(f func()) { time.AfterFunc(20*time.Millisecond, f) }
 	for name, c := range map[string]struct {
 		serve   func(pb.TestService_FullDuplexCallServer, int) error // nil hangs
@@ -108,44 +110,25 @@ func TestAStreamGivesItsPlaceBackHoweverItEnds(t *testing.T) {
 		use     func(*limited, stream)
 		want    []backoff.Outcome
 	}{
-		"cancelled, and nobody receives": {
-			use:  func(l *limited, s stream) { l.end() },
-			want: []backoff.Outcome{backoff.OutcomeCanceled},
-		},
+		"cancelled, and nobody receives": {use: func(l *limited, s stream) { l.end() }, want: canceled},
 		"cancelled after sending, and nobody receives": {
 			use:  func(l *limited, s stream) { s.Send(text("one")); s.CloseSend(); l.end() },
-			want: []backoff.Outcome{backoff.OutcomeCanceled},
+			want: canceled,
 		},
-		"cancelled while receiving": {
-			use:  func(l *limited, s stream) { later(l.end); s.Recv() },
-			want: []backoff.Outcome{backoff.OutcomeCanceled},
-		},
-		"cancelled, and then received": {
-			use:  func(l *limited, s stream) { l.end(); s.Recv(); s.Recv() },
-			want: []backoff.Outcome{backoff.OutcomeCanceled},
-		},
-		"out of time, and nobody receives": {
-			timeout: 500 * time.Millisecond,
-			use:     func(*limited, stream) {},
-			want:    []backoff.Outcome{backoff.OutcomeCanceled},
-		},
-		"the connection is closed, and nobody receives": {
-			use:  func(l *limited, s stream) { l.conn.Close() },
-			want: []backoff.Outcome{backoff.OutcomeDefinitive},
-		},
+		"cancelled while receiving":                     {use: func(l *limited, s stream) { later(l.end); s.Recv() }, want: canceled},
+		"cancelled, and then received":                  {use: func(l *limited, s stream) { l.end(); s.Recv(); s.Recv() }, want: canceled},
+		"out of time, and nobody receives":              {timeout: 500 * time.Millisecond, use: func(*limited, stream) {}, want: canceled},
+		"the connection is closed, and nobody receives": {use: func(l *limited, s stream) { l.conn.Close() }, want: definitive},
 		"the connection is closed while receiving": {
 			use:  func(l *limited, s stream) { later(func() { l.conn.Close() }); s.Recv() },
-			want: []backoff.Outcome{backoff.OutcomeDefinitive},
+			want: definitive,
 		},
 		"a message cannot be sent": {
 			opts: []grpc.CallOption{grpc.MaxCallSendMsgSize(1)},
 			use:  func(l *limited, s stream) { s.Send(text("too long")) },
-			want: []backoff.Outcome{backoff.OutcomeDefinitive},
+			want: definitive,
 		},
-		"cancelled before the pause of the budget is over": {
-			pause: time.Hour,
-			want:  []backoff.Outcome{backoff.OutcomeNotSent},
-		},
+		"cancelled before the pause of the budget is over": {pause: time.Hour, want: []backoff.Outcome{backoff.OutcomeNotSent}},
 		"cancelled before it is opened again": {
 			serve: unavailable,
 			wait:  time.Hour,
@@ -163,12 +146,12 @@ func TestAStreamGivesItsPlaceBackHoweverItEnds(t *testing.T) {
 		"the server fails before a header, and nobody receives": {
 			serve: unavailable,
 			use:   func(l *limited, s stream) { s.Header(); l.end() },
-			want:  []backoff.Outcome{backoff.OutcomeCanceled},
+			want:  canceled,
 		},
 		"the server says no": {
 			serve: func(s pb.TestService_FullDuplexCallServer, _ int) error { return status.Error(codes.NotFound, "no") },
 			use:   func(l *limited, s stream) { s.Recv() },
-			want:  []backoff.Outcome{backoff.OutcomeDefinitive},
+			want:  definitive,
 		},
 		"it is not read to its end": {
 			serve: func(s pb.TestService_FullDuplexCallServer, n int) error {
@@ -176,12 +159,12 @@ func TestAStreamGivesItsPlaceBackHoweverItEnds(t *testing.T) {
 				return hangs(s, n)
 			},
 			use:  func(l *limited, s stream) { s.Recv() },
-			want: []backoff.Outcome{backoff.OutcomeSuccess},
+			want: success,
 		},
 		"it is empty": {
 			serve: func(pb.TestService_FullDuplexCallServer, int) error { return nil },
 			use:   func(l *limited, s stream) { s.Recv() },
-			want:  []backoff.Outcome{backoff.OutcomeSuccess},
+			want:  success,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
