@@ -16,6 +16,7 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backofftest"
+	"github.com/gobackoff/backoff/hedge"
 	"github.com/gobackoff/backoff/limit"
 )
 
@@ -143,4 +144,155 @@ func hold(ctx context.Context, d time.Duration) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+}
+
+// faulty is an error whose methods fault, as far as the test says.
+type faulty struct{ in map[string]func() }
+
+func (e faulty) call(method string) {
+	if fault := e.in[method]; fault != nil {
+		fault()
+	}
+}
+
+func (e faulty) Error() string                       { return "faulty" }
+func (e faulty) Is(error) bool                       { e.call("Is"); return false }
+func (e faulty) Unwrap() error                       { e.call("Unwrap"); return nil }
+func (e faulty) Timeout() bool                       { e.call("Timeout"); return false }
+func (e faulty) Temporary() bool                     { e.call("Temporary"); return true }
+func (e faulty) RetryAfter() time.Duration           { e.call("RetryAfter"); return 0 }
+func (e faulty) ResponseHeader() map[string][]string { e.call("ResponseHeader"); return nil }
+func (e faulty) SQLState() string                    { e.call("SQLState"); return "" }
+
+// A function of the user that panics, or that ends its goroutine, keeps no place
+// of a limit, wherever it is called.
+func TestAFaultInAFunctionKeepsNoPlace(t *testing.T) {
+	faults := map[string]func(){"panic": func() { panic("bug") }, "Goexit": runtime.Goexit}
+	places := []string{"", "op", "Classify", "Schedule", "Jitter", "Rand", "Idempotency", "AttemptTimeoutSchedule", "Observer", "Budget", "context",
+		"Is", "Unwrap", "Timeout", "Temporary", "RetryAfter", "ResponseHeader", "SQLState"}
+	for how, fault := range faults {
+		for _, place := range places {
+			var reached atomic.Bool
+			for way, run := range waysToRun {
+				name := how + " in " + place + ", by " + way
+				concurrency := new(limit.Concurrency)
+				in := map[string]func(){place: func() { reached.Store(true); fault() }}
+				call := func(where string) {
+					if fault := in[where]; fault != nil {
+						fault()
+					}
+				}
+				policy := backoff.Policy{
+					MaxAttempts:            3,
+					Budget:                 backoff.JoinBudgets(concurrency, &faultyBudget{call: call}),
+					Classify:               func(error) backoff.Class { call("Classify"); return backoff.ClassUnknown },
+					Schedule:               backoff.ScheduleFunc(func(int) time.Duration { call("Schedule"); return time.Microsecond }),
+					Jitter:                 func(d, _ time.Duration, _ float64) time.Duration { call("Jitter"); return d },
+					Rand:                   func() float64 { call("Rand"); return 0.5 },
+					Idempotency:            faultyIdempotency(call),
+					AttemptTimeoutSchedule: backoff.ScheduleFunc(func(int) time.Duration { call("AttemptTimeoutSchedule"); return time.Microsecond }),
+					Observer:               func(context.Context, backoff.Event) { call("Observer") },
+				}
+				var done sync.WaitGroup
+				done.Go(func() {
+					defer func() { _ = recover() }()
+					run(faultyContext{t.Context(), call}, policy, func(ctx context.Context) error {
+						if _, ok := ctx.Deadline(); ok && way != "Supervise" {
+							<-ctx.Done() // so that the error is asked whether it is a timeout
+						}
+						call("op")
+						return faulty{in}
+					})
+				})
+				done.Wait()
+				require.Zero(t, concurrency.Load(), name)
+			}
+			require.Equal(t, place != "", reached.Load(), "%s is never called", place)
+		}
+	}
+}
+
+// waysToRun are the ways of running a call that fails.
+var waysToRun = map[string]func(context.Context, backoff.Policy, func(context.Context) error){
+	"Do": func(ctx context.Context, p backoff.Policy, op func(context.Context) error) { _ = p.Do(ctx, op) },
+	"range": func(ctx context.Context, p backoff.Policy, op func(context.Context) error) {
+		r := p.Start(ctx)
+		for ctx := range r.Attempts() {
+			r.Fail(op(ctx))
+		}
+	},
+	"range left by break": func(ctx context.Context, p backoff.Policy, op func(context.Context) error) {
+		r := p.Start(ctx)
+		for ctx := range r.Attempts() {
+			if r.Fail(op(ctx)); r.Attempt() == 2 {
+				break
+			}
+		}
+	},
+	"Begin and Retry": func(ctx context.Context, p backoff.Policy, op func(context.Context) error) {
+		r := p.Start(ctx)
+		attempt, ok := r.Begin(0)
+		for ok {
+			var wait time.Duration
+			if wait, ok = r.Retry(callIn(attempt, r, op)); ok {
+				attempt, ok = r.Begin(wait)
+			}
+		}
+	},
+	"Supervise": func(ctx context.Context, p backoff.Policy, op func(context.Context) error) {
+		_ = backoff.Supervisor{Policy: p}.Run(ctx, op)
+	},
+	"hedge.Value": func(ctx context.Context, p backoff.Policy, op func(context.Context) error) {
+		h := hedge.Hedge{Delay: time.Nanosecond, MaxAttempts: 2, Budget: p.Budget, Classify: p.Classify, Observer: p.Observer}
+		_, _ = hedge.Value(ctx, &h, func(ctx context.Context) (int, error) { return 0, op(ctx) }, nil)
+	},
+}
+
+// callIn makes an attempt in the caller's own loop, which gives the place back
+// if the attempt does not return.
+func callIn(ctx context.Context, r *backoff.Run, op func(context.Context) error) error {
+	returned := false
+	defer func() {
+		if !returned {
+			r.Reset()
+		}
+	}()
+	err := op(ctx)
+	returned = true
+	return err
+}
+
+// faultyBudget grants everything, until it faults.
+type faultyBudget struct {
+	backoff.BudgetDefaults
+
+	call func(string)
+}
+
+func (b *faultyBudget) Reserve(backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
+	return backoff.Ticket{}, 0, true
+}
+
+func (b *faultyBudget) Pace(t backoff.Ticket) (backoff.Ticket, time.Duration, bool) {
+	b.call("Budget")
+	return t, 0, true
+}
+
+// faultyIdempotency permits everything, until it faults.
+type faultyIdempotency func(string)
+
+func (f faultyIdempotency) Repeatable(context.Context, backoff.Class) bool {
+	f("Idempotency")
+	return true
+}
+
+// faultyContext faults when it is asked for a value.
+type faultyContext struct {
+	context.Context
+	call func(string)
+}
+
+func (c faultyContext) Value(key any) any {
+	c.call("context")
+	return c.Context.Value(key)
 }

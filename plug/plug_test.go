@@ -1,10 +1,13 @@
 package plug_test
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"math"
 	"net/http"
 	"net/url"
+	"sync"
 	"testing"
 	"time"
 
@@ -113,3 +116,135 @@ func FuzzAttemptNumbers(f *testing.F) {
 }
 
 var errTransient = backoff.OfClass(errors.New("transient"), backoff.ClassRetryable)
+
+// codeError is an error with a code.
+type codeError int
+
+func (codeError) Error() string { return "failed" }
+
+func TestOnCodeClassifiesAnyComparableCode(t *testing.T) {
+	status := func(err error) int {
+		var s codeError
+		errors.As(err, &s)
+		return int(s)
+	}
+	classify := plug.OnCode(status, 502, 503)
+	for code, want := range map[int]backoff.Class{502: backoff.ClassRetryable, 503: backoff.ClassRetryable, 500: backoff.ClassPermanent, 0: backoff.ClassPermanent} {
+		require.Equal(t, want, classify(fmt.Errorf("op: %w", codeError(code))), "%d", code)
+	}
+	require.Equal(t, backoff.ClassPermanent, classify(nil), "though its code is the zero one")
+	require.Equal(t, backoff.ClassPermanent, plug.OnCode(status, 0)(nil))
+	require.Equal(t, backoff.ClassPermanent, plug.OnCode(status)(codeError(503)), "no codes, no retries")
+}
+
+// slice is an error that cannot be compared.
+type slice []error
+
+func (slice) Error() string   { return "several" }
+func (s slice) Unwrap() error { return s[0] }
+
+func TestDefinitiveErrorsEndACallAndAllOthersAreLeftToTheDefault(t *testing.T) {
+	tooLarge, cyclic := errors.New("too large"), make(slice, 1)
+	cyclic[0] = cyclic
+	classify := plug.Definitive(nil, cyclic, tooLarge, codeError(400))
+	for _, err := range []error{tooLarge, fmt.Errorf("send: %w", tooLarge), errors.Join(errors.New("x"), nil, codeError(400))} {
+		require.Equal(t, backoff.ClassPermanent, classify(err))
+	}
+	for _, err := range []error{nil, errors.New("too large"), codeError(401), cyclic} {
+		require.Equal(t, backoff.ClassUnknown, classify(err))
+	}
+	require.False(t, backoff.Policy{Classify: classify}.Retryable(nil))
+}
+
+// With gRPC this is OnCode(status.Code, codes.Unavailable, codes.Aborted).
+func ExampleOnCode() {
+	type code int
+	codeOf := func(err error) (c code) { _, _ = fmt.Sscanf(err.Error(), "code %d", &c); return c }
+	classify := plug.OnCode(codeOf, 14, 10)
+	fmt.Println(classify(errors.New("code 14")), classify(errors.New("code 3")))
+	// Output: retryable permanent
+}
+
+func TestGRPCHooksFollowThePolicy(t *testing.T) {
+	unavailable := errors.New("unavailable")
+	var seen []backoff.Event
+	p := steps
+	p.Name = "get"
+	p.Classify = plug.OnCode(func(err error) bool { return err == unavailable }, true)
+	p.Observer = func(_ context.Context, e backoff.Event) { seen = append(seen, e); panic("an observer's") }
+	g := plug.GRPC(p)
+
+	require.EqualValues(t, 4, g.Max())
+	require.True(t, g.Retriable(unavailable))
+	require.False(t, g.Retriable(errors.New("other")))
+	require.False(t, g.Retriable(nil))
+	require.False(t, plug.GRPC(steps).Retriable(unavailable), "no code is known without a classifier")
+	require.Equal(t, 200*time.Millisecond, g.Backoff(t.Context(), 2))
+	require.Equal(t, 100*time.Millisecond, g.Backoff(t.Context(), 0))
+	require.Equal(t, time.Second, g.Backoff(t.Context(), math.MaxUint))
+
+	g.OnRetry(t.Context(), 2, unavailable)
+	require.Equal(t, []backoff.Event{{
+		Kind: backoff.EventRetry, Name: "get", Attempt: 2, MaxAttempts: 4, Err: unavailable, Class: backoff.ClassRetryable,
+	}}, seen)
+	plug.GRPC(steps).OnRetry(t.Context(), 1, unavailable)
+}
+
+func TestGRPCRetriesNothingUnderWhatCannotBeObeyed(t *testing.T) {
+	g := plug.GRPC(invalid)
+	require.False(t, g.Retriable(errTransient))
+	require.EqualValues(t, 1, g.Max())
+	g.OnRetry(t.Context(), 1, errTransient)
+
+	require.EqualValues(t, 4, plug.GRPC(backoff.Policy{MaxAttempts: -1}).Max())
+	require.True(t, plug.GRPC(steps).Retriable(errTransient))
+	p := steps
+	p.Idempotency = backoff.NonIdempotent
+	require.False(t, plug.GRPC(p).Retriable(errTransient))
+}
+
+func TestWorkqueueCountsEachItem(t *testing.T) {
+	l := plug.Workqueue[string](steps)
+	require.Equal(t, 100*time.Millisecond, l.When("a"))
+	require.Equal(t, 200*time.Millisecond, l.When("a"))
+	require.Equal(t, 100*time.Millisecond, l.When("b"))
+	require.Equal(t, 2, l.NumRequeues("a"))
+	l.Forget("a")
+	l.Forget("never seen")
+	require.Zero(t, l.NumRequeues("a"))
+	require.Equal(t, 100*time.Millisecond, l.When("a"))
+	for range 100 {
+		require.LessOrEqual(t, l.When("a"), time.Second)
+	}
+}
+
+func TestWorkqueueIsSafeForConcurrentUse(t *testing.T) {
+	l := plug.Workqueue[int](steps)
+	var workers sync.WaitGroup
+	for i := range 8 {
+		workers.Go(func() {
+			for range 100 {
+				l.When(i % 2)
+			}
+			l.NumRequeues(i)
+		})
+	}
+	workers.Wait()
+	require.Equal(t, 400, l.NumRequeues(0))
+}
+
+func TestDelayFuncCounts(t *testing.T) {
+	next := plug.DelayFunc(steps)
+	for _, want := range []time.Duration{100, 200, 400, 800, 1000, 1000} {
+		require.Equal(t, want*time.Millisecond, next())
+	}
+}
+
+func TestShapesThatCannotRefuseFallBackOnTheZeroPolicy(t *testing.T) {
+	longest := time.Duration(0)
+	for range 100 {
+		longest = max(longest, plug.DelayFunc(invalid)(), plug.Workqueue[int](invalid).When(1))
+	}
+	require.Positive(t, longest)
+	require.LessOrEqual(t, longest, 100*time.Millisecond)
+}
