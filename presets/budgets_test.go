@@ -1,15 +1,22 @@
 package presets_test
 
 import (
+	"context"
+	"errors"
 	"maps"
+	"math"
 	"math/rand/v2"
 	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/backofftest"
 	"github.com/gobackoff/backoff/internal/clock/clocktest"
 	"github.com/gobackoff/backoff/internal/nightly"
 	"github.com/gobackoff/backoff/presets"
@@ -171,4 +178,244 @@ func TestBudgetsAllocateNothing(t *testing.T) {
 			}
 		}), name)
 	}
+}
+
+func TestBudgetsKeepTheContractOfABudget(t *testing.T) {
+	for name := range presets.Budgets() {
+		t.Run(name, func(t *testing.T) {
+			backofftest.Budget(t, func() backoff.Budget { return maps.Collect(presets.Budgets())[name] })
+		})
+	}
+}
+
+func TestBudgetsRefuseWhatMakesNoSense(t *testing.T) {
+	for want, b := range map[string]backoff.Budget{
+		"AWSQuota.Capacity is -1, want 0 or more":               &presets.AWSQuota{Capacity: -1},
+		"AWSQuota.Cost is -1, want 0 or more":                   &presets.AWSQuota{Cost: -1},
+		"AWSQuota.TimeoutCost is -1, want 0 or more":            &presets.AWSQuota{TimeoutCost: -1},
+		"AWSQuota.ThrottleCost is -1, want 0 or more":           &presets.AWSQuota{ThrottleCost: -1},
+		"AWSQuota.Increment is -1, want 0 or more":              &presets.AWSQuota{Increment: -1},
+		"GRPCThrottling.MaxTokens is 0, want 1 to 1000":         &presets.GRPCThrottling{TokenRatio: 1},
+		"GRPCThrottling.MaxTokens is -10, want 1 to 1000":       &presets.GRPCThrottling{MaxTokens: -10, TokenRatio: 1},
+		"GRPCThrottling.MaxTokens is 1001, want 1 to 1000":      &presets.GRPCThrottling{MaxTokens: 1001, TokenRatio: 1},
+		"GRPCThrottling.TokenRatio is 0, want 0.001 or more":    &presets.GRPCThrottling{MaxTokens: 10},
+		"GRPCThrottling.TokenRatio is -0.1, want 0.001 or more": &presets.GRPCThrottling{MaxTokens: 10, TokenRatio: -0.1},
+		"GRPCThrottling.TokenRatio is NaN, want 0.001 or more":  &presets.GRPCThrottling{MaxTokens: 10, TokenRatio: math.NaN()},
+		"GRPCThrottling.TokenRatio is +Inf, want 0.001 or more": &presets.GRPCThrottling{MaxTokens: 10, TokenRatio: math.Inf(1)},
+		"GRPCThrottling is nil":                                 (*presets.GRPCThrottling)(nil),
+		"AWSQuota is nil":                                       (*presets.AWSQuota)(nil),
+	} {
+		require.EqualError(t, b.Validate(), "backoff: presets."+want)
+		never := func(context.Context) error { panic("called") }
+		require.EqualError(t, backoff.Policy{Budget: b}.Do(t.Context(), never), "backoff: presets."+want)
+	}
+}
+
+// A call of the quota's tests: its attempts, and the tokens after each. Each
+// attempt asks for a retry if it fails, as the SDK does.
+//
+//	500 a server error, 400 a throttling error, 0 a timeout, 200 a success
+type awsCall struct {
+	attempts []int
+	tokens   []int
+	refused  bool // the last retry
+}
+
+func runAWSCall(t *testing.T, b *presets.AWSQuota, c awsCall) {
+	t.Helper()
+	ticket := begin(t, b)
+	for i, status := range c.attempts {
+		again := backoff.Attempt{Number: i + 2, Class: backoff.ClassRetryable}
+		switch status {
+		case 200:
+			b.Done(ticket, backoff.Result{})
+			require.Equal(t, c.tokens[i], b.Tokens(), "after attempt %d of %+v", i+1, c)
+			return
+		case 500:
+			b.Done(ticket, backoff.Result{Outcome: backoff.OutcomeTransient})
+		case 400:
+			b.Done(ticket, backoff.Result{Outcome: backoff.OutcomeThrottled})
+			again.Class = backoff.ClassThrottled
+		case 0:
+			b.Done(ticket, backoff.Result{Outcome: backoff.OutcomeTimeout})
+			again.TimedOut = true
+		}
+		var ok bool
+		if i < len(c.attempts)-1 || c.refused {
+			ticket, _, ok = b.Reserve(again)
+			require.Equal(t, i < len(c.attempts)-1, ok, "after attempt %d of %+v", i+1, c)
+		}
+		require.Equal(t, c.tokens[i], b.Tokens(), "after attempt %d of %+v", i+1, c)
+	}
+}
+
+type quotaTest struct {
+	name     string
+	capacity int
+	calls    []awsCall
+}
+
+func runQuotaTests(t *testing.T, quota func() *presets.AWSQuota, tests []quotaTest) {
+	for _, c := range tests {
+		b := quota()
+		b.Capacity = c.capacity
+		require.NoError(t, b.Validate())
+		for _, call := range c.calls {
+			runAWSCall(t, b, call)
+		}
+	}
+}
+
+// The SDK's own sequences for its edition of 2026.
+func TestAWSQuotaByTheTestsOfTheSDK(t *testing.T) {
+	runQuotaTests(t, presets.NewAWSQuota2026, []quotaTest{
+		{"retry eventually succeeds", 500, []awsCall{{attempts: []int{500, 500, 200}, tokens: []int{486, 472, 486}}}},
+		{"fail due to max attempts reached", 500, []awsCall{{attempts: []int{500, 500, 500}, tokens: []int{486, 472, 472}}}},
+		{"retry quota reached after a single retry", 14, []awsCall{{attempts: []int{500, 500}, tokens: []int{0, 0}, refused: true}}},
+		{"no retries at all if retry quota is 0", 0, []awsCall{{attempts: []int{500}, tokens: []int{0}, refused: true}}},
+		{"five attempts", 500, []awsCall{{attempts: []int{500, 500, 500, 500, 500}, tokens: []int{486, 472, 458, 444, 444}}}},
+		{"retry stops after retry quota exhaustion", 20, []awsCall{{attempts: []int{500, 500}, tokens: []int{6, 6}, refused: true}}},
+		{"retry quota recovery after successful responses", 30, []awsCall{
+			{attempts: []int{500, 500, 200}, tokens: []int{16, 2, 16}},
+			{attempts: []int{500, 200}, tokens: []int{2, 16}},
+		}},
+		{"throttling error", 500, []awsCall{{attempts: []int{400, 200}, tokens: []int{495, 500}}}},
+		{"timeouts are not special", 500, []awsCall{{attempts: []int{0, 200}, tokens: []int{486, 500}}}},
+		{"a first attempt that succeeds adds 1", 30, []awsCall{
+			{attempts: []int{500, 500}, tokens: []int{16, 16}},
+			{attempts: []int{200}, tokens: []int{17}},
+			{attempts: []int{500, 200}, tokens: []int{3, 17}},
+		}},
+	})
+}
+
+func TestAWSQuotaOfTheStandardMode(t *testing.T) {
+	runQuotaTests(t, presets.NewAWSQuota, []quotaTest{
+		{"a retry costs 5, and every success adds 1", 500, []awsCall{
+			{attempts: []int{500, 500, 500}, tokens: []int{495, 490, 490}},
+			{attempts: []int{200}, tokens: []int{491}},
+			{attempts: []int{500, 200}, tokens: []int{486, 492}},
+		}},
+		{"a timeout costs 10", 500, []awsCall{{attempts: []int{0, 0, 500}, tokens: []int{490, 480, 480}}}},
+		{"throttling is nothing special", 500, []awsCall{{attempts: []int{400, 500}, tokens: []int{495, 495}}}},
+		{"never beyond its capacity", 500, []awsCall{{attempts: []int{200}, tokens: []int{500}}, {attempts: []int{500, 200}, tokens: []int{495, 500}}}},
+		{"denied if short", 9, []awsCall{{attempts: []int{500, 500}, tokens: []int{4, 4}, refused: true}, {attempts: []int{0}, tokens: []int{4}, refused: true}}},
+	})
+}
+
+func TestAWSQuotaIsFullAtTheStartAndWorth100Retries(t *testing.T) {
+	require.Equal(t, 100, grants(presets.NewAWSQuota(), 1000))
+	require.Equal(t, 35, grants(presets.NewAWSQuota2026(), 1000))
+}
+
+func TestAWSQuotaIsWorth100RetriesOnManyGoroutines(t *testing.T) {
+	b := presets.NewAWSQuota()
+	var granted atomic.Int64
+	var all sync.WaitGroup
+	for range 64 {
+		all.Go(func() { granted.Add(int64(grants(b, 200))) })
+	}
+	all.Wait()
+	require.EqualValues(t, 100, granted.Load())
+}
+
+func TestAWSQuotaIsRefilledBySuccessNotByTime(t *testing.T) {
+	b := presets.NewAWSQuota()
+	grants(b, 1000)
+	_, _, ok := b.Reserve(backoff.Attempt{Number: 2, Now: time.Now().Add(time.Hour)})
+	require.False(t, ok)
+	repeat(1000, func() { finish(t, b, backoff.OutcomeDefinitive) })
+	require.Zero(t, b.Tokens())
+	repeat(1000, func() { finish(t, b, backoff.OutcomeSuccess) })
+	require.Equal(t, 500, b.Tokens())
+}
+
+// A timeout is known by the attempt that it ended.
+func TestAWSQuotaLearnsOfTimeoutsFromThePolicy(t *testing.T) {
+	b := presets.NewAWSQuota()
+	p := backoff.Policy{Budget: b, MaxAttempts: 3, AttemptTimeout: time.Millisecond, Schedule: backoff.Constant(0)}
+	_ = p.Do(t.Context(), func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
+	require.Equal(t, 480, b.Tokens())
+	_ = p.Do(t.Context(), func(context.Context) error { return errTransient })
+	require.Equal(t, 470, b.Tokens())
+}
+
+// What is left, and whether a retry may be made, after attempts that fail (F)
+// or succeed (s).
+func TestGRPCThrottlingCountsInThousandths(t *testing.T) {
+	for _, c := range []struct {
+		tokens   int
+		ratio    float64
+		attempts string
+		left     float64
+		retry    bool
+	}{
+		{10, 0.1, "", 10, true},
+		{10, 0.1, "ssss", 10, true}, // full
+		{10, 0.1, "FFFF", 6, true},
+		{10, 0.1, "FFFFF", 5, false}, // more than the half, not the half
+		{10, 0.1, "FFFFFs", 5.1, true},
+		{10, 0.1, "FFFFFssssssssssF", 5, false}, // floats would have it above, or below
+		{10, 0.1, "FFFFFsssssssssssF", 5.1, true},
+		{10, 0.1, "FFFFFFFFFFFFFFFFFFFF", 0, false}, // not below 0
+		{10, 0.1, "FFFFFFFFFFFFs", 0.1, false},
+		{1000, 0.1, "FFFF", 996, true},
+		{1, 0.5, "F", 0, false},
+		{1, 0.5, "Fs", 0.5, false},
+		{1, 0.5, "Fss", 1, true},
+		{3, 1, "F", 2, true},
+		{3, 1, "FF", 1, false},
+		{10, 0.0019, "Fs", 9.001, true}, // a fourth decimal is ignored
+		{10, 0.001, "Fsss", 9.003, true},
+		{10, 0.29, "Fs", 9.29, true},
+		{10, 0.57, "FFs", 8.57, true},
+		{10, 0.1, strings.Repeat("F", 100) + strings.Repeat("s", 60) + "F", 5, false}, // after an outage
+		{10, 0.1, strings.Repeat("F", 100) + strings.Repeat("s", 61) + "F", 5.1, true},
+	} {
+		b := &presets.GRPCThrottling{MaxTokens: c.tokens, TokenRatio: c.ratio}
+		require.NoError(t, b.Validate())
+		for _, attempt := range c.attempts {
+			if attempt == 'F' {
+				finish(t, b, backoff.OutcomeTransient)
+			} else {
+				finish(t, b, backoff.OutcomeSuccess)
+			}
+		}
+		require.Equal(t, c.left, b.Tokens(), "%+v", c)
+		_, ok := askRetry(b)
+		require.Equal(t, c.retry, ok, "%+v", c)
+	}
+}
+
+func TestGRPCThrottlingCountsFailuresThatCouldBeRetried(t *testing.T) {
+	for o, want := range map[backoff.Outcome]float64{
+		backoff.OutcomeSuccess:    5.1,
+		backoff.OutcomeDefinitive: 5,
+		backoff.OutcomeTransient:  4,
+		backoff.OutcomeThrottled:  4, // a "don't retry" pushback among them
+		backoff.OutcomeTimeout:    4,
+		backoff.OutcomeCanceled:   5,
+		backoff.OutcomeNotSent:    5,
+	} {
+		b := presets.NewGRPCThrottling()
+		repeat(5, func() { finish(t, b, backoff.OutcomeTransient) })
+		finish(t, b, o)
+		require.Equal(t, want, b.Tokens(), "outcome %d", o)
+	}
+}
+
+// The last attempt of a call counts, and a pushback that
+// forbids a retry.
+func TestGRPCThrottlingCountsEveryFailedAttempt(t *testing.T) {
+	b := presets.NewGRPCThrottling()
+	p := presets.GRPCRetry()
+	p.Budget, p.MaxAttempts, p.Schedule = b, 2, backoff.Constant(0)
+	_ = p.Do(t.Context(), func(context.Context) error { return errTransient })
+	require.Equal(t, 8.0, b.Tokens())
+	_ = p.Do(t.Context(), func(context.Context) error { return backoff.RetryExactlyAfter(errors.New("no"), -1) })
+	require.Equal(t, 7.0, b.Tokens())
+	_ = p.Do(t.Context(), func(context.Context) error { return backoff.Permanent(errors.New("not found")) })
+	require.Equal(t, 7.0, b.Tokens())
+	require.NoError(t, p.Do(t.Context(), func(context.Context) error { return nil }))
+	require.Equal(t, 7.1, b.Tokens())
 }
