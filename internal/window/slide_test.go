@@ -119,3 +119,103 @@ func within(buckets []int64, now int64) (least, most uint64) {
 	}
 	return least, most
 }
+
+var dawn = time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)
+
+func TestRingBeginsAtTheFirstLook(t *testing.T) {
+	var r Ring
+	r.Advance(dawn.Add(time.Hour), span, 100)
+	require.EqualValues(t, 100, r.Least(Good))
+}
+
+func TestRingBeginsWhereItIsTold(t *testing.T) {
+	var r Ring
+	r.Start(time.Time{})
+	r.Start(dawn)
+	r.Start(dawn.Add(time.Hour))
+	r.Advance(dawn.Add(100*time.Second), span, 1000)
+	require.EqualValues(t, 100, r.Least(Good))
+}
+
+func TestRingGoesOnWhereTheClockGoesBack(t *testing.T) {
+	var r Ring
+	r.Start(dawn)
+	r.Advance(dawn.Add(5*time.Second), span, 0)
+	r.Add(Bad, 1)
+	r.Advance(dawn.Add(-time.Hour), span, 7)
+	require.EqualValues(t, 5, r.Bucket())
+	require.EqualValues(t, 7, r.Least(Good))
+	r.Advance(dawn.Add(-time.Hour).Add(9*time.Second), span, 7)
+	require.EqualValues(t, 1, r.Least(Bad))
+	r.Advance(dawn.Add(-time.Hour).Add(10*time.Second), span, 7)
+	require.EqualValues(t, 0, r.Least(Bad))
+}
+
+func TestRingKnowsWhetherItNeedsToSlide(t *testing.T) {
+	var r Ring
+	r.Advance(dawn, span, 0)
+	r.Advance(dawn.Add(1500*time.Millisecond), span, 0)
+	for at, want := range map[time.Duration]bool{
+		-time.Hour: false, 0: false, time.Second - 1: false, time.Second: true, 2*time.Second - 1: true, 2 * time.Second: false, time.Hour: false,
+		1 << 62: false, -1 << 62: false,
+	} {
+		require.Equal(t, want, r.Within(dawn.Add(at), span), "at %v", at)
+	}
+	r.Advance(dawn.Add(-time.Hour), span, 0)
+	require.True(t, r.Within(dawn.Add(-time.Hour), span), "where the clock goes back")
+}
+
+// TestLastAgreesWithAList compares with a list of all outcomes.
+func TestLastAgreesWithAList(t *testing.T) {
+	type outcome struct{ bad, other bool }
+	for seed := range uint64(100) {
+		random := rand.New(rand.NewPCG(seed, 0))
+		size := 1 + random.IntN(150)
+		l := NewLast(size)
+		var all []outcome
+		total := uint64(0)
+		for range 300 {
+			switch random.IntN(4) {
+			case 0:
+				l.Bad()
+				all = append(all, outcome{bad: true})
+			case 1:
+				l.Bad()
+				l.Other()
+				all = append(all, outcome{bad: true, other: true})
+			case 2:
+				n := uint64(random.IntN(40))
+				total += n
+				require.Equal(t, n, l.Advance(total))
+				all = append(all, make([]outcome, n)...)
+			case 3:
+				total++
+				l.Advance(total)
+				l.Other()
+				all = append(all, outcome{other: true})
+			}
+			good, bad, other := uint64(0), uint64(0), uint64(0)
+			for _, o := range all[max(0, len(all)-size):] {
+				good, bad, other = good+one(!o.bad), bad+one(o.bad), other+one(o.other)
+			}
+			require.Equal(t, []uint64{good, bad, other}, []uint64{l.Count(Good), l.Count(Bad), l.Count(Other)}, "seed %d", seed)
+			require.Equal(t, len(all) >= size, l.Full())
+		}
+	}
+}
+
+func one(yes bool) uint64 {
+	if yes {
+		return 1
+	}
+	return 0
+}
+
+func TestLastTakesInMoreThanItHolds(t *testing.T) {
+	l := NewLast(100)
+	l.Bad()
+	require.EqualValues(t, 1_000_000, l.Advance(1_000_000))
+	require.Zero(t, l.Advance(5), "a total that is smaller is none")
+	require.EqualValues(t, 100, l.Count(Good))
+	require.Zero(t, l.Count(Bad))
+}
