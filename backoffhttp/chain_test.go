@@ -1,16 +1,23 @@
 package backoffhttp_test
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net/http"
+	"net/http/httptest"
+	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"github.com/stretchr/testify/require"
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backoffhttp"
-	"github.com/stretchr/testify/require"
+	"github.com/gobackoff/backoff/internal/nightly"
 )
 
 // chain is a client that calls front, which calls middle, which calls leaf, all
@@ -154,4 +161,140 @@ func TestAChainPassesTheDeadlineOn(t *testing.T) {
 	left := <-seen
 	require.Greater(t, left, 10*time.Second)
 	require.Less(t, left, 20*time.Second)
+}
+
+// inProcess is a service that is called without a network.
+func inProcess(h http.Handler) roundTripper {
+	return func(req *http.Request) (*http.Response, error) {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, req)
+		resp := w.Result()
+		resp.Request = req
+		return resp, nil
+	}
+}
+
+// services are a service behind others, each with a Client, Inbound and WriteError.
+type services struct {
+	leaf  atomic.Int64 // requests
+	share atomic.Int64 // percent of them that fail
+}
+
+// caller returns the client of the outermost one.
+func (s *services) caller(between int) http.RoundTripper {
+	random, mu := rand.New(rand.NewPCG(7, 7)), new(sync.Mutex)
+	var base http.RoundTripper = inProcess(handle(func(w http.ResponseWriter, _ *http.Request) {
+		s.leaf.Add(1)
+		time.Sleep(5 * time.Millisecond)
+		mu.Lock()
+		defer mu.Unlock()
+		if random.Int64N(100) < s.share.Load() {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+	}))
+	for range between {
+		client := &http.Client{Transport: &backoffhttp.Transport{Base: base}}
+		base = inProcess(backoffhttp.Inbound(handle(func(w http.ResponseWriter, r *http.Request) {
+			resp, err := get(client, r, "http://next.test/")
+			if err != nil {
+				backoffhttp.WriteError(w, r, err)
+				return
+			}
+			resp.Body.Close()
+		})))
+	}
+	return &backoffhttp.Transport{Base: base}
+}
+
+func (s *services) succeed(t *testing.T, rt http.RoundTripper, during time.Duration) float64 {
+	took, calls := traffic(t, rt, 100, during, func() *http.Request { return newRequest(t, "GET", "http://first.test/", nil) })
+	return float64(len(took)) / float64(calls)
+}
+
+// Services between a user and one that fails by chance cost its user nothing, and
+// multiply nothing when it is down.
+func TestServicesBetweenCostNothing(t *testing.T) {
+	for _, percent := range nightly.Size([]int64{30}, []int64{10, 30}) {
+		direct := 0.0
+		for between := range 3 {
+			bubble(t, fmt.Sprintf("%d %%, %d between", percent, between), func(t *testing.T) {
+				var s services
+				s.share.Store(percent)
+				share := s.succeed(t, s.caller(between), time.Minute)
+				if between == 0 {
+					direct = share
+				}
+				t.Logf("%.3f", share)
+				require.GreaterOrEqual(t, share, direct-0.03)
+			})
+		}
+	}
+	for between := range 3 {
+		synctest.Test(t, func(t *testing.T) {
+			var s services
+			caller := s.caller(between)
+			s.succeed(t, caller, 20*time.Second)
+			s.share.Store(100)
+			before := s.leaf.Load()
+			s.succeed(t, caller, time.Minute)
+			t.Logf("%.3f", float64(s.leaf.Load()-before)/6000)
+			require.LessOrEqual(t, s.leaf.Load()-before, int64(6000*1.02))
+		})
+	}
+}
+
+// What is wrong with one request slows no other, and opens no circuit.
+func TestAResponseAboutOneRequestSlowsNoOther(t *testing.T) {
+	errBad := errors.New("bad")
+	for name, refuse := range map[string]func(http.ResponseWriter, *http.Request){
+		"permanent": func(w http.ResponseWriter, r *http.Request) { backoffhttp.WriteError(w, r, backoff.Permanent(errBad)) },
+		"gave up": func(w http.ResponseWriter, r *http.Request) {
+			backoffhttp.WriteError(w, r, do(backoff.Policy{}, errBad))
+		},
+		"do not retry": func(w http.ResponseWriter, _ *http.Request) {
+			backoffhttp.DoNotRetry(w)
+			w.WriteHeader(http.StatusServiceUnavailable)
+		},
+	} {
+		for _, every := range []int64{50, 10, 4} {
+			bubble(t, fmt.Sprintf("%s, each %d", name, every), func(t *testing.T) {
+				var n atomic.Int64
+				tr := &backoffhttp.Transport{Base: inProcess(handle(func(w http.ResponseWriter, r *http.Request) {
+					time.Sleep(5 * time.Millisecond)
+					if n.Add(1)%every == 0 {
+						refuse(w, r)
+					}
+				}))}
+				var s services
+				require.GreaterOrEqual(t, s.succeed(t, tr, 20*time.Second), 1-1/float64(every)-0.01)
+			})
+		}
+	}
+}
+
+// A 429 is about the rate, also if it must not be repeated.
+func TestA429ThatMustNotBeRetriedSlowsCallsDown(t *testing.T) {
+	for name, c := range map[string]struct {
+		status int
+		header []string
+		slow   bool
+	}{
+		"429":                 {429, []string{"X-Should-Retry", "false"}, true},
+		"429, by a proxy":     {429, []string{"X-Envoy-Ratelimited", "true"}, true},
+		"429, by gRPC's word": {429, []string{"Grpc-Retry-Pushback-Ms", "-1"}, true},
+		"429, quota":          {429, []string{"X-Should-Retry", "false", "Retry-After", "3600"}, false},
+		"503":                 {503, []string{"X-Should-Retry", "false"}, false},
+		"503, by a proxy":     {503, []string{"X-Envoy-Overloaded", "true"}, false},
+		"402":                 {402, []string{"X-Should-Retry", "false"}, false},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWire(answer(c.status, c.header...), answer(200))
+			tr := &backoffhttp.Transport{Base: w}
+			require.Equal(t, c.status, getRoot(t, tr).StatusCode)
+			require.Equal(t, 1, w.requests(), name)
+			began := time.Now()
+			getRoot(t, tr)
+			require.Equal(t, c.slow, time.Since(began) > 0, name)
+		})
+	}
 }
