@@ -46,6 +46,13 @@ func hedgeGRPC() *hedge.Hedge {
 	}
 }
 
+// within returns a context that lasts so long.
+func within(t testing.TB, d time.Duration) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), d)
+	t.Cleanup(cancel)
+	return ctx
+}
+
 // hedgeStep is what one attempt does.
 type hedgeStep func(context.Context) (int, error)
 
@@ -591,8 +598,7 @@ func TestHedgeDetach(t *testing.T) {
 		require.Equal(t, 20*milli, took)
 	})
 	hedgeTest(t, "the end of the context is not waited for, either", func(t *testing.T) {
-		ctx, cancel := context.WithTimeout(t.Context(), second)
-		defer cancel()
+		ctx := within(t, second)
 		s := script(deaf(time.Hour, 1, nil), deaf(time.Hour, 2, nil))
 		_, took, err := s.run(ctx, &hedge.Hedge{Name: "slow", Delay: 100 * milli, Detach: true})
 		require.EqualError(t, err, "backoff: slow: gave up after 2 attempts: context deadline exceeded")
@@ -988,8 +994,7 @@ func TestHedgeDueAtTheLastMoment(t *testing.T) {
 
 // In earnest, as timers are used again only outside of bubbles.
 func TestHedgeIsSentByATimerThatIsUsedAgain(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-	defer cancel()
+	ctx := within(t, 5*time.Second)
 	h := &hedge.Hedge{Delay: milli, MaxExtraLoad: -1}
 	for range 10 {
 		_, err := hedge.Value(ctx, h, func(context.Context) (int, error) { return 0, nil }, nil)
@@ -1063,8 +1068,7 @@ func TestAHedgedCallAsksForThePaceWhenItsWaitIsOver(t *testing.T) {
 		require.ErrorIs(t, err, backoff.ErrBudget)
 		require.Equal(t, map[uint64][]backoff.Outcome{1: {backoff.OutcomeNotSent}}, b.outcomes)
 
-		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
-		defer cancel()
+		ctx := within(t, 2*time.Second)
 		b = &askingBudget{hedgeBudget: hedgeBudget{grant: grant}}
 		began = time.Now()
 		_, err = hedge.Value(ctx, &hedge.Hedge{Delay: time.Hour, Budget: b}, func(context.Context) (int, error) { return 1, nil }, nil)

@@ -118,8 +118,7 @@ func TestAPatientCallDoesNotRepeatWhatItsHedgeMustNot(t *testing.T) {
 
 func TestAHedgeKeepsTheLastErrorFromWhileTheContextLived(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
+		ctx := within(t, time.Minute)
 		var end backoff.Event
 		hedged := hedge.Hedge{Delay: time.Second, Observer: func(_ context.Context, e backoff.Event) { end = e }}
 		_, err := hedge.Value(ctx, &hedged, func(ctx context.Context) (int, error) {

@@ -147,8 +147,7 @@ func TestHedgeGivesBackWhatItDoesNotUseOfItsBudget(t *testing.T) {
 		require.Equal(t, []backoff.Outcome{backoff.OutcomeNotSent, backoff.OutcomeSuccess}, b.outcomes[2])
 	})
 	hedgeTest(t, "when it would come too late", func(t *testing.T) {
-		ctx, cancel := context.WithTimeout(t.Context(), second)
-		defer cancel()
+		ctx := within(t, second)
 		b := &hedgeBudget{grant: hedgeWait(second)}
 		s := script(inTime(200*milli, 1, errHedgeUnknown))
 		_, _, err := s.run(ctx, &hedge.Hedge{Delay: 100 * milli, Budget: b})
@@ -261,8 +260,7 @@ func TestHedgeDelayIsAtLeastAMillisecondAndAtMostHalfTheTime(t *testing.T) {
 	})
 	hedgeTest(t, "half the time", func(t *testing.T) {
 		h := hedgeMeasured(t, second)
-		ctx, cancel := context.WithTimeout(t.Context(), 800*milli)
-		defer cancel()
+		ctx := within(t, 800*milli)
 		s := script(inTime(second, 1, nil), inTime(10*milli, 2, nil))
 		_, took, err := s.run(ctx, h)
 		require.NoError(t, err)
@@ -270,8 +268,7 @@ func TestHedgeDelayIsAtLeastAMillisecondAndAtMostHalfTheTime(t *testing.T) {
 	})
 	hedgeTest(t, "nothing, if a millisecond is more than half", func(t *testing.T) {
 		h := hedgeMeasured(t, second)
-		ctx, cancel := context.WithTimeout(t.Context(), 2*milli-1)
-		defer cancel()
+		ctx := within(t, 2*milli-1)
 		s := script(inTime(second, 1, nil))
 		_, took, err := s.run(ctx, h)
 		require.ErrorIs(t, err, context.DeadlineExceeded)

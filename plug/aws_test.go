@@ -125,6 +125,14 @@ func withBudget(b backoff.Budget) backoff.Policy {
 // busy is an attempt that fails.
 func busy(int) error { return status(503) }
 
+// twiceBusy is an attempt that fails the first two times.
+func twiceBusy(n int) error {
+	if n < 3 {
+		return status(503)
+	}
+	return nil
+}
+
 func TestAWSWaitsAreThePolicysInBothModes(t *testing.T) {
 	for _, era2026 := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -191,12 +199,7 @@ func TestAWSBudgetHearsOfEveryAttemptOnceInBothModes(t *testing.T) {
 				b := new(books)
 				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 				defer cancel()
-				err := sdk(ctx, plug.AWS(withBudget(b)), era2026, func(n int) error {
-					if n < 3 {
-						return status(503)
-					}
-					return nil
-				})
+				err := sdk(ctx, plug.AWS(withBudget(b)), era2026, twiceBusy)
 				require.NoError(t, err)
 				require.Equal(t, 1, b.firsts)
 				require.Equal(t, 2, b.retries)
@@ -228,12 +231,7 @@ func TestAWSCallsThatShareAContextAreCountedRightInSum(t *testing.T) {
 		for i := range 20 {
 			calls.Go(func() {
 				time.Sleep(time.Duration(i) * 30 * time.Millisecond)
-				sdk(t.Context(), r, i%2 == 0, func(n int) error {
-					if n < 3 {
-						return status(503)
-					}
-					return nil
-				})
+				sdk(t.Context(), r, i%2 == 0, twiceBusy)
 			})
 		}
 		calls.Wait()
