@@ -57,8 +57,7 @@ func TestAnAttemptThatTakesTooLongIsRetriedWhateverTheClassifierSays(t *testing.
 func TestTheCallersDeadlineIsNoTimeoutOfAnAttempt(t *testing.T) {
 	for name, set := range aSecond {
 		bubble(t, name, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), time.Second/2)
-			defer cancel()
+			ctx := within(t, time.Second/2)
 			w := newWire(hang)
 			_, err := limited(w, set).Do(newRequest(t, "GET", "http://a.test/", nil).WithContext(ctx))
 			require.ErrorIs(t, err, context.DeadlineExceeded)
@@ -223,8 +222,7 @@ func (u *upgraded) Write(p []byte) (int, error) {
 
 func TestTheServerIsToldTheAttemptAndTheTimeLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-		defer cancel()
+		ctx := within(t, 10*time.Second)
 		tr, w := scripted(answer(503), answer(503), answer(200))
 		tr.Propagate = func(u *url.URL) bool { return u.Host == "own.test" }
 		roundTrip(t, tr, newRequest(t, "GET", "http://own.test/", nil).WithContext(ctx))

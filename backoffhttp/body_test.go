@@ -2,7 +2,6 @@ package backoffhttp_test
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -177,8 +176,7 @@ func TestAHostIsNotBlamedForTheBodiesOfItsRequests(t *testing.T) {
 		bubble(t, name, func(t *testing.T) {
 			tr := &backoffhttp.Transport{Base: newWire(answer(200)), Services: services}
 			for range 50 {
-				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-				defer cancel()
+				ctx := within(t, time.Minute)
 				req, _ := withBrokenBody(newRequest(t, "PUT", "http://a.test/", nil).WithContext(ctx), refusedDial)
 				require.ErrorIs(t, try(tr, req), refusedDial)
 			}
@@ -392,8 +390,7 @@ func TestAConnectionIsNotReadAhead(t *testing.T) {
 				base, _ := serveInMemory(t, c.handler)
 				tr := over(base)
 				tr.ReadAhead, tr.Resume, tr.Policy.AttemptTimeout = ahead, true, time.Second
-				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-				defer cancel()
+				ctx := within(t, time.Minute)
 				began := time.Now()
 				resp, err := tr.RoundTrip(c.request().WithContext(ctx))
 				require.NoError(t, err)

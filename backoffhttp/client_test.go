@@ -205,6 +205,13 @@ func newRequest(t testing.TB, method, url string, body io.Reader) *http.Request 
 	return req
 }
 
+// within returns a context that lasts so long.
+func within(t testing.TB, d time.Duration) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), d)
+	t.Cleanup(cancel)
+	return ctx
+}
+
 // stream hides a reader's type, so that a request gets no GetBody.
 func stream(s string) io.Reader { return struct{ io.Reader }{strings.NewReader(s)} }
 

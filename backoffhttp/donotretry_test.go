@@ -224,8 +224,7 @@ func TestWriteErrorTellsWhenACircuitAdmitsCallsAgain(t *testing.T) {
 			backoffhttp.WriteError(w, request{}.on(t.Context(), "http://x"), err)
 			require.Equal(t, http.StatusServiceUnavailable, w.Code, name)
 			var open *backoff.OpenError
-			ok := errors.As(err, &open)
-			require.True(t, ok, name)
+			require.ErrorAs(t, err, &open, name)
 			require.Equal(t, strconv.Itoa(int(math.Ceil(open.RetryAfter().Seconds()))), w.Header().Get("Retry-After"), name)
 		}
 	})

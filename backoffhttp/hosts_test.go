@@ -2,7 +2,6 @@ package backoffhttp_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"net"
@@ -76,10 +75,7 @@ func TestTheFirstCallOfAClientMakesAllOfItsAttempts(t *testing.T) {
 			err = backoffhttp.Check(resp)
 			require.Equal(t, failures < limit, err == nil)
 			if err != nil {
-				var gave *backoff.Error
-				ok := errors.As(err, &gave)
-				require.True(t, ok)
-				require.Equal(t, backoff.ReasonAttempts, gave.Reason)
+				require.Equal(t, backoff.ReasonAttempts, gaveUp(t, resp).Reason)
 			}
 			resp.Body.Close()
 			s.Close()

@@ -275,10 +275,8 @@ func TestHTTP2EnhanceYourCalmIsThrottling(t *testing.T) {
 
 // All protocols of net/http behave alike.
 var protocols = map[string]func(*httptest.Server){
-	"HTTP/1.1": func(*httptest.Server) {},
-	"HTTP/1.1 over TLS": func(s *httptest.Server) {
-		s.StartTLS()
-	},
+	"HTTP/1.1":          func(*httptest.Server) {},
+	"HTTP/1.1 over TLS": func(s *httptest.Server) { s.StartTLS() },
 	"HTTP/2": func(s *httptest.Server) {
 		s.EnableHTTP2 = true
 		s.StartTLS()

@@ -72,8 +72,7 @@ func patient() *guard.Services {
 
 // ask makes a request with a minute of time.
 func ask(t *testing.T, transport http.RoundTripper, limit time.Duration, method string, body io.Reader) (*http.Response, error) {
-	ctx, cancel := context.WithTimeout(t.Context(), limit)
-	t.Cleanup(cancel)
+	ctx := within(t, limit)
 	req, err := http.NewRequestWithContext(ctx, method, "http://example.com/", body)
 	require.NoError(t, err)
 	return transport.RoundTrip(req)

@@ -41,8 +41,7 @@ func TestRetryablehttp247RetryAfterIsBounded(t *testing.T) {
 // Sleeps into a deadline that must expire.
 func TestRetryablehttp272NoSleepIntoADeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-		defer cancel()
+		ctx := within(t, 10*time.Second)
 		w := newWire(answer(503, "Retry-After", "60"))
 		began := time.Now()
 		resp := roundTrip(t, &backoffhttp.Transport{Base: w}, newRequest(t, "GET", "http://a.test/", nil).WithContext(ctx))

@@ -231,8 +231,7 @@ func TestReadingAClosedBodyIsAnError(t *testing.T) {
 
 func TestTheCallersContextEndsAResumedBody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-		defer cancel()
+		ctx := within(t, 50*time.Millisecond)
 		s := serveFile(cutAfter(3000))
 		resp := roundTrip(t, s.transport(t), newRequest(t, "GET", "http://a.test/", nil).WithContext(ctx))
 		_, err := io.ReadAll(resp.Body)

@@ -37,8 +37,7 @@ func by(t testing.TB, name string) func() *http.Request {
 
 // tryBriefly sends a request that does not wait for its turn.
 func tryBriefly(t testing.TB, rt http.RoundTripper, req *http.Request) {
-	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
-	defer cancel()
+	ctx := within(t, time.Millisecond)
 	_ = try(rt, req.WithContext(ctx))
 }
 
@@ -66,8 +65,7 @@ func traffic(t *testing.T, rt http.RoundTripper, perSecond int, during time.Dura
 	var mu sync.Mutex
 	for ; calls < int(during.Seconds()*float64(perSecond)); calls++ {
 		all.Go(func() {
-			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
-			defer cancel()
+			ctx := within(t, 3*time.Second)
 			began := time.Now()
 			resp, err := rt.RoundTrip(make().WithContext(ctx))
 			if err != nil {
@@ -102,9 +100,7 @@ func TestATenantThatIsThrottledDoesNotStopAnother(t *testing.T) {
 				bubble(t, fmt.Sprintf("%s, %d a second, shared %v", name, rate, services != nil), func(t *testing.T) {
 					tr := &backoffhttp.Transport{Base: newWire(refusingAlice(header...)), Services: services}
 					var all sync.WaitGroup
-					all.Go(func() {
-						traffic(t, tr, rate, 60*time.Second, by(t, "alice"))
-					})
+					all.Go(func() { traffic(t, tr, rate, 60*time.Second, by(t, "alice")) })
 					time.Sleep(10*time.Second - time.Millisecond)
 					requireSpared(t, tr, 20, by(t, "bob"))
 					all.Wait()
@@ -223,9 +219,7 @@ func TestCredentialsAreToldApartAfterAnHourWithManyHosts(t *testing.T) {
 				time.Sleep(time.Second)
 			}
 			var all sync.WaitGroup
-			all.Go(func() {
-				traffic(t, tr, 20, 20*time.Second, by(t, "alice"))
-			})
+			all.Go(func() { traffic(t, tr, 20, 20*time.Second, by(t, "alice")) })
 			requireSpared(t, tr, 20, bob)
 			all.Wait()
 		})
@@ -239,9 +233,7 @@ func TestATenantThatIsThrottledDoesNotStopOneThatWasFirst(t *testing.T) {
 			tr := &backoffhttp.Transport{Base: newWire(refusingAlice())}
 			require.Equal(t, 200, roundTrip(t, tr, by(t, "bob")()).StatusCode)
 			var all sync.WaitGroup
-			all.Go(func() {
-				traffic(t, tr, rate, 20*time.Second, by(t, "alice"))
-			})
+			all.Go(func() { traffic(t, tr, rate, 20*time.Second, by(t, "alice")) })
 			requireSpared(t, tr, 20, by(t, "bob"))
 			all.Wait()
 		})

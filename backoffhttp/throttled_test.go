@@ -114,9 +114,7 @@ func TestASharedRetryAfterIsFollowedAtAPace(t *testing.T) {
 		tr := slowed(t, &backoffhttp.Transport{Base: w, Services: sharing()})
 		var all sync.WaitGroup
 		for range 50 {
-			all.Go(func() {
-				require.Equal(t, 200, getRoot(t, tr).StatusCode)
-			})
+			all.Go(func() { require.Equal(t, 200, getRoot(t, tr).StatusCode) })
 		}
 		all.Wait()
 		require.GreaterOrEqual(t, w.request(1).at.Sub(begin), 3*time.Second)
@@ -136,8 +134,7 @@ func TestACallThatIsPacedEndsWithItsTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWire(answer(429), answer(200))
 		tr := slowed(t, &backoffhttp.Transport{Base: w})
-		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-		defer cancel()
+		ctx := within(t, 100*time.Millisecond)
 		began := time.Now()
 		_, err := tr.RoundTrip(newRequest(t, "GET", "http://a.test/", nil).WithContext(ctx))
 		require.ErrorIs(t, err, context.DeadlineExceeded)

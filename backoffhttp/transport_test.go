@@ -246,8 +246,7 @@ func TestADefinitiveErrorIsTheClientsOwn(t *testing.T) {
 		client := &http.Client{Transport: &backoffhttp.Transport{Base: newWire(failure(row.fails)), Policy: atOnce()}}
 		_, err := client.Do(newRequest(t, "GET", "http://a.test/", nil).WithContext(row.ctx))
 		var failed *url.Error
-		ok := errors.As(err, &failed)
-		require.True(t, ok, name)
+		require.ErrorAs(t, err, &failed, name)
 		require.True(t, failed.Err == row.want, "%s: %T", name, failed.Err)
 	}
 }
@@ -334,8 +333,7 @@ func TestCheckSaysWhatToChange(t *testing.T) {
 		"hint": {step: answer(503, "Retry-After", "1000"), reason: backoff.ReasonRetryAfter, text: "status 503 Service Unavailable$"},
 		"deadline": {step: answer(503, "Retry-After", "100"), reason: backoff.ReasonDeadline, text: "status 503 Service Unavailable$",
 			request: func(t *testing.T) *http.Request {
-				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-				t.Cleanup(cancel)
+				ctx := within(t, time.Minute)
 				return newRequest(t, "GET", "http://a.test/", nil).WithContext(ctx)
 			}},
 	} {
@@ -359,10 +357,7 @@ func TestCheckSaysWhatToChange(t *testing.T) {
 				resp, err := client.Do(c.request(t))
 				require.NoError(t, err)
 				err = backoffhttp.Check(resp)
-				var gave *backoff.Error
-				ok := errors.As(err, &gave)
-				require.True(t, ok)
-				require.Equal(t, c.reason, gave.Reason)
+				require.Equal(t, c.reason, gaveUp(t, resp).Reason)
 				status := statusOf(t, err)
 				require.Equal(t, 503, status.Code)
 				require.Regexp(t, c.text, err.Error())
