@@ -1,12 +1,16 @@
 package guards
 
 import (
+	"context"
 	"flag"
 	"fmt"
+	"iter"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -87,4 +91,136 @@ func hold(t *testing.T, w world) results {
 		}
 	}
 	return r
+}
+
+// A world is a service and its callers.
+type world struct {
+	group, name string
+	// quick worlds take so little time that they run with every change.
+	quick bool
+	few   bool // only the clients of its bars live in it, unless others are named
+	seeds int  // how many times it is run, with another seed each; 0 means 1
+	bars  []bar
+	// run lets a client live in the world, and says what it made of it.
+	run func(c client, seed uint64) figures
+}
+
+// groups returns the worlds by group.
+func groups() iter.Seq2[string, []world] {
+	return func(yield func(string, []world) bool) {
+		for _, group := range []func() []world{
+			byChance, hungReplica, spread, marked, scattered, limits, chains, tenants, bulk, restarts, dips, overloads, outages,
+		} {
+			if worlds := group(); !yield(worlds[0].group, worlds) {
+				return
+			}
+		}
+	}
+}
+
+// worldsOf returns the worlds of a group.
+func worldsOf(group string) []world {
+	for name, worlds := range groups() {
+		if name == group {
+			return worlds
+		}
+	}
+	return nil
+}
+
+// address is where all services are. Each call has a path of its own.
+const address = "http://service.example/"
+
+// path returns the address of a call.
+func path(n int) string { return fmt.Sprint(address, n) }
+
+// fleet returns so many processes of a client, which share nothing but the
+// service. A call goes through one of them.
+func fleet(c client, s http.RoundTripper, processes int, timeout time.Duration) func(context.Context, int) bool {
+	sends := make([]send, processes)
+	for i := range sends {
+		sends[i] = c.start(s, timeout)
+	}
+	return func(ctx context.Context, n int) bool { return get(ctx, sends[n%processes], path(n), nil) }
+}
+
+// length returns how long a world lasts: until so many calls have come, and
+// between the least and the most.
+func length(rate, calls float64, least, most time.Duration) time.Duration {
+	return min(most, max(least, time.Duration(calls/rate*float64(time.Second))))
+}
+
+// A bar is what a figure of a client must reach in a world.
+type bar struct {
+	client, figure string
+	atMost         bool // the figure must be no more than the limit, and not no less
+	// The limit is plus, and times another figure if there is one.
+	plus, times   float64
+	other, beside string // a client, and its figure
+}
+
+// results are the figures of each client in a world.
+type results map[string]figures
+
+// limit returns what the bar asks for.
+func (b bar) limit(r results) float64 {
+	if b.other == "" {
+		return b.plus
+	}
+	return b.plus + b.times*r[b.other][b.beside]
+}
+
+// check returns an error if the bar is missed.
+func (b bar) check(r results) error {
+	got, limit, want := r[b.client][b.figure], b.limit(r), "at least"
+	missed := got < limit-1e-9
+	if b.atMost {
+		missed, want = got > limit+1e-9 || got < 0, "at most"
+	}
+	if !missed {
+		return nil
+	}
+	return fmt.Errorf("%s: %s is %.4g, want %s %.4g", b.client, b.figure, got, want, limit)
+}
+
+// known reports whether the clients that the bar is about have run.
+func (b bar) known(r results) bool {
+	for _, c := range b.needs() {
+		if r[c] == nil {
+			return false
+		}
+	}
+	return true
+}
+
+// needs returns the clients that the bar is about.
+func (b bar) needs() []string {
+	if b.other == "" {
+		return []string{b.client}
+	}
+	return []string{b.client, b.other}
+}
+
+// The bars of several groups.
+
+// within wants as many successes as another client has, but for some points.
+func within(client string, points float64, other string) bar {
+	return bar{client: client, figure: success, plus: -points, times: 1, other: other, beside: success}
+}
+
+// possible wants as many successes as could be, but for some points.
+func possible(client string, points float64) bar {
+	return bar{client: client, figure: success, plus: -points, times: 1, other: client, beside: could}
+}
+
+// keeps wants no fewer successes than the default client had when the bars were
+// set, but for some points.
+func keeps(was, points float64) bar { return atLeast(ours, success, was-points) }
+
+func atLeast(client, figure string, limit float64) bar {
+	return bar{client: client, figure: figure, plus: limit}
+}
+
+func atMost(client, figure string, limit float64) bar {
+	return bar{client: client, figure: figure, plus: limit, atMost: true}
 }

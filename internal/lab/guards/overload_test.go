@@ -1,8 +1,11 @@
 package guards
 
 import (
+	"context"
 	"fmt"
 	"net/http"
+	"slices"
+	"sync"
 	"time"
 )
 
@@ -158,4 +161,193 @@ func overloads() (worlds []world) {
 	return append(worlds,
 		erring(.25, .9, many).world("overload", "from the start, 25 % fail at load 90 %, 200 processes", keeps(55, 6), within(none, 0, none)),
 		rejecting(1.2, many).world("overload", "from the start, rejects at load 120 %, 200 processes", keeps(70, 6), within(none, 0, none)))
+}
+
+// limits are programs that could make more calls than a limit allows, all the
+// time.
+func limits() []world {
+	worlds := []world{{
+		group: "limits", name: "falls to a tenth", quick: true, bars: []bar{atMost(ours, refusals, 15), atMost(ours, recovery, 5)},
+		run: fallingLimit,
+	}}
+	for i, most := range []float64{15, 15, 20} { // 15 were wanted
+		programs := 1 << i
+		worlds = append(worlds, world{
+			group: "limits", name: fmt.Sprintf("%d programs at 100 a second", programs), seeds: 2 * programs, quick: programs == 2, bars: []bar{atMost(ours, refusals, most)},
+			run: func(c client, seed uint64) figures { return sharedLimit(c, seed, programs) },
+		})
+	}
+	for _, b := range []struct {
+		calls int
+		rate  float64
+	}{{20, 20}, {20, 10}, {100, 50}} {
+		worlds = append(worlds, world{
+			group: "limits", name: fmt.Sprintf("%d calls at once every 30 s, at %g a second", b.calls, b.rate), seeds: 3, quick: true, bars: []bar{atLeast(ours, success, 96)},
+			run: func(c client, seed uint64) figures { return bursts(c, seed, b.calls, b.rate) },
+		})
+	}
+	return worlds
+}
+
+// bursts is a world whose program rests between bursts of calls, of which five may
+// go at once.
+func bursts(c client, seed uint64, each int, perSecond float64) figures {
+	l := newLimiter(perSecond, 5)
+	s := newService(seed, l.answer)
+	do := fleet(c, s, 1, 0)
+	var all calls
+	for range 20 {
+		all = append(all, job{workers: each, calls: each, deadline: 5 * time.Second}.run(do)...)
+		time.Sleep(30 * time.Second)
+	}
+	return counted(all, s.arrived, 100).with(refusals, 100*float64(l.refused)/float64(s.arrived))
+}
+
+// sharedLimit is a world in which programs of 50 workers share a limit.
+func sharedLimit(c client, seed uint64, programs int) figures {
+	l := newLimiter(100, 100)
+	s := newService(seed, l.answer)
+	served := make([]calls, programs)
+	var group sync.WaitGroup
+	for i := range served {
+		do := fleet(c, s, 1, 0)
+		group.Go(func() { served[i] = job{workers: 50, length: time.Minute, deadline: soon}.run(do) })
+	}
+	group.Wait()
+	all := slices.Concat(served...)
+	smallest := slices.MinFunc(served, func(a, b calls) int { return a.good() - b.good() })
+	f := counted(all, s.arrived, 100).with(refusals, 100*float64(l.refused)/float64(s.arrived))
+	return f.with(least, 100*float64(smallest.good())/float64(max(1, all.good())))
+}
+
+// answer answers as a service with a limit does.
+func (l *limiter) answer(*service, *http.Request) answer {
+	if !l.take() {
+		return tooMany()
+	}
+	return ok(usual)
+}
+
+// fallingLimit is a world whose limit falls to a tenth after half a minute, and
+// comes back after another half.
+func fallingLimit(c client, seed uint64) figures {
+	const third = 30 * time.Second
+	l := newLimiter(100, 100)
+	full := make([]float64, 90)
+	s := newService(seed, func(s *service, _ *http.Request) answer {
+		l.rate, l.burst = 100, 100
+		if now := s.since(); now >= third && now < 2*third {
+			l.rate, l.burst = 10, 10
+		}
+		if !l.take() {
+			return tooMany()
+		}
+		full[min(len(full)-1, int(s.since()/time.Second))]++
+		return ok(usual)
+	})
+	all := job{workers: 50, length: 3 * third, deadline: soon}.run(fleet(c, s, 1, 0))
+	f := counted(all, s.arrived, 100).with(refusals, 100*float64(l.refused)/float64(s.arrived))
+	return f.with(recovery, reaches(full[60:89], 90))
+}
+
+// reaches returns the first second of three that serve so many calls each, and
+// how many seconds there are if there is none.
+func reaches(seconds []float64, calls float64) float64 {
+	for i := range len(seconds) - 2 {
+		if min(seconds[i], seconds[i+1], seconds[i+2]) >= calls {
+			return float64(i)
+		}
+	}
+	return float64(len(seconds))
+}
+
+// A quantity is a job at a limit.
+type quantity struct {
+	rate, burst float64
+	calls       int
+	refused     float64 // at most, in percent
+	over        float64 // seconds beyond 1.2 times the ideal, at most; 0.5 were wanted
+}
+
+var quantities = []quantity{
+	{500, 10, 2000, 20, 1}, {500, 100, 2000, 15, .5}, {200, 20, 2000, 15, .5},
+	{50, 5, 100, 23, .8}, {50, 5, 600, 20, .5}, {100, 100, 1000, 15, .5},
+}
+
+// bulk are jobs that 20 workers of a program that has just begun do at a server
+// with a limit.
+func bulk() (worlds []world) {
+	for _, q := range quantities {
+		worlds = append(worlds, world{
+			group: "bulk", name: fmt.Sprintf("%g a second, burst %g, %d calls", q.rate, q.burst, q.calls), quick: true,
+			seeds: max(6, 2000/q.calls), // a small job is as long as chance has it
+			bars: []bar{
+				{client: ours, figure: took, atMost: true, plus: q.over, times: 1.2, other: ours, beside: ideal},
+				atMost(ours, refusals, q.refused),
+			},
+			run: func(c client, seed uint64) figures { return limited(c, seed, q) },
+		})
+	}
+	return worlds
+}
+
+// limited is the world of a quantity.
+func limited(c client, seed uint64, q quantity) figures {
+	l := newLimiter(q.rate, q.burst)
+	s := newService(seed, l.answer)
+	all := job{workers: 20, calls: q.calls, deadline: 2 * time.Minute}.run(fleet(c, s, 1, 0))
+	f := counted(all, s.arrived, 100)
+	f.with(took, all.end().Seconds()).with(ideal, (float64(q.calls)-q.burst)/q.rate)
+	return f.with(refusals, 100*float64(l.refused)/float64(s.arrived))
+}
+
+// tenants are hosts that throttle one credential, while the calls of another,
+// in the same program, are welcome.
+func tenants() (worlds []world) {
+	for _, rate := range []float64{1, 4, 10, 20} {
+		throttled := tenant{rate: rate, other: 20}
+		exhausted := tenant{rate: rate, says: http.Header{"Retry-After": {"3600"}}, other: 2, later: 30 * time.Second}
+		worlds = append(worlds,
+			throttled.world(fmt.Sprintf("one is throttled, at %g a second", rate)),
+			exhausted.world(fmt.Sprintf("one has used up its quota, at %g a second", rate)))
+	}
+	return worlds
+}
+
+// A tenant calls at a rate, and is throttled.
+type tenant struct {
+	rate  float64
+	says  http.Header   // of the responses to it
+	other float64       // the rate of the other tenant
+	later time.Duration // when that begins
+}
+
+// world returns the world of the tenant. The figures are those of the other one.
+func (x tenant) world(name string) world {
+	return world{
+		group: "tenants", name: name, quick: true, run: x.run,
+		bars: []bar{atLeast(ours, success, 99), atLeast(patient, success, 99), {client: ours, figure: median, atMost: true, times: 2, other: unguarded, beside: median}},
+	}
+}
+
+func (x tenant) run(c client, seed uint64) figures {
+	s := newService(seed, func(_ *service, req *http.Request) answer {
+		if req.Header.Get("Authorization") == "Bearer one" {
+			return answer{after: usual, status: http.StatusTooManyRequests, header: x.says.Clone()}
+		}
+		return ok(usual)
+	})
+	do := c.start(s, 0)
+	as := func(who string) func(context.Context, int) bool {
+		header := http.Header{"Authorization": {"Bearer " + who}}
+		return func(ctx context.Context, n int) bool { return get(ctx, do, path(n), header) }
+	}
+	var group sync.WaitGroup
+	group.Go(func() {
+		load{rate: x.rate, length: x.later + time.Minute, deadline: short, seed: seed}.run(as("one"))
+	})
+	time.Sleep(x.later)
+	others := load{rate: x.other, length: time.Minute, deadline: short, seed: seed + 1}.run(as("another"))
+	group.Wait()
+	return counted(others, s.arrived, 100)
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -159,4 +161,244 @@ func TestThePageIsMadeOfTheFiguresThatAreKept(t *testing.T) {
 	got, err := os.ReadFile(filepath.Join(docs, "guards.md"))
 	require.NoError(t, err)
 	require.True(t, string(want) == string(got), "docs/guards.md is not made of what is kept: run make guards-page")
+}
+
+// A highlight is a world that is in the first table.
+type highlight struct {
+	world  string // as in a board
+	figure string
+	words  string // what happens
+}
+
+// cost reports whether less is better.
+func (h highlight) cost() bool { return h.figure != success }
+
+var highlights = []highlight{
+	{"by chance/100 a second, 20 %", success,
+		"One answer in five fails, by chance"},
+	{"by chance/100 a second, 50 %", success,
+		"Every second answer fails, by chance"},
+	{"hung replica/100 a second, 20 %", success,
+		"One of five replicas hangs: a fifth of the attempts get no response within a second"},
+	{"restarts/3s of every 30s, 10 a second", success,
+		"The server restarts: for 3 s of every 30 s it refuses connections"},
+	{"outage/503 for a minute", success,
+		"The database is down for a minute, and calls have 30 s"},
+	{"marked/WriteError(Permanent), 1 of 20, 200 a second", success,
+		"One request in twenty is refused for its own sake"},
+	{"bare 429/by chance 1 of 20, 200 a second", success,
+		"One request in twenty gets a 429, at any rate"},
+	{"tenants/one is throttled, at 4 a second", success,
+		"One of two tenants is throttled: the calls of the other"},
+	{"tenants/one has used up its quota, at 4 a second", success,
+		"One of two tenants has used up its quota: the calls of the other"},
+	{"chain/1 between, the last fails 30 %", success,
+		"A service between the caller and one that fails three times in ten"},
+	{"limits/1 programs at 100 a second", success,
+		"A limit of 100 a second, and 50 workers who want more"},
+	{"dip/load 80 %, 20 processes", success,
+		"A busy server has 30 % of its capacity for ten seconds"},
+	{"overload/25 % fail at load 90 %, 20 processes", success,
+		"A quarter of the answers of a busy server fail, and cost it as much as any"},
+	{"overload/rejects at load 120 %, 20 processes", success,
+		"More comes than the server can do, and it rejects the rest"},
+	{"bulk/500 a second, burst 10, 2000 calls", took,
+		"A job of 2,000 calls, 20 workers, a limit of 500 a second: seconds"},
+	{"limits/1 programs at 100 a second", refusals,
+		"Requests that are refused at the limit of 100 a second"},
+	{"outage/503 for a minute", meanwhile,
+		"Attempts for each call while the database is down"},
+	{"restarts/3s of every 30s, 10 a second", whileDown,
+		"Attempts at the server while it restarts, in two minutes"},
+	{"chain/2 between, the last fails 100 %", leaf,
+		"Attempts at the last of three services, for a call, while all fail"},
+}
+
+// shown prints the figure of a client. A job of which calls failed says so.
+func (h highlight) shown(f figures) string {
+	text := f.print(h.figure)
+	if failed := 100 - f[success]; h.figure == took && failed >= 0.5 {
+		return fmt.Sprintf("%s, %.0f %% fail", text, failed)
+	}
+	return text
+}
+
+// best returns the best figure of the clients, of those whose job was done.
+func (h highlight) best(r results) float64 {
+	best := -1.0
+	for _, c := range clients {
+		f := r[c.name]
+		v := f[h.figure]
+		switch {
+		case f == nil, h.figure == took && f[success] < 99.5:
+		case best < 0, h.cost() && v < best, !h.cost() && v > best:
+			best = v
+		}
+	}
+	return best
+}
+
+// near reports whether a figure is as good as the best, but for chance.
+func (h highlight) near(f figures, best float64) bool {
+	v := f[h.figure]
+	if h.cost() {
+		return v <= 1.05*best && (h.figure != took || f[success] >= 99.5)
+	}
+	return v >= best-0.5
+}
+
+// A section is what the page says of a group of worlds.
+type section struct {
+	group, title, about string
+	figures             []string // a table for each
+}
+
+var sections = []section{
+	{"by chance", "Answers that fail by chance", `The service responds with 503 after 5 ms, to each attempt by itself with
+the same probability. The luck of an attempt is the same for all clients. Calls have 30 s. With four
+attempts and nothing that holds them back, all but the fourth power of that probability succeed.`, []string{success, perCall}},
+	{"hung replica", "A replica that hangs", `Some attempts never get an answer. An attempt has a second, and a call 30.`, []string{success, perCall}},
+	{"latency", "Latency that varies", `Some answers are a 503, and the answers take a time that varies: log-normal
+with a median of 20 ms, or errors that take longer (300 ms, successes 5) or shorter (1 ms, successes
+100) than successes, or attempts that have as much time as 99 or 95 of 100 successes take.`, []string{success}},
+	{"marked", "Requests that are refused for their own sake", `The service refuses some calls each time they come, by
+[DoNotRetry or WriteError](../backoffhttp/donotretry.go), and answers all others. A call has 3 s.`, []string{success, perCall}},
+	{"bare 429", "A 429 that has nothing to do with the rate", `Some requests get a 429 without a Retry-After: every tenth,
+or each by chance. A call has 3 s.`, []string{success, slow}},
+	{"limits", "Limits", `The server has a limit (a token bucket). Each program has 50 workers, and so could make many
+times as many calls, for a minute. Or the limit is a tenth for half a minute, and it is counted how long
+it takes until it is used again. Or a program rests between bursts of calls, which have 5 s; five of them
+may go at once.`, []string{success, refusals, least, recovery}},
+	{"chain", "Services between", `A call goes through services to the last one, which fails by chance. Those of
+this library have Inbound and WriteError, as its documents say; those of the others pass on that it
+failed. A call has 30 s, and so not all attempts that could be made are made.`, []string{success, leaf}},
+	{"tenants", "Two tenants", `A program calls a host for two tenants, with a credential each. One of them is
+throttled with 429, at the rates below; "used up its quota" adds Retry-After: 3600. The figures are those
+of the other one, who makes 20 calls a second, or 2 beside a quota, and whom the host would always serve.`, []string{success, median}},
+	{"bulk", "A job at a limit", `A program that has just begun makes calls with 20 workers, at a server with a limit
+that says 429. What it takes is until the last call has ended, even if it failed.`, []string{took, success, refusals}},
+	{"restarts", "Restarts", `Nobody listens for the last seconds of each half minute, for two minutes. The server can do
+twice the work that comes. A call has 30 s, and so all could succeed. "Lost" is the time whose calls failed, in
+multiples of the down time, and "queue" the work that has come back at once.`, []string{success, lost, whileDown, worstQueue, slow}},
+	{"dip", "A server that is slow for ten seconds", `The server can do 1,000 a second, one after the other, and
+does not notice that a caller has gone. For ten seconds it does 30 % of that. Attempts have a second.
+With "429" it rejects what comes while 200 ms of work wait, which costs a third of an answer. Recovery is the
+time until nine of ten calls succeed for 5 s.`, []string{success, recovery, perCall}},
+	{"overload", "Overload", `The same server. Some of its answers are errors that cost as much as any; or more comes than
+it can do, and it rejects what comes while 200 ms of work wait. That begins after a minute in which all is well,
+except "from the start". "Could" is what remains when retries get all
+of its work that first attempts leave.`, []string{success, perCall}},
+	{"outage", "An outage", `The service says 503 to all for a minute of two and a half, or nothing. A call has 30 s, so
+that those of half a minute could wait. "Meanwhile" is how many attempts there are for a call that begins in
+the outage.`, []string{success, meanwhile, recovery}},
+}
+
+// A gap is a world in which another client has more successes than the default.
+type gap struct {
+	world  world
+	other  client
+	points float64
+}
+
+// gaps returns the worlds of a group in which another client is more than a
+// point ahead of the default, the widest gap first.
+func (p page) gaps(group string) (all []gap) {
+	for _, w := range worldsOf(group) {
+		r := p.board[w.key()]
+		widest := gap{world: w, points: 1}
+		for _, c := range clients {
+			if d := r[c.name][success] - r[ours][success]; d > widest.points && c.name != patient {
+				widest.other, widest.points = c, d
+			}
+		}
+		if widest.other.name != "" {
+			all = append(all, widest)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b gap) int { return int(100*b.points) - int(100*a.points) })
+	return all
+}
+
+// Behind says where another client has more successes, a line for each group.
+func (p page) Behind() string {
+	var b strings.Builder
+	for _, s := range sections {
+		gaps := p.gaps(s.group)
+		if len(gaps) == 0 {
+			continue
+		}
+		g := gaps[0]
+		r := p.board[g.world.key()]
+		fmt.Fprintf(&b, "- **%s**: in %d of %d worlds. Most in \"%s\": %s has %s, and the default client %s%s. They make %s and %s attempts per call.\n",
+			s.title, len(gaps), len(worldsOf(s.group)), g.world.name, g.other.caption, r[g.other.name].print(success),
+			r[ours].print(success), p.patience(g.world), r[g.other.name].print(perCall), r[ours].print(perCall))
+	}
+	if b.Len() == 0 {
+		return "Nowhere by more than a point.\n"
+	}
+	return b.String()
+}
+
+// patience says what a patient client has, if that is more.
+func (p page) patience(w world) string {
+	r := p.board[w.key()]
+	if r[patient][success] < r[ours][success]+1 {
+		return ""
+	}
+	return fmt.Sprintf(" (patient: %s)", r[patient].print(success))
+}
+
+// Slower says where the calls of the default client wait longer than those of a
+// client that has as many successes.
+func (p page) Slower() string {
+	var b strings.Builder
+	for _, s := range sections {
+		var most string
+		widest := 0.5 // seconds
+		for _, w := range worldsOf(s.group) {
+			r := p.board[w.key()]
+			for _, c := range clients {
+				d := r[ours][slow] - r[c.name][slow]
+				if c.name == patient || r[c.name][success] < r[ours][success]-1 || d <= widest || r[c.name][slow] < 0 {
+					continue
+				}
+				widest = d
+				most = fmt.Sprintf("- **%s**, \"%s\": %s, and with %s %s.\n", s.title, w.name, r[ours].print(slow), c.caption, r[c.name].print(slow))
+			}
+		}
+		b.WriteString(most)
+	}
+	if b.Len() == 0 {
+		return "Nowhere by more than half a second.\n"
+	}
+	return b.String()
+}
+
+// Shares says how programs share a limit.
+func (p page) Shares() string {
+	two, four := p.board["limits/2 programs at 100 a second"][ours], p.board["limits/4 programs at 100 a second"][ours]
+	return fmt.Sprintf("Programs that share a limit do not share it evenly, though they use all of it. Of two, the one that gets less has %s of what is served (even is 50), and of four %s (25).",
+		two.print(least), four.print(least))
+}
+
+// The table of worlds in README.md has columns of the first table of docs/guards.md.
+func TestTheREADMESaysOfWorldsWhatThePageSays(t *testing.T) {
+	cells := func(row string) []string {
+		return regexp.MustCompile(` *\| *`).Split(strings.Trim(strings.ReplaceAll(row, "**", ""), "| \n"), -1)
+	}
+	page, err := os.ReadFile(docs + "/guards.md")
+	require.NoError(t, err)
+	readme, err := os.ReadFile("../../../README.md")
+	require.NoError(t, err)
+	worlds := map[string][]string{}
+	for line := range strings.Lines(string(page)) {
+		if c := cells(line); len(c) > 10 {
+			worlds[c[0]] = append(c[:6:6], c[10])
+		}
+	}
+	_, table, _ := strings.Cut(string(readme), "| World | could |")
+	table, _, _ = strings.Cut(table, "\n\n")
+	for _, row := range strings.Split(table, "\n")[2:] {
+		require.Equal(t, worlds[cells(row)[0]], cells(row))
+	}
 }

@@ -3,6 +3,7 @@
 package pagetest
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,10 +14,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/accessibility"
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/log"
@@ -28,6 +31,8 @@ import (
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backoffmetrics"
 	"github.com/gobackoff/backoff/backoffmetrics/page"
+	"github.com/gobackoff/backoff/control"
+	"github.com/gobackoff/backoff/control/controlhttp"
 	"github.com/gobackoff/backoff/guard/endpoint"
 )
 
@@ -368,4 +373,196 @@ func TestThePageSaysWhenItsServerIsGone(t *testing.T) {
 	server.Close()
 	b.see(t, `document.getElementById("status").textContent.startsWith("No numbers since")`)
 	require.Equal(t, "alert", ask[string](t, b, `document.getElementById("status").getAttribute("role")`))
+}
+
+// announced is what a screen reader finds, in the order of the page.
+func announced(t *testing.T, b *browser) (found []string) {
+	t.Helper()
+	tree, err := chromedp.Call(b, accessibility.GetFullAXTree, accessibility.GetFullAXTreeParams{})
+	require.NoError(t, err)
+	text := func(v *accessibility.Value) (s string) {
+		if v != nil {
+			_ = json.Unmarshal([]byte(v.Value), &s)
+		}
+		return s
+	}
+	for _, n := range tree.Nodes {
+		if !n.Ignored {
+			found = append(found, text(n.Role)+": "+text(n.Name))
+		}
+	}
+	return found
+}
+
+func TestAScreenReaderFindsEverything(t *testing.T) {
+	s := newSite(t, "/")
+	s.breaker.Force(backoff.ModeForcedOpen)
+	b := open(t)
+	b.visit(t, s.url)
+	b.see(t, `document.querySelectorAll("svg.load rect.failed").length > 0`)
+	found := announced(t, b)
+	for _, want := range []string{
+		"banner: ", "main: ", "contentinfo: ", // landmarks
+		"region: Circuit breakers", "region: Retry budgets", "region: Operations",
+		"heading: Circuit breakers", "heading: Retry budgets",
+		"article: search GET search.example.com", "heading: search GET search.example.com", "link: search GET search.example.com",
+		"meter: search: ", "image: Calls: at once ", "image: Calls per second in the last 5 min: at most ",
+		"StaticText: The circuit is forced open for payments: ",
+		"StaticText: Broken: ", "columnheader: p50", "rowheader: attempts of all callers", "term: ", "definition: ",
+	} {
+		require.True(t, contains(found, want), "%q is not in\n%s", want, strings.Join(found, "\n"))
+	}
+	for _, line := range found {
+		switch role, name, _ := strings.Cut(line, ": "); role {
+		case "image", "meter", "button", "link", "heading", "article", "region", "table":
+			require.NotEmpty(t, strings.TrimSpace(name), "%s without a name", role)
+		}
+	}
+}
+
+func contains(found []string, want string) bool {
+	for _, line := range found {
+		if strings.HasPrefix(strings.Join(strings.Fields(line), " "), strings.TrimSpace(want)) {
+			return true
+		}
+	}
+	return false
+}
+
+// The numbers of the headline change every two seconds. What is read aloud does
+// not.
+func TestTheHeadlineIsReadAloudOnlyWhenItChanges(t *testing.T) {
+	s := newSite(t, "/")
+	b := open(t)
+	b.visit(t, s.url)
+	b.see(t, `document.getElementById("announcement").textContent.includes("is failing.")`)
+	require.False(t, ask[bool](t, b, `document.getElementById("headline").hasAttribute("aria-live")`))
+	require.NotContains(t, ask[string](t, b, `document.getElementById("announcement").textContent`), "%")
+	s.breaker.Trip()
+	b.see(t, `document.getElementById("announcement").textContent.includes("The circuit is open for payments.")`)
+}
+
+// From the headline the keyboard leads to the card, and the address of a card
+// leads there too.
+func TestTheHeadlineLeadsToTheCard(t *testing.T) {
+	s := newSite(t, "/")
+	b := open(t)
+	b.visit(t, s.url)
+	b.see(t, `document.querySelector("#headline a") !== null`)
+	for range 2 { // the button comes first
+		require.NoError(t, chromedp.Do(b, chromedp.KeyEvent("\t")))
+	}
+	require.True(t, ask[bool](t, b, `document.activeElement.parentNode.id === "headline"`))
+	require.NotEqual(t, "none", ask[string](t, b, `getComputedStyle(document.activeElement).outlineStyle`), "the focus is not seen")
+	require.NoError(t, chromedp.Do(b, chromedp.KeyEvent("\r")))
+	b.see(t, `document.querySelector("article:target.bad") !== null`)
+
+	id := ask[string](t, b, `document.querySelector("article:last-of-type").id`)
+	require.NoError(t, chromedp.Do(b, chromedp.Navigate("about:blank")))
+	b.dress(t, 390, "light")
+	b.visit(t, s.url+"#"+id)
+	b.see(t, `scrollY > 200`)
+}
+
+// newPanel serves a panel to everybody, so that nothing but the browser's own
+// headers tells a form of the page from one of another site.
+func newPanel(t *testing.T) (*control.Panel, string) {
+	panel := new(control.Panel)
+	panel.Policy(backoff.Policy{Name: "search"})
+	panel.Policy(backoff.Policy{Name: hostile})
+	mux := http.NewServeMux()
+	mux.Handle("/debug/control", controlhttp.Handler(panel, func(*http.Request) (string, error) { return "ada", nil }))
+	mux.HandleFunc("/favicon.ico", func(http.ResponseWriter, *http.Request) {})
+	server := httptest.NewServer(mux)
+	t.Cleanup(server.Close)
+	return panel, server.URL + "/debug/control"
+}
+
+func (b *browser) run(t *testing.T, script string) {
+	t.Helper()
+	_, err := chromedp.Run(b, chromedp.Evaluate[bool](script+"; true"))
+	require.NoError(t, err)
+}
+
+// arrive waits until a condition holds in a page that takes the place of this
+// one.
+func (b *browser) arrive(t *testing.T, condition string) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		holds, err := chromedp.Run(b, chromedp.Evaluate[bool](condition))
+		return err == nil && holds
+	}, patient, 50*time.Millisecond, "never saw %s", condition)
+}
+
+func TestTheFormsOfThePageSetAndClearAnOverride(t *testing.T) {
+	panel, url := newPanel(t)
+	b := open(t)
+	require.NoError(t, chromedp.Do(b, chromedp.Navigate(url)))
+	b.see(t, `document.body.textContent.includes("Nothing is overridden")`)
+	b.run(t, `form = document.forms[0]; form.name.value = "search"; form.to.value = "off"; form.why.value = "drill"; form.requestSubmit()`)
+	b.arrive(t, `document.querySelector("section h2")?.textContent === "retries of search: off"`)
+	require.Equal(t, "ada", panel.Overrides()[0].Who)
+	require.True(t, ask[bool](t, b, `location.pathname === "/debug/control"`))
+	b.run(t, `form = document.forms[0]; form.why.value = "over"; form.requestSubmit()`)
+	b.arrive(t, `document.body.textContent.includes("Nothing is overridden")`)
+	require.Empty(t, panel.Overrides())
+	require.False(t, ask[bool](t, b, `"stolen" in window || document.querySelector("img") !== null`))
+	b.requireQuiet(t, url)
+}
+
+// The page of another site posts the form by itself, in each of the encodings
+// that a form can have.
+func TestAPageOfAnotherSiteCannotSetAnOverride(t *testing.T) {
+	panel, url := newPanel(t)
+	b := open(t)
+	for _, encoding := range []string{"application/x-www-form-urlencoded", "text/plain", "multipart/form-data"} {
+		evil := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "text/html")
+			fmt.Fprintf(w, `<form method=post enctype=%q action=%q><input name=what value=retries><input name=name value="*"><input name=to value=off><input name=why value=evil></form><script>document.forms[0].submit()</script>`, encoding, url)
+		}))
+		defer evil.Close()
+		for _, from := range []string{evil.URL, strings.Replace(evil.URL, "127.0.0.1", "localhost", 1)} {
+			require.NoError(t, chromedp.Do(b, chromedp.Navigate(from)))
+			b.arrive(t, `document.body?.textContent.includes("refused: the request comes from another site")`)
+			require.Empty(t, panel.Overrides(), "%s from %s", encoding, from)
+		}
+	}
+}
+
+// The pictures of the README are of this run: SCREENSHOTS says where to put
+// them.
+func TestTheExampleIsShownFromTheFirstErrorToTheLast(t *testing.T) {
+	program := filepath.Join(t.TempDir(), "observe")
+	build := exec.Command("go", "build", "-C", "../../../examples", "-o", program, "./observe")
+	out, err := build.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	run := exec.Command(program, "-for", "10m")
+	pipe, err := run.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, run.Start())
+	t.Cleanup(func() { _ = run.Process.Kill(); _ = run.Wait() })
+	lines := bufio.NewScanner(pipe)
+	require.True(t, lines.Scan())
+	page := strings.TrimSpace(strings.TrimPrefix(lines.Text(), "page"))
+	go func() {
+		for lines.Scan() { // or the program would wait
+		}
+	}()
+
+	b := open(t)
+	b.dress(t, 1280, "light")
+	require.NoError(t, chromedp.Do(b, chromedp.Navigate(page)))
+	b.see(t, `document.getElementById("headline").textContent.includes("orders (GET orders) is ")`)
+	b.see(t, `document.getElementById("headline").textContent.startsWith("orders (GET orders) is down: its circuit is open, and ")`)
+	b.see(t, `document.querySelector("article .circuit").textContent.startsWith("Its circuit, orders, is open: for ")`)
+	b.see(t, `document.querySelector(".legend").textContent.includes("refused by the breaker")`)
+	b.see(t, `document.querySelector(".recent").textContent.includes("503 Service Unavailable")`)
+	for _, width := range []int64{1280, 390} {
+		for _, scheme := range []string{"light", "dark"} {
+			b.dress(t, width, scheme)
+			require.False(t, ask[bool](t, b, `document.documentElement.scrollWidth > innerWidth`))
+			keep(t, b, "example-"+scheme, width)
+		}
+	}
+	b.requireQuiet(t, page)
 }

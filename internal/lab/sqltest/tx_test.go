@@ -5,8 +5,11 @@ package sqltest
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
+	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -178,4 +181,180 @@ func TestASwallowedErrorIsNoSuccess(t *testing.T) {
 			require.Zero(t, f.inserted(t, 1))
 		})
 	}
+}
+
+const (
+	transfers = 2000
+	workers   = 16
+	pace      = 20 // transfers to a mishap
+)
+
+// Transfers move money between accounts while sessions are terminated,
+// connections are cut, answers to commits are lost, and the server goes away.
+// Afterwards all the money is there, no transfer was lost, and none was made
+// twice.
+//
+// Every second transfer is declared idempotent and may find that it was made
+// already. For the others such an INSERT fails the test. If the outcome of one
+// of them is unknown, it is made again as an idempotent one.
+func TestTransfersUnderFaults(t *testing.T) {
+	onEach(t, func(t *testing.T, f *fixture) {
+		f.fill(t, f.width)
+		f.proxy.SetPlan(faultproxy.Randomly(rand.Uint64(),
+			faultproxy.Share{Fault: faultproxy.DropAnswer(), Probability: 0.004},
+			faultproxy.Share{Fault: faultproxy.Reset(), Probability: 0.002},
+		))
+		ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute) // it takes seconds, but not on a busy machine
+		defer cancel()
+		b := &bank{fixture: f}
+		quiet := b.disturb(ctx, t)
+		began := time.Now()
+		err := b.work(ctx)
+		quiet()
+		t.Logf("%v: %d of unknown state, of which %d were made, retried %v",
+			time.Since(began).Round(time.Millisecond), b.unknown.Load(), b.made.Load(), f.seen)
+		require.NoError(t, err)
+		b.audit(t)
+		require.Positive(t, f.count(f.conflict), "no conflicts were had")
+		require.Positive(t, f.count("unknown, declared")+int(b.unknown.Load()), "no commit was lost")
+	})
+}
+
+type bank struct {
+	*fixture
+	next     atomic.Int64
+	unknown  atomic.Int64 // transfers whose COMMIT was not answered, and that were not declared
+	made     atomic.Int64 // those of them that were made
+	sessions [workers]atomic.Int64
+}
+
+// work makes all transfers.
+func (b *bank) work(ctx context.Context) error {
+	var tasks sync.WaitGroup
+	errs := make([]error, workers)
+	for w := range workers {
+		tasks.Go(func() {
+			for id := b.next.Add(1); id <= transfers && errs[w] == nil; id = b.next.Add(1) {
+				errs[w] = b.transfer(ctx, w, int(id))
+			}
+		})
+	}
+	tasks.Wait()
+	return errors.Join(errs...)
+}
+
+// transfer makes one transfer.
+func (b *bank) transfer(ctx context.Context, worker, id int) error {
+	src := rand.IntN(b.width)
+	dst := (src + 1 + rand.IntN(b.width-1)) % b.width
+	move := func(bear bool) func(context.Context, transaction) error {
+		return func(ctx context.Context, tx transaction) error {
+			_, err := b.move(ctx, tx, worker, bear, id, src, dst)
+			return err
+		}
+	}
+	if id%2 == 0 {
+		return b.tx(ctx, backoff.Idempotent, move(true))
+	}
+	err := b.tx(ctx, nil, move(false))
+	if errors.Is(err, backoffsql.ErrCommitUnknown) {
+		b.unknown.Add(1)
+		fresh := false
+		err = b.tx(ctx, backoff.Idempotent, func(ctx context.Context, tx transaction) (err error) {
+			fresh, err = b.move(ctx, tx, worker, true, id, src, dst)
+			return err
+		})
+		if !fresh {
+			b.made.Add(1)
+		}
+	}
+	return err
+}
+
+// move moves the money, unless the transfer is recorded already.
+func (b *bank) move(ctx context.Context, tx transaction, worker int, bear bool, id, src, dst int) (fresh bool, err error) {
+	session, err := b.sessionOf(ctx, tx)
+	if err != nil {
+		return false, err
+	}
+	b.sessions[worker].Store(session)
+	defer b.sessions[worker].Store(0)
+	amount := id%7 + 1
+	if fresh, err = b.insert(ctx, tx, bear, id, src, dst, amount); err != nil || !fresh {
+		return fresh, err
+	}
+	if err := b.add(ctx, tx, src, -amount); err != nil {
+		return true, err
+	}
+	return true, b.add(ctx, tx, dst, amount)
+}
+
+// disturb causes faults until the function that it returns is called.
+func (b *bank) disturb(ctx context.Context, t *testing.T) (quiet func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var tasks sync.WaitGroup
+	tasks.Go(func() {
+		for n := 1; ctx.Err() == nil; {
+			time.Sleep(5 * time.Millisecond)
+			if b.next.Load() >= int64(n*pace) {
+				b.mishap(ctx, n)
+				n++
+			}
+		}
+	})
+	tasks.Go(func() { b.hold(ctx) })
+	return func() {
+		cancel()
+		tasks.Wait()
+		require.NoError(t, b.proxy.Restore())
+	}
+}
+
+func (b *bank) mishap(ctx context.Context, n int) {
+	switch {
+	case n%40 == 0: // the server goes away
+		b.proxy.Refuse()
+		b.proxy.Cut()
+		time.Sleep(60 * time.Millisecond)
+		b.proxy.Restore()
+	case n%15 == 0:
+		b.proxy.Cut()
+	default:
+		if session := b.sessions[rand.IntN(workers)].Load(); session != 0 {
+			b.end(ctx, session)
+		}
+	}
+}
+
+// hold keeps a row locked for longer than MariaDB waits for it.
+func (b *bank) hold(ctx context.Context) {
+	for range 2 {
+		tx, err := b.direct.BeginTx(ctx, nil)
+		if err != nil {
+			return
+		}
+		if b.increase(ctx, sqlTx{tx}, rand.IntN(b.width)) == nil {
+			select {
+			case <-ctx.Done():
+			case <-time.After(1100 * time.Millisecond):
+			}
+		}
+		tx.Rollback()
+	}
+}
+
+// audit checks the balances and the recorded transfers.
+func (b *bank) audit(t *testing.T) {
+	require.Equal(t, b.width*1000, b.sum(t, "balance", b.accounts), "money is conserved")
+	require.Equal(t, transfers, b.sum(t, "1", b.transfers), "no transfer is lost, none is there twice")
+	for id := range b.width {
+		want := 1000 + b.sum(t, "amount", fmt.Sprintf("%s WHERE dst = %d", b.transfers, id)) -
+			b.sum(t, "amount", fmt.Sprintf("%s WHERE src = %d", b.transfers, id))
+		require.Equal(t, want, b.balance(t, id), "account %d got every transfer once", id)
+	}
+}
+
+func (b *bank) sum(t *testing.T, what, from string) (sum int) {
+	require.NoError(t, b.direct.QueryRowContext(t.Context(), fmt.Sprintf("SELECT COALESCE(SUM(%s), 0) FROM %s", what, from)).Scan(&sum))
+	return sum
 }

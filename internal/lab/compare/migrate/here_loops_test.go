@@ -3,13 +3,16 @@ package migrate
 import (
 	"context"
 	"errors"
+	"log"
 	"net/http"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	cenkalti4 "github.com/cenkalti/backoff/v4"
 	"github.com/hashicorp/go-retryablehttp"
+	jpillora "github.com/jpillora/backoff"
 	"github.com/stretchr/testify/require"
 
 	"github.com/gobackoff/backoff"
@@ -148,4 +151,186 @@ func TestANegativeNumberOfRetriesIsNotOneAttemptLess(t *testing.T) {
 		require.Len(t, r.tried, 1, name)
 	}
 	require.Len(t, recorded(t, backoff.Policy{MaxAttempts: retries + 1}.Do, errDown).at, 4, "0 is the default")
+}
+
+func hereAvastExponential(ctx context.Context, save operation) error {
+	policy := backoff.Policy{
+		MaxAttempts: 5,
+		Schedule:    backoff.Exponential{Initial: 200 * time.Millisecond},
+		Jitter:      added(100 * time.Millisecond),
+		MaxDelay:    5 * time.Second,
+	}
+	err := policy.Do(ctx, save)
+	return err
+}
+
+func added(most time.Duration) backoff.Jitter {
+	return func(delay, _ time.Duration, u float64) time.Duration { return delay + time.Duration(u*float64(most)) }
+}
+
+func hereAvastHooks(ctx context.Context, save operation) error {
+	policy := backoff.Policy{
+		MaxAttempts: 3,
+		Classify:    backoff.RetryIf(isBusy),
+		Observer: func(_ context.Context, e backoff.Event) {
+			if e.Kind == backoff.EventRetry {
+				log.Printf("attempt %d: %v", e.Attempt, e.Err)
+			}
+		},
+	}
+	err := policy.Do(ctx, save)
+	return err
+}
+
+func hereAvastPerError(ctx context.Context, save operation) error {
+	policy := backoff.Policy{
+		MaxAttempts: 10,
+		Classify:    busyIsThrottled,
+		ByClass:     map[backoff.Class]backoff.ClassLimits{backoff.ClassThrottled: {MaxAttempts: 2}},
+	}
+	err := policy.Do(ctx, save)
+	return err
+}
+
+func busyIsThrottled(err error) backoff.Class {
+	if errors.Is(err, errBusy) {
+		return backoff.ClassThrottled
+	}
+	return backoff.ClassUnknown // as usual
+}
+
+func hereDelayByError(ctx context.Context, save operation) error {
+	policy := backoff.Policy{
+		MaxAttempts: 10,
+		Schedule:    backoff.Constant(50 * time.Millisecond),
+		ByClass:     map[backoff.Class]backoff.ClassLimits{backoff.ClassThrottled: {Schedule: backoff.Constant(time.Second)}},
+		Jitter:      backoff.NoJitter, // as there; leave it out
+		Classify:    busyIsThrottled,
+	}
+	err := policy.Do(ctx, save)
+	return err
+}
+
+func hereAvastThrottle(ctx context.Context, save operation) error {
+	shared := &backoff.RetryBudget{}
+
+	policy := backoff.Policy{MaxAttempts: 10, Budget: shared}
+	err := policy.Do(ctx, save)
+	return err
+}
+
+func hereSethvargoExponential(ctx context.Context, save operation) error {
+	policy := backoff.Policy{
+		MaxAttempts: 5,
+		Schedule:    backoff.Exponential{Initial: 200 * time.Millisecond},
+		Jitter:      backoff.UniformJitter(0.9, 1.1),
+		MaxDelay:    time.Second,
+		Classify:    func(error) backoff.Class { return backoff.ClassPermanent },
+	}
+	err := policy.Do(ctx, func(ctx context.Context) error {
+		err := save(ctx)
+		if errors.Is(err, errBusy) {
+			return backoff.OfClass(err, backoff.ClassRetryable)
+		}
+		return err
+	})
+	return err
+}
+
+func hereSethvargoPredicate(ctx context.Context, save operation) error {
+	policy := backoff.Policy{
+		MaxAttempts: 5,
+		Classify:    backoff.RetryIf(func(err error) bool { return errors.Is(err, errBusy) }),
+	}
+	err := policy.Do(ctx, save)
+	return err
+}
+
+func hereJpilloraLoop(ctx context.Context, save operation) error {
+	policy := backoff.Policy{
+		MaxAttempts: 6,
+		Schedule:    backoff.Exponential{Initial: 100 * time.Millisecond, Max: time.Second},
+		Jitter:      backoff.NoJitter, // as there; leave it out
+	}
+	err := policy.Do(ctx, save)
+	return err
+}
+
+func hereSupervised(ctx context.Context, dial func(context.Context) (string, error), serve func(context.Context, string) error) error {
+	connections := backoff.Supervisor{
+		Policy: backoff.Policy{Schedule: backoff.Exponential{Initial: 100 * time.Millisecond, Max: 5 * time.Minute}},
+	}
+	err := connections.Run(ctx, func(ctx context.Context) error {
+		conn, err := dial(ctx)
+		if err != nil {
+			return err
+		}
+		return serve(ctx, conn)
+	})
+	return err
+}
+
+func TestALoopOfJpilloraHasTheSameWaits(t *testing.T) {
+	for _, c := range []call{jpilloraLoop, hereJpilloraLoop} {
+		r := recorded(t, c, errDown)
+		require.Equal(t, seconds(0.1, 0.2, 0.4, 0.8, 1), r.waits())
+		require.ErrorIs(t, r.err, errDown)
+		r = recorded(t, c, errDown, errDown, nil)
+		require.Len(t, r.at, 3)
+		require.NoError(t, r.err)
+	}
+	old, schedule := jpillora.Backoff{Min: time.Second, Factor: 1.5, Max: time.Minute}, backoff.Exponential{Initial: time.Second, Multiplier: 1.5, Max: time.Minute}
+	for n := range 20 {
+		require.InDelta(t, old.ForAttempt(float64(n)), schedule.Delay(n+1), 1000)
+	}
+}
+
+type reconnecting = func(context.Context, func(context.Context) (string, error), func(context.Context, string) error)
+
+func supervised(ctx context.Context, dial func(context.Context) (string, error), serve func(context.Context, string) error) {
+	_ = hereSupervised(ctx, dial, serve)
+}
+
+// connections dials for an hour. The server accepts the connections that
+// accepts says, and closes each after it lasted so long.
+func connections(t *testing.T, reconnect reconnecting, lasts time.Duration, accepts func(dial int) bool) (waits []time.Duration) {
+	const enough = 200
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(time.Hour, cancel)
+		ended, dials := time.Now(), 0
+		reconnect(ctx, func(context.Context) (string, error) {
+			waits = append(waits, time.Since(ended))
+			if dials++; dials == enough {
+				cancel()
+			}
+			ended = time.Now()
+			if accepts(dials) {
+				return "conn", nil
+			}
+			return "", errDown
+		}, func(context.Context, string) error {
+			time.Sleep(lasts)
+			ended = time.Now()
+			return errDown
+		})
+	})
+	return waits
+}
+
+func TestAServerThatHangsUpIsDialledWithoutAWaitInJpilloraOnly(t *testing.T) {
+	always := func(int) bool { return true }
+	waits := connections(t, jpilloraReconnect, 0, always)
+	require.Len(t, waits, 200)
+	require.Zero(t, slices.Max(waits))
+	require.Less(t, len(connections(t, supervised, 0, always)), 100)
+}
+
+func TestAfterAConnectionThatLastedTheWaitsBeginAnew(t *testing.T) {
+	tenth := func(dial int) bool { return dial == 10 }
+	for name, reconnect := range map[string]reconnecting{"jpillora": jpilloraReconnect, ours: supervised} {
+		waits := connections(t, reconnect, 2*time.Minute, tenth)
+		require.LessOrEqual(t, waits[10], 100*time.Millisecond, name)
+		require.LessOrEqual(t, waits[11], 200*time.Millisecond, name)
+	}
 }

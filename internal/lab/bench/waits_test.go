@@ -12,8 +12,126 @@ import (
 	"testing"
 	"time"
 
+	avast "github.com/avast/retry-go/v5"
+	awsretry "github.com/aws/aws-sdk-go-v2/aws/retry"
+	cenkalti "github.com/cenkalti/backoff/v7"
+	"github.com/googleapis/gax-go/v2"
+	sethvargo "github.com/sethvargo/go-retry"
+
 	"github.com/gobackoff/backoff"
 )
+
+// BenchmarkDelay computes the eight waits before retries 1 to 8: 100 ms,
+// doubled up to 30 s, under full jitter. An iteration is all eight, lest the
+// calls around a draw hide what it costs. cenkalti, gax, sethvargo and k8s keep
+// a state, and begin it anew each time. aws begins with 1 s, and draws nothing
+// once it is at 30 s. eapache and failsafe export nothing of the kind.
+func BenchmarkDelay(b *testing.B) {
+	const full = 12750 * time.Millisecond // half of 25.5 s
+	for _, c := range []struct {
+		name string
+		next delay
+		mean time.Duration // of the sum of all eight
+	}{
+		{"minimal", standard.delay, full},
+		{"backoff", backoff.Policy{}.Delay, full},
+		{"backoff-explicit", backoff.Policy{Schedule: backoff.Exponential{Initial: initial, Max: limit}, Jitter: backoff.FullJitter, MaxDelay: limit}.Delay, full},
+		{"backoff-pow", backoff.Policy{Schedule: backoff.Exponential{Multiplier: 1.9}}.Delay, 9380 * time.Millisecond},
+		{"cenkalti", cenkaltiDelay(), 2 * full},
+		{"avast", avastDelay(), full},
+		{"sethvargo", sethvargoDelay(), full},
+		{"gax", gaxDelay(), full},
+		{"k8s", k8sDelay(), 3 * full},
+		{"aws", awsDelay(), 105500 * time.Millisecond},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			b.ReportAllocs()
+			var sum time.Duration
+			for b.Loop() {
+				sum += round(c.next)
+			}
+			plausible(b, sum, c.mean)
+		})
+	}
+}
+
+// A delay computes the wait before a retry, from 1.
+type delay = func(retry int) time.Duration
+
+func cenkaltiDelay() delay {
+	e := &cenkalti.ExponentialBackOff{InitialInterval: initial, MaxInterval: limit, Multiplier: 2, RandomizationFactor: 0.5}
+	return func(retry int) time.Duration {
+		if retry == 1 {
+			e.Reset()
+		}
+		return e.NextBackOff()
+	}
+}
+
+func avastDelay() delay {
+	r := avast.New(avastOptions(context.Background(), usual)...)
+	return func(retry int) time.Duration { return avast.FullJitterBackoffDelay(uint(retry-1), errDown, r) }
+}
+
+func sethvargoDelay() delay {
+	var s sethvargo.Backoff
+	return func(retry int) time.Duration {
+		if retry == 1 {
+			s = sethvargo.WithFullJitter(sethvargo.WithCappedDuration(limit, sethvargo.NewExponential(initial)))
+		}
+		d, _ := s.Next()
+		return d
+	}
+}
+
+func gaxDelay() delay {
+	var g gax.Backoff
+	return func(retry int) time.Duration {
+		if retry == 1 {
+			g = gax.Backoff{Initial: initial, Max: limit}
+		}
+		return g.Pause()
+	}
+}
+
+func k8sDelay() delay {
+	k := k8sBackoff
+	return func(retry int) time.Duration {
+		if retry == 1 {
+			k = k8sBackoff
+			k.Steps = waits
+		}
+		return k.Step()
+	}
+}
+
+func awsDelay() delay {
+	jitter := awsretry.NewExponentialJitterBackoff(limit)
+	return func(retry int) time.Duration {
+		d, _ := jitter.BackoffDelay(retry-1, errDown)
+		return d
+	}
+}
+
+const waits = 8
+
+// round adds the eight waits.
+func round(next delay) (sum time.Duration) {
+	for retry := 1; retry <= waits; retry++ {
+		sum += next(retry)
+	}
+	return sum
+}
+
+// plausible fails the benchmark unless the waits of a round are as long as they
+// should be, on average. A few rounds prove nothing.
+func plausible(b *testing.B, sum, mean time.Duration) {
+	b.Helper()
+	got := sum / time.Duration(b.N)
+	if b.N >= 10_000 && (got < mean*95/100 || got > mean*105/100) {
+		b.Fatalf("the waits of a round are %v on average, want %v", got, mean)
+	}
+}
 
 const (
 	waiters = 100_000
