@@ -3,7 +3,7 @@
 // Redis.
 //
 // This module is experimental: its API may change in any release. Its stores
-// are redisstore and postgresstore; package fleettest tests other stores.
+// are redisstore and postgresstore.
 //
 //	var hub = &fleet.Client{Store: store}
 //	var service = &guard.Service{Breaker: &backoff.Breaker{Name: "search", Shared: hub}}

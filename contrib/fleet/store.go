@@ -12,8 +12,7 @@ import (
 const Linger = time.Minute
 
 // A Store holds what the processes of a fleet share. [Memory] is a store in
-// memory; packages redisstore and postgresstore have others. fleettest.Store
-// tests whether a new one is correct.
+// memory; packages redisstore and postgresstore have others.
 //
 // All methods are atomic, and safe for concurrent use by many processes. Times
 // cross the interface as durations from now. The store keeps them by its own

@@ -14,7 +14,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gobackoff/backoff/contrib/fleet"
-	"github.com/gobackoff/backoff/contrib/fleet/fleettest"
 )
 
 const server = "postgres://postgres@127.0.0.1:5432/test"
@@ -39,15 +38,6 @@ func TestManyProcessesMayMigrateAtOnce(t *testing.T) {
 	for range cap(errs) {
 		require.NoError(t, <-errs)
 	}
-}
-
-func TestPostgresIsAStore(t *testing.T) {
-	require.NoError(t, Migrate(t.Context(), connect(t)))
-	fleettest.Store(t, func(t testing.TB) fleet.Store {
-		s, err := New(connect(t))
-		require.NoError(t, err)
-		return s
-	})
 }
 
 // Rows that nobody uses any more are deleted.

@@ -6,7 +6,6 @@ import (
 	"context"
 	"crypto/rand"
 	"strconv"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -15,26 +14,17 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/contrib/fleet"
-	"github.com/gobackoff/backoff/contrib/fleet/fleettest"
 )
 
-const server = "127.0.0.1:6379"
-
-// open returns a store on a server, which must be running.
-func open(t testing.TB, client redis.UniversalClient) fleet.Store {
+// open returns a store on a server, which must be running, and a client of it.
+func open(t testing.TB) (fleet.Store, *redis.Client) {
 	t.Helper()
+	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:6379", ContextTimeoutEnabled: true})
 	t.Cleanup(func() { _ = client.Close() })
 	require.NoError(t, client.Ping(t.Context()).Err(), "compose.yaml starts the server")
 	s, err := New(client, "test")
 	require.NoError(t, err)
-	return s
-}
-
-func TestASingleServerIsAStore(t *testing.T) {
-	t.Parallel()
-	fleettest.Store(t, func(t testing.TB) fleet.Store {
-		return open(t, redis.NewClient(&redis.Options{Addr: server, ContextTimeoutEnabled: true}))
-	})
+	return s, client
 }
 
 // Processes of several releases use one server: a new release reads what the
@@ -42,8 +32,7 @@ func TestASingleServerIsAStore(t *testing.T) {
 func TestWhatTheFirstReleaseStoredIsRead(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
-	client := redis.NewClient(&redis.Options{Addr: server, ContextTimeoutEnabled: true})
-	store := open(t, client)
+	store, client := open(t)
 	name := rand.Text()
 	later := time.Now().Add(time.Hour).UnixMilli()
 	circuit, blocks, tokens := "test:{"+name+"}:circuit", "test:{"+name+"}:blocks", "test:{"+name+"}:tokens"
@@ -80,8 +69,7 @@ func TestWhatTheFirstReleaseStoredIsRead(t *testing.T) {
 func TestAnAccountOutlivesTheEvictionOfEitherHalf(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
-	client := redis.NewClient(&redis.Options{Addr: server, ContextTimeoutEnabled: true})
-	store := open(t, client)
+	store, client := open(t)
 	for _, half := range []string{"blocks", "tokens"} {
 		name := rand.Text()
 		take := func(block string, window time.Duration) int {
@@ -104,8 +92,7 @@ func TestAnAccountOutlivesTheEvictionOfEitherHalf(t *testing.T) {
 func TestAClockThatWasSetBackHoldsNothingForLongerThanItWasMeantTo(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
-	client := redis.NewClient(&redis.Options{Addr: server, ContextTimeoutEnabled: true})
-	store := open(t, client)
+	store, client := open(t)
 	name := rand.Text()
 	circuit, blocks, tokens := "test:{"+name+"}:circuit", "test:{"+name+"}:blocks", "test:{"+name+"}:tokens"
 	t.Cleanup(func() { client.Del(context.Background(), circuit, blocks, tokens) })
@@ -144,52 +131,9 @@ func TestAClockThatWasSetBackHoldsNothingForLongerThanItWasMeantTo(t *testing.T)
 	require.LessOrEqual(t, client.PTTL(ctx, circuit).Val(), time.Second+fleet.Linger)
 }
 
-// BenchmarkStore measures what a server can bear: as many calls at a time as 64
-// connections carry. B/key is the memory of the server for a circuit and a
-// budget.
-func BenchmarkStore(b *testing.B) {
-	addr, _ := start(b)
-	client := redis.NewClient(&redis.Options{Addr: addr, ContextTimeoutEnabled: true, PoolSize: 64})
-	s := open(b, client)
-	memory := func(key string) float64 {
-		return float64(client.MemoryUsage(b.Context(), "test:{"+key+"}:"+"circuit").Val())
-	}
-	var n atomic.Int64
-	for name, call := range map[string]func(key string) error{
-		"load": func(string) error { _, err := s.Load(b.Context(), "0"); return err },
-		"trip": func(key string) error {
-			_, err := s.Trip(b.Context(), key, fleet.Trip{By: key, Voter: key, Open: time.Minute})
-			return err
-		},
-		"vote": func(key string) error {
-			_, err := s.Trip(b.Context(), "v"+strconv.Itoa(int(n.Load()%100)), fleet.Trip{By: key, Voter: key, Open: time.Second, Quorum: 5, Seen: 1 << 40})
-			return err
-		},
-		"take": func(key string) error {
-			_, err := s.Take(b.Context(), "budget", fleet.Claim{Block: key, Tokens: 10, Allowance: 10_000, Window: 10 * time.Second})
-			return err
-		},
-	} {
-		b.Run(name, func(b *testing.B) {
-			b.SetParallelism(32)
-			b.RunParallel(func(pb *testing.PB) {
-				for pb.Next() {
-					if err := call(strconv.Itoa(int(n.Add(1)))); err != nil {
-						b.Error(err)
-					}
-				}
-			})
-			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "calls/s")
-			if name == "trip" {
-				b.ReportMetric(memory(strconv.Itoa(int(n.Load()))), "B/key")
-			}
-		})
-	}
-}
-
 // BenchmarkRoundTrip loads a circuit again and again.
 func BenchmarkRoundTrip(b *testing.B) {
-	s := open(b, redis.NewClient(&redis.Options{Addr: server, ContextTimeoutEnabled: true}))
+	s, _ := open(b)
 	for b.Loop() {
 		if _, err := s.Load(b.Context(), "0"); err != nil {
 			b.Fatal(err)

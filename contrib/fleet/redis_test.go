@@ -1,6 +1,6 @@
 //go:build integration
 
-package redisstore
+package fleet_test
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -18,8 +19,23 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/contrib/fleet"
-	"github.com/gobackoff/backoff/contrib/fleet/fleettest"
+	"github.com/gobackoff/backoff/contrib/fleet/redisstore"
 )
+
+// openRedis returns a store on a server, which must be running.
+func openRedis(t testing.TB, client redis.UniversalClient) fleet.Store {
+	t.Cleanup(func() { _ = client.Close() })
+	s, err := redisstore.New(client, "test")
+	require.NoError(t, err)
+	return s
+}
+
+func TestASingleServerIsAStore(t *testing.T) {
+	t.Parallel()
+	testStore(t, func(t testing.TB) fleet.Store {
+		return openRedis(t, redis.NewClient(&redis.Options{Addr: "127.0.0.1:6379", ContextTimeoutEnabled: true}))
+	})
+}
 
 // freePort returns a port that nobody listens on.
 func freePort(t testing.TB) string {
@@ -116,8 +132,8 @@ func TestAClusterIsAStore(t *testing.T) {
 	t.Parallel()
 	addrs := cluster(t)
 	t.Run("store", func(t *testing.T) {
-		fleettest.Store(t, func(t testing.TB) fleet.Store {
-			return open(t, redis.NewClusterClient(&redis.ClusterOptions{Addrs: addrs, ContextTimeoutEnabled: true}))
+		testStore(t, func(t testing.TB) fleet.Store {
+			return openRedis(t, redis.NewClusterClient(&redis.ClusterOptions{Addrs: addrs, ContextTimeoutEnabled: true}))
 		})
 	})
 	// Otherwise this would test a single server.
@@ -164,10 +180,10 @@ func TestAServerBehindSentinelIsAStore(t *testing.T) {
 		return redis.NewFailoverClient(&redis.FailoverOptions{MasterName: "main", SentinelAddrs: []string{addr}, ContextTimeoutEnabled: true})
 	}
 	t.Run("store", func(t *testing.T) {
-		fleettest.Store(t, func(t testing.TB) fleet.Store { return open(t, client()) })
+		testStore(t, func(t testing.TB) fleet.Store { return openRedis(t, client()) })
 	})
 	t.Run("no call fails in a failover", func(t *testing.T) {
-		store := open(t, client())
+		store := openRedis(t, client())
 		hub := &fleet.Client{Store: store, Every: 20 * time.Millisecond}
 		defer hub.Close(context.Background())
 		breaker := &backoff.Breaker{Name: "failover", Shared: hub}
@@ -189,4 +205,45 @@ func TestAServerBehindSentinelIsAStore(t *testing.T) {
 			require.Less(t, time.Since(began), time.Minute, "no failover")
 		}
 	})
+}
+
+// BenchmarkRedis measures what a server can bear: as many calls at a time as 64
+// connections carry. B/key is the memory of the server for a circuit and a
+// budget.
+func BenchmarkRedis(b *testing.B) {
+	addr, _ := start(b)
+	client := redis.NewClient(&redis.Options{Addr: addr, ContextTimeoutEnabled: true, PoolSize: 64})
+	s := openRedis(b, client)
+	var n atomic.Int64
+	for name, call := range map[string]func(key string) error{
+		"load": func(string) error { _, err := s.Load(b.Context(), "0"); return err },
+		"trip": func(key string) error {
+			_, err := s.Trip(b.Context(), key, fleet.Trip{By: key, Voter: key, Open: time.Minute})
+			return err
+		},
+		"vote": func(key string) error {
+			_, err := s.Trip(b.Context(), "v"+strconv.Itoa(int(n.Load()%100)), fleet.Trip{By: key, Voter: key, Open: time.Second, Quorum: 5, Seen: 1 << 40})
+			return err
+		},
+		"take": func(key string) error {
+			_, err := s.Take(b.Context(), "budget", fleet.Claim{Block: key, Tokens: 10, Allowance: 10_000, Window: 10 * time.Second})
+			return err
+		},
+	} {
+		b.Run(name, func(b *testing.B) {
+			b.SetParallelism(32)
+			b.RunParallel(func(pb *testing.PB) {
+				for pb.Next() {
+					if err := call(strconv.Itoa(int(n.Add(1)))); err != nil {
+						b.Error(err)
+					}
+				}
+			})
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "calls/s")
+			if name == "trip" {
+				key := "test:{" + strconv.Itoa(int(n.Load())) + "}:circuit"
+				b.ReportMetric(float64(client.MemoryUsage(b.Context(), key).Val()), "B/key")
+			}
+		})
+	}
 }
