@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -47,11 +48,11 @@ func TestToAServiceAHedgedCallIsOneAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		budget := new(backoff.RetryBudget)
 		s, h := guard.Service{Budget: budget}, &hedge.Hedge{Delay: time.Second, MaxExtraLoad: -1}
-		attempts := 0
+		var attempts atomic.Int32
 		for range 10 {
 			require.NoError(t, s.Do(t.Context(), backoff.Policy{MaxAttempts: 1}, func(ctx context.Context) error {
 				_, err := hedge.Value(ctx, h, func(ctx context.Context) (int, error) {
-					if attempts++; hedge.Number(ctx) == 0 {
+					if attempts.Add(1); hedge.Number(ctx) == 0 {
 						<-ctx.Done()
 					}
 					return 0, ctx.Err()
@@ -59,7 +60,7 @@ func TestToAServiceAHedgedCallIsOneAttempt(t *testing.T) {
 				return err
 			}))
 		}
-		require.Equal(t, 20, attempts)
+		require.EqualValues(t, 20, attempts.Load())
 		require.EqualValues(t, 10, s.State().Breaker.Successes)
 		require.EqualValues(t, 10, budget.Stats().Successes)
 	})
