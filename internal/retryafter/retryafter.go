@@ -46,9 +46,9 @@ func From(header map[string][]string, now time.Time) (longest time.Duration, fou
 }
 
 // withoutStrings returns the text of a structured field without the strings in
-// it, and "" if one does not end, or the text is too long.
+// it, and "" if there is none, one does not end, or the text is too long.
 func withoutStrings(text string) string {
-	if len(text) > 64<<10 {
+	if text == "" || len(text) > 64<<10 {
 		return ""
 	}
 	parts := strings.Split(strings.NewReplacer(`\\`, "", `\"`, "").Replace(text), `"`)
