@@ -38,10 +38,10 @@ type Services struct {
 	// MaxKeys bounds the keys that are kept. Up to MaxKeys, a key in use is never
 	// forgotten. Beyond, a new key evicts another: one that was asked for only once,
 	// if there is one. The Service of such a new key must earn its retries: it has
-	// none before its third success. Services that must stay are evicted only for
-	// others, and up to MaxKeys of them are kept besides. If there are more, all new
-	// keys share one Service, which New makes for the key "(other)". 0 means 1024, a
-	// negative number no limit.
+	// none before its third success. A Service that must stay moves to one of MaxKeys
+	// further places. If those are full, too, all new keys share one Service, which New
+	// makes for the key "(other)". Tenants have as many places of their own. 0 means
+	// 1024, a negative number no limit.
 	MaxKeys int
 
 	// Idle is how long a key is kept at least after it was last asked for. 0 means
