@@ -281,8 +281,8 @@ func (p Policy) Decide(retry int, err error) Decision {
 // The loop fills in the fields of e that it knows. For ReasonOpen, the refusal is
 // Last, or Interrupted if an attempt failed before it. The rest follows from the
 // policy, from ctx and from what the errors say. So the error is final to the
-// policies around the loop, unless the limit of attempts is 1. For ReasonPermanent, GiveUp returns e.Last as Do does, and
-// otherwise an [*Error].
+// policies around the loop, unless the limit of attempts is 1. For ReasonPermanent,
+// GiveUp returns e.Last as Do does, and otherwise an [*Error].
 func (p Policy) GiveUp(ctx context.Context, e Error) error {
 	if e.Reason == ReasonPermanent && e.Last != nil {
 		return inferred(e.Last)

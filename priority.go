@@ -27,8 +27,8 @@ type priorityKey struct{}
 
 // WithPriority returns a context for calls that matter more or less than others
 // under the same policy. A call of high priority waits half as long between attempts
-// as a normal one, and a background one four times as long. [Policy.MaxDelay] still bounds the wait, and the time that a server asked
-// for is not shortened. A [Budget] sees the priority and may refuse calls of low
+// as a normal one, and a background one four times as long. [Policy.MaxDelay] still
+// bounds the wait, and what a server asked for is not shortened. A [Budget] sees the priority and may refuse calls of low
 // priority first, as the Throttle of package limit does. A priority out of range
 // counts as the nearest one.
 func WithPriority(ctx context.Context, p Priority) context.Context {
