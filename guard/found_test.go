@@ -72,3 +72,18 @@ func TestAPolicyAroundAPatientServiceDoesNotSendAnotherKey(t *testing.T) {
 		require.Len(t, keys, 1)
 	})
 }
+
+// sliced is a context that cannot be compared.
+type sliced struct {
+	context.Context
+	_ []int
+}
+
+func TestAContextNeedNotBeComparable(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		err := svc(nil, backoff.Policy{}).Do(sliced{Context: ctx}, func(context.Context) error { return errBoom })
+		require.ErrorIs(t, err, errBoom)
+	})
+}

@@ -15,12 +15,12 @@ import (
 
 const ownFailures = 16 // attempts of a call that failed while the service answered others
 
-// patiently makes the call, and makes it again when its turn comes, until it succeeds, fails for a
-// reason that waiting does not mend, or ctx ends.
+// patiently makes the call, and makes it again when its turn comes, until it succeeds,
+// fails for a reason that waiting does not mend, or ctx ends.
 func (s *Service) patiently(ctx context.Context, p *backoff.Policy, t *Turn, call func(context.Context) error) error {
-	keyed := withKey(ctx, p.Idempotency)
+	keyed, made := withKey(ctx, p.Idempotency)
 	err := s.again(keyed, p, t, call)
-	if gave, ok := err.(*backoff.Error); ok && keyed != ctx && gave.Repeatable() && gave.Reason != backoff.ReasonOpen {
+	if gave, ok := err.(*backoff.Error); ok && made && gave.Repeatable() && gave.Reason != backoff.ReasonOpen {
 		own := *p
 		own.Idempotency = underKey(backoff.IdempotencyKey(keyed))
 		return own.GiveUp(ctx, *gave) // to policies around, another call would have another key
@@ -69,17 +69,17 @@ func (s *Service) again(ctx context.Context, p *backoff.Policy, t *Turn, call fu
 }
 
 // withKey returns ctx with the key of a call that has one, so that it is the same each
-// time that the call is made.
-func withKey(ctx context.Context, i backoff.Idempotency) context.Context {
-	made, ok := i.(interface{ MadeKey() string })
+// time that the call is made, and whether it was put there.
+func withKey(ctx context.Context, i backoff.Idempotency) (keyed context.Context, made bool) {
+	own, ok := i.(interface{ MadeKey() string })
 	switch {
 	case backoff.IdempotencyKey(ctx) != "":
 	case ok:
-		return backoff.WithIdempotencyKey(ctx, made.MadeKey())
+		return backoff.WithIdempotencyKey(ctx, own.MadeKey()), true
 	case i == backoff.Keyed:
-		return backoff.WithIdempotencyKey(ctx, "")
+		return backoff.WithIdempotencyKey(ctx, ""), true
 	}
-	return ctx
+	return ctx, false
 }
 
 // ended tells the observer of a call that was never made, and returns its error.
