@@ -109,7 +109,7 @@ func TestASentinelMarkedOnceCostsNothing(t *testing.T) {
 
 func TestThePartsOfAPolicyAllocateNothing(t *testing.T) {
 	policy := backoff.Policy{}
-	requireAllocs(t, 0, "Delay", func() { policy.Delay(3) })
+	requireAllocs(t, 0, "Delay", func() { policy.WaitBefore(3) })
 	requireAllocs(t, 0, "Decide", func() { policy.Decide(3, errBoom) })
 	requireAllocs(t, 0, "Retryable", func() { policy.Retryable(errBoom) })
 	requireAllocs(t, 0, "Validate", func() { _ = policy.Validate() })

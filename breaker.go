@@ -146,7 +146,7 @@ type Breaker struct {
 	// MaxRetryAfter bounds how long a server, or Shared, may keep the circuit
 	// open. If a failure that led to the opening said when to retry, the
 	// circuit stays open at least that long, and up to a tenth longer; by
-	// [RetryExactlyAfter] exactly that long. A throttled response that asks for longer
+	// [Pushback] exactly that long. A throttled response that asks for longer
 	// does not count. 0 means 5 minutes, a negative one no limit.
 	MaxRetryAfter time.Duration
 

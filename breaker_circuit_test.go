@@ -122,7 +122,7 @@ func TestOnlyWhatIsCertainlyNotSentIsProbedEarly(t *testing.T) {
 		"refused by one, of two":         {errors.Join(refused, errOutage), late},
 		"two policies gave up, of which": {errors.Join(gaveUp(refused), gaveUp(errOutage)), late},
 		"marked otherwise":               {backoff.OfClass(refused, backoff.ClassRetryable), late},
-		"the server asked for a minute":  {backoff.RetryExactlyAfter(refused, time.Minute), time.Minute},
+		"the server asked for a minute":  {backoff.Pushback(refused, time.Minute), time.Minute},
 	} {
 		b := rateBreaker()
 		feed(b, 20, c.err)
@@ -253,10 +253,10 @@ func TestBreakerStaysOpenAsLongAsTheServerAsks(t *testing.T) {
 	}{
 		{"shorter than its own time", backoff.RetryAfter(errOutage, time.Second), 0, 5 * time.Second},
 		{"longer, and a twentieth for the spread", backoff.RetryAfter(errOutage, 20*time.Second), 0, 21 * time.Second},
-		{"exactly", backoff.RetryExactlyAfter(errOutage, 20*time.Second), 0, 20 * time.Second},
-		{"beyond the limit", backoff.RetryExactlyAfter(errOutage, time.Hour), 0, 5 * time.Minute},
-		{"beyond its own limit", backoff.RetryExactlyAfter(errOutage, time.Hour), time.Minute, time.Minute},
-		{"without limit", backoff.RetryExactlyAfter(errOutage, time.Hour), -1, time.Hour},
+		{"exactly", backoff.Pushback(errOutage, 20*time.Second), 0, 20 * time.Second},
+		{"beyond the limit", backoff.Pushback(errOutage, time.Hour), 0, 5 * time.Minute},
+		{"beyond its own limit", backoff.Pushback(errOutage, time.Hour), time.Minute, time.Minute},
+		{"without limit", backoff.Pushback(errOutage, time.Hour), -1, time.Hour},
 	}
 	for _, c := range cases {
 		bubble(t, c.name, func(t *testing.T) {
@@ -268,19 +268,19 @@ func TestBreakerStaysOpenAsLongAsTheServerAsks(t *testing.T) {
 	}
 	bubble(t, "of an earlier failure", func(t *testing.T) {
 		b := rateBreaker()
-		feed(b, 1, backoff.RetryExactlyAfter(errOutage, time.Minute))
+		feed(b, 1, backoff.Pushback(errOutage, time.Minute))
 		time.Sleep(9 * time.Second)
 		feed(b, 19, errOutage)
 		require.Equal(t, 51*time.Second, b.Stats().RetryAfter)
 	})
 	bubble(t, "of what a policy gave up on", func(t *testing.T) {
 		p := backoff.Policy{MaxAttempts: 1}
-		gaveUp := p.Do(t.Context(), func(context.Context) error { return backoff.RetryExactlyAfter(errOutage, 20*time.Second) })
+		gaveUp := p.Do(t.Context(), func(context.Context) error { return backoff.Pushback(errOutage, 20*time.Second) })
 		for want, err := range map[time.Duration]error{
 			20 * time.Second: gaveUp,
-			30 * time.Second: backoff.RetryExactlyAfter(gaveUp, 30*time.Second),
-			40 * time.Second: errors.Join(gaveUp, backoff.RetryExactlyAfter(errOutage, 40*time.Second), errOutage),
-			50 * time.Second: backoff.OfClass(backoff.RetryExactlyAfter(gaveUp, 50*time.Second), backoff.ClassNotSent),
+			30 * time.Second: backoff.Pushback(gaveUp, 30*time.Second),
+			40 * time.Second: errors.Join(gaveUp, backoff.Pushback(errOutage, 40*time.Second), errOutage),
+			50 * time.Second: backoff.OfClass(backoff.Pushback(gaveUp, 50*time.Second), backoff.ClassNotSent),
 		} {
 			b := rateBreaker()
 			feed(b, 20, err)
@@ -289,7 +289,7 @@ func TestBreakerStaysOpenAsLongAsTheServerAsks(t *testing.T) {
 	})
 	bubble(t, "of a probe", func(t *testing.T) {
 		b := halfOpenBreaker(t)
-		feed(b, 1, backoff.OfClass(backoff.RetryExactlyAfter(errOutage, time.Minute), backoff.ClassOverloaded))
+		feed(b, 1, backoff.OfClass(backoff.Pushback(errOutage, time.Minute), backoff.ClassOverloaded))
 		require.Equal(t, time.Minute, b.Stats().RetryAfter)
 	})
 }

@@ -136,7 +136,7 @@ func TestBreakerStaysClosedWhileAThrottledServiceServesSomebody(t *testing.T) {
 			bubble(t, fmt.Sprint(name, ", ", class), func(t *testing.T) {
 				var b backoff.Breaker
 				settings(&b)
-				tooMuch := backoff.RetryExactlyAfter(backoff.OfClass(errOutage, class), time.Minute)
+				tooMuch := backoff.Pushback(backoff.OfClass(errOutage, class), time.Minute)
 				for range 200 {
 					require.Equal(t, 67, feed(&b, 67, tooMuch))
 					require.Equal(t, 10, feed(&b, 10, nil))
@@ -204,7 +204,7 @@ func TestBreakerDoesNotCountAQuotaThatIsUsedUp(t *testing.T) {
 	}{
 		"an hour":           {backoff.RetryAfter(throttled, time.Hour), 0, false},
 		"do not retry":      {backoff.RetryAfter(backoff.OfClass(throttled, backoff.ClassOverloaded), time.Hour), 0, false},
-		"pushback":          {backoff.RetryExactlyAfter(throttled, time.Hour), 0, false},
+		"pushback":          {backoff.Pushback(throttled, time.Hour), 0, false},
 		"through a policy":  {policyError("", backoff.RetryAfter(throttled, time.Hour)), 0, false},
 		"beyond the limit":  {backoff.RetryAfter(throttled, 2*time.Minute), time.Minute, false},
 		"within the limit":  {backoff.RetryAfter(throttled, 5*time.Minute), 0, true},

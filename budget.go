@@ -46,35 +46,42 @@ func (a Attempt) Time() time.Time {
 	return a.Now
 }
 
-// An Outcome is how an attempt ended.
-type Outcome uint8
-
-const (
-	// OutcomeSuccess: the attempt returned nil.
-	OutcomeSuccess Outcome = iota
-	// OutcomeDefinitive: the server returned an error that a retry would get
-	// again.
-	OutcomeDefinitive
-	// OutcomeTransient: the attempt failed in a way that may pass.
-	OutcomeTransient
-	// OutcomeThrottled: the server said "too much".
-	OutcomeThrottled
-	// OutcomeTimeout: the attempt's own timeout ended it.
-	OutcomeTimeout
-	// OutcomeCanceled: the caller ended the attempt.
-	OutcomeCanceled
-	// OutcomeNotSent: the attempt was granted but never started.
-	OutcomeNotSent
-)
-
-// A Result is how an attempt ended, for a [Budget]. The zero Result is
-// success.
+// A Result is how an attempt ended, for a [Budget]. The zero Result is success.
 type Result struct {
-	Outcome    Outcome
-	Class      Class         // of the attempt's error; ClassThrottled even if the server says "do not retry"
+	Failed     bool          // the attempt returned an error
+	TimedOut   bool          // its own timeout ended it
+	Canceled   bool          // its caller ended it
+	NotSent    bool          // it was granted, but not made
+	Class      Class         // of the error; ClassThrottled even if the server says "do not retry"
 	RetryAfter time.Duration // what the server asked for; 0 if it did not
 	Cost       int           // what the attempt has cost, if that is known only now; 0 means Attempt.Cost
 	Took       time.Duration // how long the attempt took, if it was measured, as it is after Reserve; else 0
+}
+
+// Answered reports whether the service gave the answer that it would give again:
+// success, or a permanent error.
+func (r Result) Answered() bool {
+	return !r.NotSent && !r.Canceled && !r.TimedOut && (!r.Failed || r.Class == ClassPermanent)
+}
+
+// String returns "success", "permanent", "throttled" (ClassOverloaded, too),
+// "timeout", "canceled", "not sent", or "failed" for any other failure.
+func (r Result) String() string {
+	switch {
+	case r.NotSent:
+		return "not sent"
+	case r.Canceled:
+		return "canceled"
+	case r.TimedOut:
+		return "timeout"
+	case !r.Failed:
+		return "success"
+	case r.Class == ClassPermanent:
+		return "permanent"
+	case r.Class == ClassThrottled || r.Class == ClassOverloaded:
+		return "throttled"
+	}
+	return "failed"
 }
 
 // A Ticket carries a budget's own data from Reserve to Done, so that the
@@ -177,7 +184,7 @@ type Budget interface {
 	// Confirm is called when an attempt that was granted is about to be made:
 	// for a retry, after the sleep. With Confirm a budget distinguishes calls
 	// that sleep from attempts that are running. If it returns false, the call
-	// ends as if Reserve had refused, and Done gets OutcomeNotSent.
+	// ends as if Reserve had refused, and Done gets a Result that is NotSent.
 	Confirm(t Ticket) bool
 	// Validate says what is wrong with the budget, or returns nil.
 	// [Policy.Validate] calls it.
@@ -205,7 +212,7 @@ func (BudgetDefaults) Confirm(Ticket) bool { return true }
 func (BudgetDefaults) Validate() error { return nil }
 
 // JoinBudgets returns a [Budget] that grants what every one of budgets grants.
-// If one refuses, those that granted before get OutcomeNotSent, in reverse
+// If one refuses, those that granted before get a Result that is NotSent, in reverse
 // order. The wait is the longest of their waits. A nil budget is left out, and a
 // joined budget counts as its members. More than four budgets cost an
 // allocation for each attempt that they are asked for.
@@ -216,10 +223,10 @@ func (BudgetDefaults) Validate() error { return nil }
 //
 //   - A budget sees, as the attempt's Wait, how long the others make the
 //     attempt wait. One that saw less, and returned a Ticket that is not
-//     zero, gets OutcomeNotSent, and is asked again. A zero Ticket holds nothing
+//     zero, gets one that is NotSent, and is asked again. A zero Ticket holds nothing
 //     that could be given back. To a RetryBudget the wait does not matter.
 //   - While an attempt waits, it may have to be held. Then the others get
-//     OutcomeNotSent, and are asked again in the same way. To remember the
+//     a Result that is NotSent, and are asked again in the same way. To remember the
 //     attempt for that costs an allocation, if it waits.
 //
 // So a rate limit spaces the attempts that were held off together, in whatever
@@ -318,7 +325,7 @@ func (s joined) askAgain(t *Ticket, a Attempt, first int) (longest time.Duration
 		if i < s.holds || !spaces(b) || t.member(i) == (Ticket{}) {
 			continue
 		}
-		b.Done(t.member(i), Result{Outcome: OutcomeNotSent})
+		b.Done(t.member(i), Result{NotSent: true})
 		own, wait, ok := b.Reserve(a)
 		if !ok {
 			t.enlarge(len(s.members)).refused = i + 1
@@ -332,7 +339,7 @@ func (s joined) askAgain(t *Ticket, a Attempt, first int) (longest time.Duration
 
 // giveBack tells the first n members that the attempt is not made.
 func (s joined) giveBack(t Ticket, n int) {
-	joined{members: s.members[:n]}.Done(t, Result{Outcome: OutcomeNotSent})
+	joined{members: s.members[:n]}.Done(t, Result{NotSent: true})
 }
 
 func (s joined) Done(t Ticket, r Result) {

@@ -236,7 +236,7 @@ func (b *RetryBudget) window() time.Duration {
 
 // Done implements [Budget].
 func (b *RetryBudget) Done(t Ticket, r Result) {
-	answered := r.Outcome == OutcomeSuccess || r.Outcome == OutcomeDefinitive
+	answered := r.Answered()
 	if g := window.Grant(t.Word); g != 0 {
 		answered = b.settle(g, &r, answered) && answered
 	} else if r.Took > 0 && b.mu.TryLock() { // one sample more or less does not matter
@@ -257,7 +257,7 @@ func (b *RetryBudget) settle(g window.Grant, r *Result, answered bool) (counts b
 	switch {
 	case known && !first:
 		return false
-	case first && r.Outcome == OutcomeNotSent:
+	case first && r.NotSent:
 		b.giveBack(g)
 	case answered && g&window.Fruitless == 0:
 		b.grants.Win(g)
@@ -281,13 +281,12 @@ func (b *RetryBudget) giveBack(g window.Grant) {
 // measure takes how long an attempt took that succeeded or timed out. Under
 // strain it takes back what is left to grant.
 func (b *RetryBudget) measure(r *Result) {
-	timedOut := r.Outcome == OutcomeTimeout
-	if r.Outcome != OutcomeSuccess && !timedOut {
+	if r.Failed && !r.TimedOut || r.NotSent || r.Canceled {
 		return
 	}
 	now := b.watch.Elapsed(clock.Now())
 	b.sampler.Sampled(now, b.earned.Total)
-	if b.gauge.Add(now, r.Took, timedOut) {
+	if b.gauge.Add(now, r.Took, r.TimedOut) {
 		b.left = 0
 	}
 }

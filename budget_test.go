@@ -22,6 +22,7 @@ import (
 	"github.com/gobackoff/backoff/hedge"
 	"github.com/gobackoff/backoff/internal/clock/clocktest"
 	"github.com/gobackoff/backoff/internal/nightly"
+	"github.com/gobackoff/backoff/internal/results"
 	"github.com/gobackoff/backoff/limit"
 	"github.com/gobackoff/backoff/pace"
 )
@@ -91,11 +92,11 @@ func TestRetryBudgetGivesAClientWithFewCallsOneOfThree(t *testing.T) {
 }
 
 func TestRetryBudgetIsPaidByWhatWasAnswered(t *testing.T) {
-	for o := backoff.OutcomeSuccess; o <= backoff.OutcomeNotSent; o++ {
+	for name, result := range results.ByName {
 		b := new(backoff.RetryBudget)
 		ticket, _, _ := b.Reserve(backoff.Attempt{Number: 1})
-		b.Done(ticket, backoff.Result{Outcome: o})
-		require.Equal(t, o <= backoff.OutcomeDefinitive, b.Stats().Successes == 1, "outcome %d", o)
+		b.Done(ticket, result)
+		require.Equal(t, name == "success" || name == "permanent", b.Stats().Successes == 1, name)
 	}
 }
 
@@ -258,7 +259,7 @@ func TestRetryBudgetDoneMayComeTwiceOrNever(t *testing.T) {
 	ticket, _ := budgetRetry(b)
 	b.Done(ticket, backoff.Result{})
 	b.Done(ticket, backoff.Result{})
-	b.Done(ticket, backoff.Result{Outcome: backoff.OutcomeNotSent})
+	b.Done(ticket, backoff.Result{NotSent: true})
 	require.Equal(t, backoff.RetryBudgetStats{Successes: 101, Retries: 1, Allowed: 3030 + 3 + 3}, b.Stats())
 
 	first, _, _ := b.Reserve(backoff.Attempt{Number: 1})
@@ -268,7 +269,7 @@ func TestRetryBudgetDoneMayComeTwiceOrNever(t *testing.T) {
 
 	old, _ := budgetRetry(b)
 	require.Len(t, budgetDrain(b, 1200), 1200) // their Done never comes
-	b.Done(old, backoff.Result{Outcome: backoff.OutcomeNotSent})
+	b.Done(old, backoff.Result{NotSent: true})
 	require.Equal(t, uint64(1202), b.Stats().Retries, "too long ago to be given back")
 	b.Done(old, backoff.Result{})
 	require.Equal(t, uint64(104), b.Stats().Successes, "but it was paid for")
@@ -380,7 +381,7 @@ func TestRetryBudgetHoldsItsBoundInEveryInterval(t *testing.T) {
 						switch {
 						case !ok:
 						case random.IntN(4) == 0:
-							b.Done(ticket, backoff.Result{Outcome: backoff.OutcomeNotSent})
+							b.Done(ticket, backoff.Result{NotSent: true})
 						case random.IntN(4) == 0:
 							log.granted = append(log.granted, now)
 							b.Done(ticket, backoff.Result{Took: took})
@@ -388,7 +389,7 @@ func TestRetryBudgetHoldsItsBoundInEveryInterval(t *testing.T) {
 							log.win(now, late)
 						default:
 							log.granted = append(log.granted, now)
-							b.Done(ticket, backoff.Result{Outcome: []backoff.Outcome{backoff.OutcomeTransient, backoff.OutcomeTimeout}[random.IntN(2)], Took: took})
+							b.Done(ticket, backoff.Result{Failed: true, TimedOut: random.IntN(2) == 1, Took: took})
 						}
 					}
 				default:
@@ -477,7 +478,7 @@ func TestUnderStrainARetryBudgetGrantsWhatItsRatioAllows(t *testing.T) {
 		require.Len(t, budgetDrain(b, 100), int((paid+1)*12/100)-1)
 
 		for range 50 {
-			call(backoff.Result{Outcome: backoff.OutcomeTimeout, Took: time.Second})
+			call(backoff.Result{Failed: true, TimedOut: true, Took: time.Second})
 		}
 		require.Zero(t, b.Stats().Allowed, "heavy strain")
 		require.Empty(t, budgetDrain(b, 100))
@@ -502,7 +503,7 @@ func TestUnderStrainThereIsNoSpareRetry(t *testing.T) {
 		for !b.Stats().Strained {
 			call(time.Second)
 		}
-		b.Done(backoff.Ticket{}, backoff.Result{Outcome: backoff.OutcomeTimeout, Took: time.Second})
+		b.Done(backoff.Ticket{}, backoff.Result{Failed: true, TimedOut: true, Took: time.Second})
 		time.Sleep(7 * time.Second)
 		require.Empty(t, budgetDrain(b, 10), "less than half of the pause is over")
 		time.Sleep(time.Minute)
@@ -566,11 +567,11 @@ func TestALongRunUnderSuperviseIsNoStrain(t *testing.T) {
 		b := new(backoff.RetryBudget)
 		runs := 0
 		ctx, cancel := context.WithCancel(t.Context())
-		_ = supervise(backoff.Policy{Budget: b, MaxAttempts: -1}, ctx, func(ctx context.Context) error {
+		_ = superviseReady(backoff.Policy{Budget: b, MaxAttempts: -1}, ctx, func(_ context.Context, ready func()) error {
 			if runs++; runs == 50 {
 				cancel()
 			}
-			backoff.ReportReady(ctx)
+			ready()
 			time.Sleep(time.Duration(runs*runs) * time.Minute)
 			return errBoom
 		})
@@ -589,11 +590,11 @@ func TestARetryThatSucceedsPaysForItselfAndMore(t *testing.T) {
 	}{
 		"retry":      {backoff.Attempt{Number: 2}, backoff.Result{}, 6},
 		"timeout":    {backoff.Attempt{Number: 2, TimedOut: true}, backoff.Result{}, 18},
-		"definitive": {backoff.Attempt{Number: 2}, backoff.Result{Outcome: backoff.OutcomeDefinitive}, 6},
+		"definitive": {backoff.Attempt{Number: 2}, backoff.Result{Failed: true, Class: backoff.ClassPermanent}, 6},
 		"throttled":  {backoff.Attempt{Number: 2, Class: backoff.ClassThrottled}, backoff.Result{}, 0},
 		"hedge":      {backoff.Attempt{Number: 2, Hedge: true}, backoff.Result{}, 0},
-		"failed":     {backoff.Attempt{Number: 2}, backoff.Result{Outcome: backoff.OutcomeTransient}, 0},
-		"canceled":   {backoff.Attempt{Number: 2}, backoff.Result{Outcome: backoff.OutcomeCanceled}, 0},
+		"failed":     {backoff.Attempt{Number: 2}, backoff.Result{Failed: true}, 0},
+		"canceled":   {backoff.Attempt{Number: 2}, backoff.Result{Failed: true, Canceled: true}, 0},
 	} {
 		b := &backoff.RetryBudget{Floor: 10}
 		budgetPay(b, 100)
@@ -624,8 +625,8 @@ func TestRetryBudgetDoesNotOverdrawUnder64Goroutines(t *testing.T) {
 				case !ok:
 				case (worker+i)%5 == 0:
 					unused.Add(1)
-					b.Done(ticket, backoff.Result{Outcome: backoff.OutcomeNotSent})
-					b.Done(ticket, backoff.Result{Outcome: backoff.OutcomeNotSent})
+					b.Done(ticket, backoff.Result{NotSent: true})
+					b.Done(ticket, backoff.Result{NotSent: true})
 				default:
 					made.Add(1)
 				}
@@ -651,7 +652,7 @@ func TestRetryBudgetAllocatesNothing(t *testing.T) {
 	require.Zero(t, testing.AllocsPerRun(1000, func() {
 		budgetPay(b, 1)
 		ticket, _ := budgetRetry(b)
-		b.Done(ticket, backoff.Result{Outcome: backoff.OutcomeNotSent})
+		b.Done(ticket, backoff.Result{NotSent: true})
 		budgetRetry(b)
 	}))
 	p := backoff.Policy{Budget: b}
@@ -928,14 +929,14 @@ func (p *budgetPair) step(t *testing.T, i int, step byte) {
 func (p *budgetPair) end(now time.Duration, unsent bool) {
 	last := len(p.tickets) - 1
 	if unsent {
-		p.budget.Done(p.tickets[last], backoff.Result{Outcome: backoff.OutcomeNotSent})
+		p.budget.Done(p.tickets[last], backoff.Result{NotSent: true})
 		p.backs[last]()
 	} else {
 		p.budget.Done(p.tickets[last], backoff.Result{})
 		p.model.pay(now)
 		p.model.count(&p.model.won, p.prices[last])
 	}
-	p.budget.Done(p.tickets[last], backoff.Result{Outcome: backoff.OutcomeNotSent})
+	p.budget.Done(p.tickets[last], backoff.Result{NotSent: true})
 	p.tickets, p.backs, p.prices = p.tickets[:last], p.backs[:last], p.prices[:last]
 }
 
@@ -956,7 +957,7 @@ func (b *recordingBudget) Reserve(a backoff.Attempt) (backoff.Ticket, time.Durat
 }
 
 func (b *recordingBudget) Done(t backoff.Ticket, r backoff.Result) {
-	*b.log = append(*b.log, fmt.Sprintf("done %s %d %d", b.name, t.Word-uint64(b.name[0]), r.Outcome))
+	*b.log = append(*b.log, fmt.Sprintf("done %s %d %v", b.name, t.Word-uint64(b.name[0]), r))
 }
 
 func (b *recordingBudget) Confirm(t backoff.Ticket) bool {
@@ -988,15 +989,15 @@ func TestJoinBudgetsAsksInOrderAndGivesBackInReverse(t *testing.T) {
 	require.True(t, ok)
 	require.Equal(t, time.Minute, wait, "the longest")
 	require.True(t, all.(interface{ Confirm(backoff.Ticket) bool }).Confirm(ticket))
-	all.Done(ticket, backoff.Result{Outcome: backoff.OutcomeTimeout})
+	all.Done(ticket, backoff.Result{Failed: true, TimedOut: true})
 	require.Equal(t, []string{"reserve a", "reserve b", "reserve c", "depart a 0", "depart b 0", "depart c 0",
-		"done c 0 4", "done b 0 4", "done a 0 4"}, log)
+		"done c 0 timeout", "done b 0 timeout", "done a 0 timeout"}, log)
 
 	log, c.refuse = nil, true
 	_, wait, ok = all.Reserve(backoff.Attempt{Number: 1})
 	require.False(t, ok)
 	require.Zero(t, wait)
-	require.Equal(t, []string{"reserve a", "reserve b", "reserve c", "done b 0 6", "done a 0 6"}, log, "c granted nothing")
+	require.Equal(t, []string{"reserve a", "reserve b", "reserve c", "done b 0 not sent", "done a 0 not sent"}, log, "c granted nothing")
 
 	log, a.stay = nil, true
 	require.False(t, all.(interface{ Confirm(backoff.Ticket) bool }).Confirm(ticket))
@@ -1069,8 +1070,8 @@ func TestABudgetHearsTheClassAndWhatTheServerAskedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		throttled := backoff.RetryAfter(backoff.OfClass(errBoom, backoff.ClassThrottled), time.Second)
 		want := []backoff.Result{
-			{Outcome: backoff.OutcomeThrottled, Class: backoff.ClassThrottled, RetryAfter: time.Second},
-			{Outcome: backoff.OutcomeTransient},
+			{Failed: true, Class: backoff.ClassThrottled, RetryAfter: time.Second},
+			{Failed: true},
 			{},
 		}
 		b := new(clerk)
@@ -1126,10 +1127,10 @@ func TestEachOfManyJoinedBudgetsGetsItsOwnTicket(t *testing.T) {
 		ticket, _, ok := all.Reserve(backoff.Attempt{Number: 2})
 		require.True(t, ok)
 		require.True(t, all.Confirm(ticket))
-		all.Done(ticket, backoff.Result{Outcome: backoff.OutcomeTimeout})
+		all.Done(ticket, backoff.Result{Failed: true, TimedOut: true})
 		for _, name := range []string{"a", "b", "c", "d", "e", "f"} {
 			require.Contains(t, log, fmt.Sprintf("depart %s 0", name))
-			require.Contains(t, log, fmt.Sprintf("done %s 0 %d", name, backoff.OutcomeTimeout))
+			require.Contains(t, log, fmt.Sprintf("done %s 0 timeout", name))
 		}
 		all.Done(backoff.Ticket{}, backoff.Result{}) // of a first attempt that was not asked for
 	}
@@ -1210,7 +1211,7 @@ func (b *spacer) Pace(t backoff.Ticket) (backoff.Ticket, time.Duration, bool) {
 }
 
 func (b *spacer) Done(t backoff.Ticket, r backoff.Result) {
-	*b.log = append(*b.log, fmt.Sprintf("%s: done %d: %v", b.name, t.Word, r.Outcome == backoff.OutcomeNotSent))
+	*b.log = append(*b.log, fmt.Sprintf("%s: done %d: %v", b.name, t.Word, r.String() == "not sent"))
 }
 
 // holder is a spacer that makes all attempts wait.

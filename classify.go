@@ -278,38 +278,26 @@ func (v *verdict) answered() bool {
 
 // result is what Budget.Done gets for an attempt that failed with this verdict.
 func (v *verdict) result() Result {
-	return Result{Outcome: v.outcome(), Class: v.classOfAnswer(), RetryAfter: v.hint.after}
+	return Result{
+		Failed:     v.open == nil,
+		NotSent:    v.open != nil,
+		Canceled:   v.ended != nil,
+		TimedOut:   v.timedOut,
+		Class:      v.classOfAnswer(),
+		RetryAfter: v.hint.after,
+	}
 }
 
-// classOfAnswer returns the class without the "do not retry" of a server that
-// throttles.
+// classOfAnswer returns what the class says of the service. A server that throttles
+// may also say "do not retry". What a policy inside gave up on is no answer.
 func (v *verdict) classOfAnswer() Class {
-	if v.class == ClassOverloaded && v.throttled {
+	switch {
+	case v.class == ClassOverloaded && v.throttled:
 		return ClassThrottled
+	case v.class == ClassPermanent && v.gaveUp:
+		return ClassUnknown
 	}
 	return v.class
-}
-
-// outcome says how an attempt ended.
-func (v *verdict) outcome() Outcome {
-	switch {
-	case v.open != nil:
-		return OutcomeNotSent
-	case v.ended != nil:
-		return OutcomeCanceled
-	case v.timedOut:
-		return OutcomeTimeout
-	}
-	switch v.class {
-	case ClassPermanent:
-		if v.gaveUp {
-			return OutcomeTransient
-		}
-		return OutcomeDefinitive
-	case ClassThrottled, ClassOverloaded:
-		return OutcomeThrottled
-	}
-	return OutcomeTransient
 }
 
 // collectMarks collects the marks in err's tree, and what servers asked for. Below a

@@ -406,7 +406,7 @@ func TestAThrottledErrorThatMustNotBeRetriedStaysThrottledToABudget(t *testing.T
 		want backoff.Class
 	}{
 		"do not retry":      {backoff.OfClass(throttled, backoff.ClassOverloaded), backoff.ClassThrottled},
-		"pushback":          {backoff.RetryExactlyAfter(throttled, -1), backoff.ClassThrottled},
+		"pushback":          {backoff.Pushback(throttled, -1), backoff.ClassThrottled},
 		"wrapped":           {fmt.Errorf("x: %w", backoff.OfClass(fmt.Errorf("y: %w", throttled), backoff.ClassOverloaded)), backoff.ClassThrottled},
 		"overloaded":        {backoff.OfClass(errBoom, backoff.ClassOverloaded), backoff.ClassOverloaded},
 		"the other way":     {backoff.OfClass(backoff.OfClass(errBoom, backoff.ClassOverloaded), backoff.ClassThrottled), backoff.ClassThrottled},
@@ -419,7 +419,7 @@ func TestAThrottledErrorThatMustNotBeRetriedStaysThrottledToABudget(t *testing.T
 		require.Len(t, b.results, 1, name)
 		require.Equal(t, c.want, b.results[0].Class, name)
 		if c.want != backoff.ClassPermanent {
-			require.Equal(t, backoff.OutcomeThrottled, b.results[0].Outcome, name)
+			require.Equal(t, "throttled", b.results[0].String(), name)
 		}
 		require.Equal(t, name == "the other way", (&backoff.Policy{}).Retryable(c.err), name)
 	}
@@ -451,8 +451,8 @@ func TestMarkingNothingGivesNothing(t *testing.T) {
 	require.NoError(t, backoff.Permanent(nil))
 	require.NoError(t, backoff.OfClass(nil, backoff.ClassRetryable))
 	require.NoError(t, backoff.RetryAfter(nil, 1))
-	require.NoError(t, backoff.RetryExactlyAfter(nil, 1))
-	require.NoError(t, backoff.RetryExactlyAfter(nil, -1))
+	require.NoError(t, backoff.Pushback(nil, 1))
+	require.NoError(t, backoff.Pushback(nil, -1))
 }
 
 // Classifiers.
@@ -522,7 +522,7 @@ func TestWhatAnotherLoopGaveUpOnIsAFailureOfTheService(t *testing.T) {
 	clerk := new(clerk)
 	p := backoff.Policy{Budget: clerk}
 	p.Do(t.Context(), func(context.Context) error { return errGaveUp })
-	require.Equal(t, []backoff.Outcome{backoff.OutcomeTransient}, clerk.told)
+	require.Equal(t, []string{"failed"}, clerk.told)
 
 	b := &backoff.Breaker{MinCalls: 2}
 	for range 2 {

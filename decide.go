@@ -23,7 +23,7 @@ func (r *Run) fail(err error) (wait time.Duration, again bool) {
 	case why == goOn:
 		r.phase, r.slept = waiting, 0
 		if wait > 0 && r.began.IsZero() {
-			r.began, r.late = clock.Now(), r.number > 0 // a refusal took no time
+			r.began = clock.Now()
 		}
 		return wait, true
 	case r.policy.persists:
@@ -285,7 +285,7 @@ func (r *Run) reserve(a Attempt, wait, age time.Duration) (time.Duration, Reason
 	}
 	why := r.timeFor(wait, age)
 	if why != goOn {
-		r.settle(Result{Outcome: OutcomeNotSent})
+		r.settle(Result{NotSent: true})
 	}
 	return wait, why
 }
@@ -303,7 +303,6 @@ func (r *Run) giveUp(why Reason, c Class, wait time.Duration) {
 	e := &Error{
 		Name:        r.policy.Name,
 		Attempts:    r.number - r.base,
-		Elapsed:     r.elapsed(),
 		Reason:      why,
 		Last:        r.last,
 		Interrupted: r.interrupted,
@@ -362,6 +361,6 @@ func (r *Run) notify(e *Event) {
 	e.Attempt = r.number - r.base
 	e.Slept = r.slept
 	e.MaxAttempts = r.limit
-	e.Elapsed = r.elapsed()
+	e.Elapsed = r.age()
 	r.policy.Observer.Notify(r.ctx, *e)
 }

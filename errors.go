@@ -102,21 +102,14 @@ func (r Reason) String() string {
 // An Error that a program makes itself, as a literal, is permanent to every
 // policy around it, as the others are. Its Reason decides which sentinel it
 // matches.
-//
-// Elapsed is 0 where nobody read the clock when the call began, because to read
-// it would cost more than the rest of a call that succeeds. A policy reads it if
-// it has a MaxElapsed, an attempt timeout, an Idempotency, or a Budget whose
-// GrantsFirst is false, unless a loop of the caller's own first calls Retry.
 type Error struct {
 	_ [0]func() // no unkeyed literals, no ==
 
-	Name     string        // of the policy
-	Attempts int           // made since the call began or its last Progress, the first included
-	Elapsed  time.Duration // since the same moment; 0 if not measured (see Error)
-	Reason   Reason        // why the policy gave up
-	Last     error         // the operation's last error; nil if no attempt was made
-	Note     string        // what else the text should say, such as what to change; "" for nothing
-	Limit    string        // the field that ended the call, for the text, such as "Hedge.Budget"; "" if it is one of Policy
+	Name     string // of the policy
+	Attempts int    // made since the call began or its last Progress, the first included
+	Reason   Reason // why the policy gave up
+	Last     error  // the operation's last error; nil if no attempt was made
+	Note     string // what else the text should say, such as what to change; "" for nothing
 
 	// Interrupted is the error of the attempt after Last, which the end of the
 	// context interrupted; nil if there is none.
@@ -208,17 +201,17 @@ func (e *Error) why() string {
 	case ReasonPermanent:
 		what = "permanent"
 	case ReasonElapsed:
-		what, field = "out of time", "Policy.MaxElapsed"
+		what, field = "out of time", "MaxElapsed"
 	case ReasonRetryAfter:
-		what, field = "the server asks for a longer wait", "Policy.MaxRetryAfter"
+		what, field = "the server asks for a longer wait", "MaxRetryAfter"
 	case ReasonDeadline, ReasonCanceled:
 		what = e.whyEnded()
 	case ReasonNotIdempotent:
-		what, field = "not idempotent", "Policy.Idempotency"
+		what, field = "not idempotent", "Idempotency"
 	case ReasonOverloaded:
 		what = "not to be retried"
 	case ReasonBudget:
-		what, field = "budget refused", "Policy.Budget"
+		what, field = "budget refused", "Budget"
 	case ReasonOpen:
 		what = "circuit open"
 	case ReasonInvalid:
@@ -232,7 +225,7 @@ func (e *Error) why() string {
 	case field == "":
 		return ": " + what
 	}
-	return ": " + what + " (" + cmp.Or(e.Limit, field) + ")"
+	return ": " + what + " (" + field + ")"
 }
 
 // whyEnded explains the end of the context, unless the last error does.

@@ -141,10 +141,10 @@ func ExamplePolicy_Wrap() {
 }
 
 // Many clients take their backoff as a function of the number of the retry.
-func ExamplePolicy_Delay() {
+func ExamplePolicy_WaitBefore() {
 	policy := backoff.Policy{Jitter: backoff.EqualJitter, Rand: func() float64 { return 0.5 }}
 	var client struct{ Backoff func(retry int) time.Duration }
-	client.Backoff = policy.Delay
+	client.Backoff = policy.WaitBefore
 	fmt.Println(client.Backoff(1), client.Backoff(2), client.Backoff(3))
 	// Output: 75ms 150ms 300ms
 }
@@ -341,7 +341,7 @@ func ExampleSequence() {
 func ExampleJitter() {
 	var third backoff.Jitter = func(delay, _ time.Duration, _ float64) time.Duration { return delay / 3 }
 	policy := backoff.Policy{Schedule: backoff.Constant(3 * time.Second), Jitter: third}
-	fmt.Println(policy.Delay(1))
+	fmt.Println(policy.WaitBefore(1))
 	// Output: 1s
 }
 
@@ -468,11 +468,11 @@ func ExampleRetryAfterOf() {
 }
 
 // gRPC's form of a hint is exact, and may forbid the retry.
-func ExampleRetryExactlyAfter() {
+func ExamplePushback() {
 	policy := backoff.Policy{}
 	for _, pushback := range []time.Duration{250 * time.Millisecond, -1} {
 		err := errors.New("unavailable")
-		show(policy.Decide(1, backoff.RetryExactlyAfter(err, pushback)))
+		show(policy.Decide(1, backoff.Pushback(err, pushback)))
 	}
 	// Output:
 	// 250ms true
@@ -680,7 +680,7 @@ func (b *inFlight) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bo
 
 func (b *inFlight) Done(t backoff.Ticket, r backoff.Result) {
 	b.running--
-	fmt.Println("ticket", t.Word, "success:", r.Outcome == backoff.OutcomeSuccess)
+	fmt.Println("ticket", t.Word, "success:", !r.Failed)
 }
 
 func ExampleAttempt() {
@@ -715,20 +715,20 @@ func ExampleTicket() {
 type verdicts struct {
 	backoff.BudgetDefaults
 
-	of map[backoff.Outcome]int
+	of map[string]int
 }
 
 func (verdicts) Reserve(backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
 	return backoff.Ticket{}, 0, true
 }
-func (v verdicts) Done(_ backoff.Ticket, r backoff.Result) { v.of[r.Outcome]++ }
+func (v verdicts) Done(_ backoff.Ticket, r backoff.Result) { v.of[r.String()]++ }
 
-func ExampleOutcome() {
-	v := verdicts{of: make(map[backoff.Outcome]int)}
+func ExampleResult_String() {
+	v := verdicts{of: make(map[string]int)}
 	policy := backoff.Policy{Schedule: quick, Budget: v}
 	_ = policy.Do(context.Background(), flaky(2))
 	_ = policy.Do(context.Background(), func(context.Context) error { return backoff.Permanent(io.EOF) })
-	fmt.Println(v.of[backoff.OutcomeSuccess], v.of[backoff.OutcomeTransient], v.of[backoff.OutcomeDefinitive])
+	fmt.Println(v.of["success"], v.of["failed"], v.of["permanent"])
 	// Output: 1 2 1
 }
 

@@ -21,33 +21,40 @@ type Idempotency interface {
 	Repeatable(ctx context.Context, c Class) bool
 }
 
-// idempotency is the type of the ready-made ones without parameters.
-type idempotency uint8
-
-const (
+// The ready-made Idempotencies. A program must not assign to them.
+var (
 	// Idempotent operations may be sent twice with the effect of once (RFC
 	// 9110, 9.2.2), or their caller prefers a doubled effect to a lost one. To
 	// call Do on a function states it by default.
-	Idempotent idempotency = iota
+	Idempotent Idempotency = idempotent
 	// NonIdempotent operations are sent again only if the last attempt provably
 	// never reached the server (ClassNotSent). A key in the context does not
 	// change that, because nobody says that the operation sends it.
-	NonIdempotent
+	NonIdempotent Idempotency = nonIdempotent
 	// Keyed operations send the idempotency key of their context, which
 	// [IdempotencyKey] reads. The key lets the server recognize a repetition. The
 	// policy makes one key per call, unless the caller made one
 	// ([WithIdempotencyKey]), and gives it to every attempt.
-	Keyed
+	Keyed Idempotency = keyed
+)
+
+// idempotency is the type of the ready-made ones.
+type idempotency uint8
+
+const (
+	idempotent idempotency = iota
+	nonIdempotent
+	keyed
 )
 
 // Repeatable implements [Idempotency].
 func (i idempotency) Repeatable(_ context.Context, c Class) bool {
-	return i != NonIdempotent || c == ClassNotSent
+	return i != nonIdempotent || c == ClassNotSent
 }
 
-// String returns the name of the constant.
+// String returns the name of the variable.
 func (i idempotency) String() string {
-	return [...]string{"Idempotent", "NonIdempotent", "Keyed"}[min(i, Keyed)]
+	return [...]string{"Idempotent", "NonIdempotent", "Keyed"}[i]
 }
 
 // WithIdempotencyKey returns a context that carries key, for the one operation
@@ -86,7 +93,7 @@ func newKey() string {
 
 // keyFor returns the key that a call must be given, or "" if it needs none.
 func keyFor(ctx context.Context, i Idempotency) string {
-	if i != Keyed || IdempotencyKey(ctx) != "" {
+	if i != keyed || IdempotencyKey(ctx) != "" {
 		return ""
 	}
 	return newKey()

@@ -96,6 +96,5 @@ func TestANestedKeyedCallKeepsTheOuterKey(t *testing.T) {
 }
 
 func TestIdempotenciesHaveNames(t *testing.T) {
-	require.Equal(t, "[Idempotent NonIdempotent Keyed Keyed]",
-		fmt.Sprint([]backoff.Idempotency{backoff.Idempotent, backoff.NonIdempotent, backoff.Keyed, backoff.Keyed + 1}), "one that is not known is Keyed")
+	require.Equal(t, "[Idempotent NonIdempotent Keyed]", fmt.Sprint([]backoff.Idempotency{backoff.Idempotent, backoff.NonIdempotent, backoff.Keyed}))
 }

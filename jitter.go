@@ -53,7 +53,7 @@ func EqualJitter(delay, _ time.Duration, u float64) time.Duration {
 // base, and a base beyond max. The price: of the waits that follow a wait of
 // max, two thirds are exactly max, so clients bunch there.
 //
-// The previous wait lives in the call. In [Policy.Delay] and [Policy.Decide],
+// The previous wait lives in the call. In [Policy.WaitBefore] and [Policy.Decide],
 // which have no call, every wait is drawn as if it were the first.
 func DecorrelatedJitter(base, max time.Duration) Jitter {
 	if base < 0 || max > 0 && base > max {

@@ -97,7 +97,7 @@ func TestJittersMapTheDrawOntoTheirRange(t *testing.T) {
 
 func TestNoJitterDrawsNoNumber(t *testing.T) {
 	policy := backoff.Policy{Jitter: backoff.NoJitter, Rand: func() float64 { panic("drawn") }}
-	require.Equal(t, 100*time.Millisecond, policy.Delay(1))
+	require.Equal(t, 100*time.Millisecond, policy.WaitBefore(1))
 }
 
 // Where a draw gives the largest wait there is, one more nanosecond must not
@@ -141,7 +141,7 @@ func TestTheDefaultDrawIsUniformToo(t *testing.T) {
 	policy := backoff.Policy{Schedule: backoff.Constant(delay)}
 	sample := make([]float64, n)
 	for i := range sample {
-		wait := policy.Delay(1)
+		wait := policy.WaitBefore(1)
 		require.GreaterOrEqual(t, wait, time.Duration(0))
 		require.Less(t, wait, delay)
 		sample[i] = float64(wait) / float64(delay)
@@ -205,7 +205,7 @@ func TestAJittersNegativeWaitCountsAsZero(t *testing.T) {
 		op := returning(errBoom)
 		require.ErrorIs(t, policy.Do(t.Context(), op.do), errBoom)
 		require.Equal(t, msec(0, 0, 0, 2000), op.at)
-		require.Zero(t, policy.Delay(1))
+		require.Zero(t, policy.WaitBefore(1))
 	})
 }
 
@@ -225,16 +225,16 @@ func TestDecorrelatedCallsDoNotMix(t *testing.T) {
 	require.Equal(t, 2*time.Second, next(short))
 	require.Equal(t, 5750*time.Millisecond, next(long))
 	require.Equal(t, 3500*time.Millisecond, next(short))
-	require.Equal(t, 2*time.Second, policy.Delay(7), "without a call every wait is the first")
+	require.Equal(t, 2*time.Second, policy.WaitBefore(7), "without a call every wait is the first")
 }
 
 // A jitter that adds, or does not look at the delay, has its say also where
 // that is 0.
 func TestAJitterMayMakeAWaitOfNoDelay(t *testing.T) {
 	policy := backoff.Policy{Schedule: backoff.Constant(0), Rand: fixed(0.5), Jitter: backoff.DecorrelatedJitter(time.Second, time.Minute)}
-	require.Equal(t, 2*time.Second, policy.Delay(1))
+	require.Equal(t, 2*time.Second, policy.WaitBefore(1))
 	policy.Jitter, policy.Rand = nil, func() float64 { panic("there is nothing to spread") }
-	require.Zero(t, policy.Delay(1))
+	require.Zero(t, policy.WaitBefore(1))
 }
 
 func TestMaxDelayBoundsTheWaitAfterJitter(t *testing.T) {
@@ -244,17 +244,17 @@ func TestMaxDelayBoundsTheWaitAfterJitter(t *testing.T) {
 	}
 	var waits []time.Duration
 	for retry := range 5 {
-		waits = append(waits, policy.Delay(retry))
+		waits = append(waits, policy.WaitBefore(retry))
 	}
 	require.Equal(t, msec(0, 1500, 3000, 4000, 4000), waits)
 	policy.MaxDelay = -1
-	require.Equal(t, 6*time.Second, policy.Delay(3), "negative is no limit")
+	require.Equal(t, 6*time.Second, policy.WaitBefore(3), "negative is no limit")
 }
 
 // What a jitter is told to be uniform from [0,1) is in [0,1).
 func TestMaxDelayBoundsTheWaitOfTheDefaultJitterToo(t *testing.T) {
 	policy := backoff.Policy{Schedule: backoff.Constant(24 * time.Hour), MaxDelay: time.Second}
-	require.LessOrEqual(t, policy.Delay(1), time.Second)
+	require.LessOrEqual(t, policy.WaitBefore(1), time.Second)
 }
 
 func TestAJitterForgetsThePreviousWaitWhereTheScheduleStartsAgain(t *testing.T) {
@@ -265,12 +265,12 @@ func TestAJitterForgetsThePreviousWaitWhereTheScheduleStartsAgain(t *testing.T) 
 			return delay
 		}}
 		r := policy.Start(t.Context())
-		for _, err := range []error{errBoom, backoff.RetryExactlyAfter(errBoom, 0), errBoom} {
+		for _, err := range []error{errBoom, backoff.Pushback(errBoom, 0), errBoom} {
 			r.Tried(err)
 		}
 		r.Progress()
 		r.Tried(errBoom)
-		require.Equal(t, msec(0, 100, 0, 0), prevs[len(prevs)-4:], "after a RetryExactlyAfter, and a Progress")
+		require.Equal(t, msec(0, 100, 0, 0), prevs[len(prevs)-4:], "after a Pushback, and a Progress")
 	})
 }
 
@@ -279,7 +279,7 @@ func TestAJitterIsHandedADrawBelowOne(t *testing.T) {
 	for drawn, want := range map[float64]float64{-1: 0, 0: 0, 0.5: 0.5, almost: almost, 1: almost, 7: almost, math.Inf(1): almost, math.Inf(-1): 0} {
 		var got float64
 		policy := backoff.Policy{Rand: fixed(drawn), Jitter: func(_, _ time.Duration, u float64) time.Duration { got = u; return 0 }}
-		policy.Delay(1)
+		policy.WaitBefore(1)
 		require.Equal(t, want, got, "drawn %v", drawn)
 	}
 }
@@ -289,8 +289,8 @@ func TestABadGeneratorIsForcedIntoRange(t *testing.T) {
 	for _, u := range []float64{-1, math.Inf(-1), math.NaN(), 1, 2, math.Inf(1)} {
 		for _, jitter := range []backoff.Jitter{nil, backoff.EqualJitter, backoff.DecorrelatedJitter(time.Second, time.Second*3)} {
 			policy := backoff.Policy{Schedule: backoff.Constant(3 * time.Second), Jitter: jitter, Rand: fixed(u)}
-			require.GreaterOrEqual(t, policy.Delay(1), time.Duration(0), "draw %v", u)
-			require.LessOrEqual(t, policy.Delay(1), 3*time.Second, "draw %v", u)
+			require.GreaterOrEqual(t, policy.WaitBefore(1), time.Duration(0), "draw %v", u)
+			require.LessOrEqual(t, policy.WaitBefore(1), 3*time.Second, "draw %v", u)
 		}
 	}
 }
@@ -318,7 +318,7 @@ func FuzzJitters(f *testing.F) {
 			if policy.Validate() != nil {
 				continue
 			}
-			if wait := policy.Delay(1); wait < 0 || b > 0 && wait > time.Duration(b) {
+			if wait := policy.WaitBefore(1); wait < 0 || b > 0 && wait > time.Duration(b) {
 				t.Errorf("jitter %d: Delay(1) = %d, MaxDelay %d", i, wait, b)
 			}
 			if delay < 0 || prev < 0 || !(u >= 0 && u < 1) {

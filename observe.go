@@ -67,7 +67,7 @@ type Event struct {
 	Wait        time.Duration      // what will be slept
 	Slept       time.Duration      // what was slept before the attempt
 	RetryAfter  time.Duration      // what the server asked for
-	Elapsed     time.Duration      // since the call began, counted as in [Error]
+	Elapsed     time.Duration      // since the call, or its last Progress, began
 	Transition  *BreakerTransition // of a breaker; not to be changed
 	// Header is the header of the response that came with the error, if Err or
 	// an error in its tree has a method ResponseHeader() map[string][]string,

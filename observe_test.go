@@ -48,7 +48,7 @@ func TestASuccessIsAnEventToo(t *testing.T) {
 		require.Equal(t, []backoff.Event{
 			{Kind: backoff.EventSuccess, Name: "fetch", Attempt: 1, MaxAttempts: -1},
 			{Kind: backoff.EventRetry, Name: "fetch", Attempt: 1, MaxAttempts: -1, Err: errBoom, Delay: time.Second, Wait: time.Second},
-			{Kind: backoff.EventSuccess, Name: "fetch", Attempt: 2, MaxAttempts: -1, Slept: time.Second},
+			{Kind: backoff.EventSuccess, Name: "fetch", Attempt: 2, MaxAttempts: -1, Slept: time.Second, Elapsed: time.Second},
 		}, *events)
 	})
 }

@@ -72,7 +72,7 @@ func TestNoWaitIsLongerThanTheMaximum(t *testing.T) {
 		backoff.DecorrelatedJitter(0, 10*time.Second)} {
 		policy.Jitter = jitter
 		for retry := range 2000 {
-			require.LessOrEqual(t, policy.Delay(retry), 10*time.Second)
+			require.LessOrEqual(t, policy.WaitBefore(retry), 10*time.Second)
 		}
 	}
 }
@@ -83,7 +83,7 @@ func TestTheSpreadIsKeptAtTheMaximum(t *testing.T) {
 	policy := backoff.Policy{Schedule: backoff.Exponential{Max: 10 * time.Second}}
 	waits := make([]time.Duration, 2000)
 	for i := range waits {
-		waits[i] = policy.Delay(50)
+		waits[i] = policy.WaitBefore(50)
 	}
 	slices.Sort(waits)
 	require.Less(t, waits[200], 2*time.Second, "a tenth of them")

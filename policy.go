@@ -69,10 +69,9 @@ type Policy struct {
 	// other limits apply as always. A key must be a class that may be
 	// retried; ClassUnknown is one.
 	//
-	// It is read only after an attempt has failed, and by Do not after a
-	// definitive error. So Do and Attempts may find an invalid one only then, and
-	// end the call with an [*Error] that matches the attempt's and says what
-	// Validate says; call Validate where the policy is made. A copy of the policy
+	// A Do or Attempts that has nothing else to check, and no Observer, reads it only
+	// after an attempt has failed. It then ends the call with an [*Error] that
+	// matches the attempt's and says what Validate says. A copy of the policy
 	// shares the map, which must not be written while calls run: to vary it, set
 	// another map. nil means none.
 	ByClass map[Class]ClassLimits
@@ -160,44 +159,29 @@ func (p Policy) Do(ctx context.Context, op func(context.Context) error) error {
 
 // do is Do without a copy of the policy.
 func (p *Policy) do(ctx context.Context, op func(context.Context) error) error {
-	if !p.simple(ctx) {
+	if !p.direct(ctx) {
 		return p.run(ctx, op, nil)
 	}
 	err := op(ctx)
 	switch {
 	case err != nil:
 		return p.run(ctx, op, err)
-	case p.Budget != nil || p.Observer != nil:
-		p.tellSuccess(ctx)
+	case p.Budget != nil:
+		p.Budget.Done(Ticket{}, Result{})
 	}
 	return nil
 }
 
-// simple reports whether the first attempt needs no Run: there is nothing to
-// refuse, to ask or to limit before it.
+// direct reports whether the first attempt needs no Run: there is nothing to do
+// before it, and nobody to tell of it.
+func (p *Policy) direct(ctx context.Context) bool { return p.Observer == nil && p.simple(ctx) }
+
+// simple reports whether there is nothing to refuse, to ask or to limit before the
+// first attempt.
 func (p *Policy) simple(ctx context.Context) bool {
 	return p.AttemptTimeout <= 0 && p.AttemptTimeoutSchedule == nil && p.MaxElapsed <= 0 && p.Idempotency == nil &&
 		(p.Schedule == nil && p.Jitter == nil || valid(p.Schedule, p.Jitter)) &&
 		(p.Budget == nil || p.Budget.GrantsFirst()) && ctx.Err() == nil
-}
-
-// tellSuccess tells the budget and the observer that a first attempt succeeded,
-// for which Reserve was not called.
-func (p *Policy) tellSuccess(ctx context.Context) {
-	if p.Budget != nil {
-		p.Budget.Done(Ticket{}, Result{})
-	}
-	if p.Observer != nil {
-		p.notifyFirst(ctx)
-	}
-}
-
-// notifyFirst tells the observer of a first attempt that succeeded. It is not
-// inlined, because an Event is large and its callers wait on their stack.
-//
-//go:noinline
-func (p *Policy) notifyFirst(ctx context.Context) {
-	p.Observer.Notify(ctx, Event{Kind: EventSuccess, Name: p.Name, Attempt: 1, MaxAttempts: p.maxAttempts()})
 }
 
 // Wrap returns op under the policy, for callers who want a function.
@@ -211,12 +195,12 @@ func (p Policy) Start(ctx context.Context) *Run {
 	return &Run{policy: p, limit: p.maxAttempts(), ctx: ctx}
 }
 
-// Delay returns a wait before the given retry, counted from 1, jittered and
+// WaitBefore returns a wait before the given retry, counted from 1, jittered and
 // bounded by MaxDelay; 0 for numbers below 1. It knows Schedule and not ByClass,
 // because it does not know the failure: see [Policy.Decide]. Many clients take such a
 // func(int) time.Duration. Every call draws again, and as if it were the first
 // retry of its call, so a jitter that looks at the previous wait sees none.
-func (p Policy) Delay(retry int) time.Duration {
+func (p Policy) WaitBefore(retry int) time.Duration {
 	if retry <= 0 {
 		return 0
 	}
@@ -308,7 +292,7 @@ func (p Policy) GiveUp(ctx context.Context, e Error) error {
 }
 
 // Validate reports every field that has a value it must not have, and that
-// value, or returns nil. Every way of running a call asks it first. Delay,
+// value, or returns nil. Every way of running a call asks it first. WaitBefore,
 // Decide and Retryable do not, because they cannot return an error.
 func (p Policy) Validate() error {
 	var both error

@@ -64,7 +64,7 @@ func (l *ledger) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool
 func (l *ledger) Done(ticket backoff.Ticket, r backoff.Result) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	outcome := [...]string{"success", "definitive", "transient", "throttled", "timeout", "canceled", "not sent"}[r.Outcome]
+	outcome := r.String()
 	if !l.out[ticket] {
 		outcome += ", a ticket that is not out"
 	}
@@ -84,7 +84,7 @@ type clerk struct {
 	times    []time.Time
 	departed int
 	out      map[uint64]bool
-	told     []backoff.Outcome
+	told     []string
 	results  []backoff.Result
 }
 
@@ -120,7 +120,7 @@ func (c *clerk) Done(t backoff.Ticket, r backoff.Result) {
 		panic("told of a ticket that is not out")
 	}
 	delete(c.out, t.Word)
-	c.told, c.results = append(c.told, r.Outcome), append(c.results, r)
+	c.told, c.results = append(c.told, r.String()), append(c.results, r)
 }
 
 // no refuses the questions from one number to another.
@@ -152,12 +152,12 @@ func TestTheBudgetIsToldHowAnAttemptEnded(t *testing.T) {
 		want string
 	}{
 		{nil, "success"},
-		{errBoom, "transient"},
-		{backoff.OfClass(errBoom, backoff.ClassNotSent), "transient"},
-		{backoff.OfClass(errBoom, backoff.ClassRetryable), "transient"},
+		{errBoom, "failed"},
+		{backoff.OfClass(errBoom, backoff.ClassNotSent), "failed"},
+		{backoff.OfClass(errBoom, backoff.ClassRetryable), "failed"},
 		{backoff.OfClass(errBoom, backoff.ClassThrottled), "throttled"},
 		{backoff.OfClass(errBoom, backoff.ClassOverloaded), "throttled"},
-		{backoff.Permanent(errFinal), "definitive"},
+		{backoff.Permanent(errFinal), "permanent"},
 		{context.DeadlineExceeded, "timeout"}, // once the time of the attempt is over
 	} {
 		synctest.Test(t, func(t *testing.T) {
@@ -191,7 +191,7 @@ func TestARetryThatIsNotMadeIsPaidBack(t *testing.T) {
 		time.AfterFunc(time.Second, cancel)
 		require.ErrorIs(t, policy.Do(ctx, returning(errBoom).do), context.Canceled)
 		require.Equal(t, []string{
-			"0s: reserve first 1 after unknown", "done 1: transient",
+			"0s: reserve first 1 after unknown", "done 1: failed",
 			"0s: reserve retry 2 after unknown", "done 2: not sent",
 		}, books.lines)
 	})
@@ -319,7 +319,7 @@ func TestABudgetIsAskedForThePaceWhenAWaitIsOver(t *testing.T) {
 				op := returning(errBoom, nil)
 				err := policy.Do(t.Context(), op.do)
 				require.Equal(t, row.at, op.at)
-				require.Equal(t, append([]string{"0s: reserve first 1 after unknown", "done 1: transient", "0s: reserve retry 2 after unknown"}, row.want...), books.lines)
+				require.Equal(t, append([]string{"0s: reserve first 1 after unknown", "done 1: failed", "0s: reserve retry 2 after unknown"}, row.want...), books.lines)
 				last := (*events)[len(*events)-1]
 				require.Equal(t, row.why, last.Reason)
 				require.Equal(t, backoff.ClassUnknown, last.Class)
@@ -340,7 +340,7 @@ func TestABudgetIsToldHowLongTheCallWaitsAnyway(t *testing.T) {
 		var waits []time.Duration
 		policy := steady(time.Second)
 		policy.Budget = &ledger{wait: func(a backoff.Attempt) time.Duration { waits = append(waits, a.Wait); return 0 }}
-		op := returning(waitFor(time.Minute), backoff.RetryExactlyAfter(errBoom, 3*time.Second), errBoom, nil)
+		op := returning(waitFor(time.Minute), backoff.Pushback(errBoom, 3*time.Second), errBoom, nil)
 		require.NoError(t, policy.Do(t.Context(), op.do))
 		require.Equal(t, msec(0, 60_000, 3000, 1000), waits)
 	})
@@ -357,8 +357,8 @@ func TestABudgetIsAskedAgainToConfirmTheAttempt(t *testing.T) {
 		err := policy.Do(t.Context(), op.do)
 
 		require.Equal(t, []string{
-			"0s: reserve first 1 after unknown", "0s: depart 1: true", "done 1: transient",
-			"0s: reserve retry 2 after unknown", "1s: depart 2: true", "done 2: transient",
+			"0s: reserve first 1 after unknown", "0s: depart 1: true", "done 1: failed",
+			"0s: reserve retry 2 after unknown", "1s: depart 2: true", "done 2: failed",
 			"1s: reserve retry 3 after unknown", "2s: depart 3: false", "done 3: not sent",
 		}, books.lines)
 		require.Len(t, op.at, 2)
@@ -373,7 +373,7 @@ func TestADepartureMayBeRefusedToTheFirstAttempt(t *testing.T) {
 	books := &turnstile{shut: func(uint64) bool { return true }}
 	op := returning(nil)
 	err := (&backoff.Policy{Budget: books}).Do(t.Context(), op.do)
-	require.EqualError(t, err, "backoff: not started: budget refused (Policy.Budget)")
+	require.EqualError(t, err, "backoff: not started: budget refused (Budget)")
 	require.Empty(t, op.at)
 	require.Empty(t, books.out)
 }
@@ -397,7 +397,7 @@ func TestAPanicAndAGoexitSettleTheAttempt(t *testing.T) {
 			})
 			wg.Wait()
 			require.Empty(t, books.out, "%s: a ticket is out", name)
-			require.Equal(t, fmt.Sprintf("done %d: transient", failures+1), books.lines[len(books.lines)-1], name)
+			require.Equal(t, fmt.Sprintf("done %d: failed", failures+1), books.lines[len(books.lines)-1], name)
 			require.ErrorIs(t, attempt.Err(), context.Canceled, "%s: the attempt's timer is armed", name)
 		}
 	}
@@ -544,8 +544,8 @@ func TestEveryWayOfRunningIsTheSame(t *testing.T) {
 		"failures":      {errBoom},
 		"permanent":     {errBoom, backoff.Permanent(errFinal)},
 		"throttled":     {busy, errBoom, nil},
-		"overloaded":    {backoff.RetryExactlyAfter(errBoom, -1)},
-		"exact":         {errBoom, backoff.RetryExactlyAfter(errBoom, 2*time.Second), errBoom, nil},
+		"overloaded":    {backoff.Pushback(errBoom, -1)},
+		"exact":         {errBoom, backoff.Pushback(errBoom, 2*time.Second), errBoom, nil},
 		"beyond ctx":    {errBoom, backoff.RetryAfter(errBoom, time.Minute)},
 		"beyond limits": {backoff.RetryAfter(errBoom, time.Hour)},
 	} {

@@ -40,15 +40,15 @@ func RetryAfter(err error, d time.Duration) error {
 	return &marked{err: err, hint: hint{after: max(0, d), given: true}}
 }
 
-// RetryExactlyAfter marks err with a wait that is exactly d. The schedule starts
+// Pushback marks err with a wait that is exactly d. The schedule starts
 // again after it. Like [RetryAfter], it says when to retry, and not whether. It is
 // gRPC's form of Retry-After, and fits what no other program waits for.
 // A negative d means "do not retry", and makes the error ClassOverloaded.
 // Under a [Supervisor] a d of 0 or more means the same as in RetryAfter.
-// RetryExactlyAfter(nil, d) is nil.
+// Pushback(nil, d) is nil.
 //
 // Source: gRFC A6, "Pushback".
-func RetryExactlyAfter(err error, d time.Duration) error {
+func Pushback(err error, d time.Duration) error {
 	if err == nil {
 		return nil
 	}
@@ -71,7 +71,7 @@ func RetryExactlyAfter(err error, d time.Duration) error {
 // so, and so does what an inner policy gave up on. The mark does not say that
 // the operation may be repeated: to a [NonIdempotent] one that the server did
 // not execute, add OfClass(err, ClassNotSent). If err says how long to wait,
-// as [RetryAfter] and [RetryExactlyAfter] do, that counts instead. A hedged call
+// as [RetryAfter] and [Pushback] do, that counts instead. A hedged call
 // sends its next attempt at once after any error that may be retried.
 //
 // [Policy.Decide] does not know the attempts before, and retries at once only
@@ -84,7 +84,7 @@ func AtOnce(err error) error {
 }
 
 // RetryAfterOf returns how long a server asked to wait, for programs that pass
-// it on. It reads the marks of [RetryAfter] and [RetryExactlyAfter], a method
+// it on. It reads the marks of [RetryAfter] and [Pushback], a method
 // RetryAfter() time.Duration, and an [Error]. It returns false if err carries
 // nothing of the kind.
 func RetryAfterOf(err error) (time.Duration, bool) {

@@ -106,7 +106,7 @@ func TestARetryAfterThatFitsIsObeyedWhateverItsSpread(t *testing.T) {
 }
 
 func TestARetryAfterThatDoesNotFitEndsTheCall(t *testing.T) {
-	for _, mark := range []func(error, time.Duration) error{backoff.RetryAfter, backoff.RetryExactlyAfter} {
+	for _, mark := range []func(error, time.Duration) error{backoff.RetryAfter, backoff.Pushback} {
 		for _, hint := range []time.Duration{10 * time.Second, 11 * time.Second} {
 			synctest.Test(t, func(t *testing.T) {
 				err := backoff.Policy{}.Do(within(t, 10*time.Second), returning(mark(errBoom, hint)).do)
@@ -120,8 +120,8 @@ func TestARetryAfterThatDoesNotFitEndsTheCall(t *testing.T) {
 // gRFC A6: exactly so long, and then the schedule from its beginning.
 func TestPushbackIsExactAndRestartsTheSchedule(t *testing.T) {
 	policy := backoff.Policy{Schedule: backoff.Exponential{Initial: time.Second}, Jitter: backoff.NoJitter, MaxAttempts: 7}
-	back := backoff.RetryExactlyAfter(errBoom, 10*time.Millisecond)
-	at, err := attempts(t, policy, errBoom, errBoom, back, errBoom, errBoom, backoff.RetryExactlyAfter(errBoom, 0), errBoom)
+	back := backoff.Pushback(errBoom, 10*time.Millisecond)
+	at, err := attempts(t, policy, errBoom, errBoom, back, errBoom, errBoom, backoff.Pushback(errBoom, 0), errBoom)
 	require.Error(t, err)
 	require.Equal(t, msec(0, 1000, 3000, 3010, 4010, 6010, 6010), at)
 }
@@ -186,7 +186,7 @@ func TestARetryAfterOutlivesTheInnerPolicy(t *testing.T) {
 func TestRetryAfterOfFindsWhatTheServerAskedFor(t *testing.T) {
 	exhausted := (&backoff.Policy{MaxAttempts: 1}).Do(t.Context(), returning(backoff.RetryAfter(errBoom, time.Minute)).do)
 	for _, err := range []error{
-		backoff.RetryAfter(errBoom, time.Minute), backoff.RetryExactlyAfter(errBoom, time.Minute), exhausted,
+		backoff.RetryAfter(errBoom, time.Minute), backoff.Pushback(errBoom, time.Minute), exhausted,
 		errors.Join(errFinal, fmt.Errorf("layer: %w", backoff.RetryAfter(errBoom, time.Minute))),
 	} {
 		hint, ok := backoff.RetryAfterOf(err)
@@ -303,7 +303,7 @@ func TestAtOnceDoesNotSayThatARequestMayBeRepeated(t *testing.T) {
 
 func TestWhatAServerAskedForGoesBeforeAtOnce(t *testing.T) {
 	for _, failed := range []error{
-		backoff.AtOnce(backoff.RetryExactlyAfter(errBoom, 5*time.Second)), backoff.RetryExactlyAfter(backoff.AtOnce(errBoom), 5*time.Second),
+		backoff.AtOnce(backoff.Pushback(errBoom, 5*time.Second)), backoff.Pushback(backoff.AtOnce(errBoom), 5*time.Second),
 		errors.Join(backoff.AtOnce(errBoom), busy(5*time.Second)), backoff.AtOnce(backoff.RetryAfter(errBoom, 5*time.Second)),
 	} {
 		policy := backoff.Policy{Schedule: backoff.Constant(time.Second), Jitter: backoff.NoJitter, Rand: fixed(0)}

@@ -54,7 +54,6 @@ type Run struct {
 	granted  bool // the budget waits for the ticket
 	asked    bool // the budget was asked for it
 	atOnce   bool // the last error asked for a retry without a wait
-	late     bool // the call began before the clock was read
 
 	number     int           // of attempts begun
 	base       int           // attempts that Progress no longer counts
@@ -81,7 +80,6 @@ type runPhase uint8
 
 const (
 	starting runPhase = iota // the first attempt was not asked for
-	asking                   // nor was it, but it needs to be
 	waiting                  // an attempt may follow
 	running                  // an attempt is under way
 	over                     // the call has ended
@@ -104,7 +102,7 @@ func (p *Policy) run(ctx context.Context, op func(context.Context) error, err er
 		return err // as decide would, for a fifth of the cost
 	}
 	r := (*Run)(runs.Get().(*pooledRun))
-	r.policy, r.limit, r.ctx, r.phase = *p, p.maxAttempts(), ctx, asking
+	r.policy, r.limit, r.ctx = *p, p.maxAttempts(), ctx
 	if err != nil {
 		r.first()
 		r.err = err
@@ -141,10 +139,7 @@ func (r *Run) discard() {
 func (r *Run) Attempts() iter.Seq[context.Context] {
 	return func(yield func(context.Context) bool) {
 		switch {
-		case r.phase != starting:
-		case !r.policy.simple(r.ctx):
-			r.phase = asking
-		default:
+		case r.phase == starting && r.policy.direct(r.ctx):
 			r.first()
 			if !yield(r.context()) {
 				r.finish()
@@ -221,7 +216,7 @@ func (r *Run) context() context.Context {
 // admit asks for the first attempt, if that was not done. It returns whether an
 // attempt may be made, and how long the budget makes the first one wait.
 func (r *Run) admit() (pause time.Duration, ok bool) {
-	if r.phase <= asking {
+	if r.phase == starting {
 		pause = r.start(true)
 	}
 	if r.phase != over && r.ctx.Err() != nil {
@@ -310,7 +305,6 @@ func (r *Run) catchUp(err error) {
 	switch {
 	case r.phase == starting && err != nil:
 		r.last = err
-		r.late = r.began.IsZero()
 		r.start(false)
 	case r.phase == starting && r.policy.Budget != nil && r.policy.Budget.Validate() == nil:
 		a := r.ask(1, new(verdict))
@@ -329,7 +323,7 @@ func (r *Run) catchUp(err error) {
 // such as a chunk of a transfer. Attempts, elapsed time and schedule start
 // again, with the attempt under way as the first.
 func (r *Run) Progress() {
-	r.base, r.limit, r.retries, r.prev, r.atOnce, r.late = r.number, r.policy.maxAttempts(), 0, 0, false, false
+	r.base, r.limit, r.retries, r.prev, r.atOnce = r.number, r.policy.maxAttempts(), 0, 0, false
 	if r.phase == running {
 		r.base--
 	}
@@ -351,10 +345,12 @@ func (r *Run) Reset() {
 // start does what must be done before the first attempt, and returns how long a
 // budget makes it wait.
 func (r *Run) start(paced bool) (pause time.Duration) {
-	ask := r.phase == asking
 	r.phase = waiting
 	p := &r.policy
-	if !ask && p.simple(r.ctx) && p.checkByClass() == nil {
+	if p.Observer != nil && r.began.IsZero() {
+		r.began = clock.Now()
+	}
+	if p.simple(r.ctx) && p.checkByClass() == nil {
 		r.granted = p.Budget != nil // without being asked
 		return 0
 	}
@@ -400,14 +396,6 @@ func (r *Run) age() time.Duration {
 		return 0
 	}
 	return clock.Now().Sub(r.began)
-}
-
-// elapsed is age, or 0 if that would leave out the first attempt.
-func (r *Run) elapsed() time.Duration {
-	if r.late {
-		return 0
-	}
-	return r.age()
 }
 
 // sleep waits, and reports whether an attempt may follow. If the context has
@@ -474,7 +462,7 @@ func (r *Run) measureSleep() {
 // cancelPending ends a call while no attempt is under way. wait is what the next
 // attempt would have to wait.
 func (r *Run) cancelPending(why Reason, wait time.Duration) {
-	r.settle(Result{Outcome: OutcomeNotSent})
+	r.settle(Result{NotSent: true})
 	r.giveUp(why, ClassUnknown, wait)
 }
 
@@ -498,7 +486,7 @@ func (r *Run) finish() {
 
 // abandon settles an attempt that ended in no other way: by a panic, a Goexit,
 // or Reset.
-func (r *Run) abandon() { r.settle(Result{Outcome: OutcomeTransient}) }
+func (r *Run) abandon() { r.settle(Result{Failed: true}) }
 
 // abandonUnless is abandon after a step that did not lead on, as in each.
 func (r *Run) abandonUnless(on *bool) {
@@ -522,7 +510,7 @@ func (r *Run) release(result Result) {
 	}
 	r.attempt, r.cancel = nil, nil
 	if r.granted {
-		if r.asked && result.Outcome != OutcomeNotSent {
+		if r.asked && !result.NotSent {
 			result.Took = clock.Now().Sub(r.sent)
 		}
 		r.granted, r.asked = false, false

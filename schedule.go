@@ -221,17 +221,11 @@ func valid(s Schedule, j Jitter) bool {
 		return s.valid()
 	case Linear:
 		return s.valid()
-	case interface{ isInvalid() }: // also a Policy, which has a Delay, too
+	case invalidSchedule:
 		return false
 	}
 	return true
 }
-
-// Waits that a Policy has jittered must not be jittered again. To name the type in
-// valid would add it to every program.
-func (Policy) isInvalid() {}
-
-func (Policy) problem() (field, text string) { return "", "is a Policy, want its Schedule" }
 
 // checkSchedule says what is wrong with a schedule, naming field.
 func checkSchedule(field string, s Schedule) error {
@@ -273,7 +267,6 @@ func (e Exponential) problem() (field, text string) {
 		"is " + strconv.FormatFloat(e.Multiplier, 'g', -1, 64) + ", want 0 (for 2) or at least 1"
 }
 
-func (invalidSchedule) isInvalid()                      {}
 func (i invalidSchedule) problem() (field, text string) { return i.field, i.text }
 
 func validInitial(initial, limit time.Duration) bool {

@@ -167,7 +167,7 @@ func TestANegativeDelayCountsAsZero(t *testing.T) {
 	require.Zero(t, backoff.Sequence(-1).Delay(1))
 	require.Zero(t, backoff.ScheduleFunc(nil).Delay(1))
 	require.Zero(t, backoff.ScheduleFunc(negative{}.Delay).Delay(1))
-	require.Zero(t, (&backoff.Policy{Schedule: negative{}, Jitter: backoff.NoJitter}).Delay(1))
+	require.Zero(t, (&backoff.Policy{Schedule: negative{}, Jitter: backoff.NoJitter}).WaitBefore(1))
 }
 
 func TestASequenceKeepsACopy(t *testing.T) {

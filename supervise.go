@@ -41,7 +41,7 @@ type Supervisor struct {
 	// Idempotency is asked as for a retry. A server, or a [Breaker] in the
 	// operation, that asks for a wait beyond MaxRetryAfter gets MaxRetryAfter,
 	// and up to a tenth more.
-	// A [RetryExactlyAfter] counts as a [RetryAfter], so that no server can make
+	// A [Pushback] counts as a [RetryAfter], so that no server can make
 	// the loop spin.
 	Policy Policy
 	// MaxRuns limits how many runs in a row may end, the first included,
@@ -66,7 +66,7 @@ type Supervisor struct {
 //
 // A Budget is asked after the wait before a run. So a Rate of package limit
 // that many loops share spaces their runs, and a Concurrency bounds them; see
-// [ReportReady]. If the budget refuses, the loop waits once more, as the
+// [Supervisor.RunReady]. If the budget refuses, the loop waits once more, as the
 // schedule says, and asks again. It never asks without a wait: if the schedule
 // says 0, the zero Exponential is used. After 2 minutes of refusals it asks as
 // for a first attempt; otherwise a [RetryBudget], which needs a success, would
@@ -86,6 +86,19 @@ type Supervisor struct {
 // match one of op's own. An invalid Supervisor is refused with the error of
 // Validate. A panic in op passes through.
 func (s Supervisor) Run(ctx context.Context, op func(context.Context) error) error {
+	return s.RunReady(ctx, func(ctx context.Context, _ func()) error { return op(ctx) })
+}
+
+// RunReady is [Supervisor.Run] for an operation that calls ready when its run has
+// started: it is connected, logged in, subscribed. The policy's Budget then
+// gets a success, without waiting for the end of the run. So a Concurrency of
+// package limit that many loops share bounds how many are connecting at once,
+// and not how many are connected. If the run then ends with an error that says
+// when to retry, the Budget gets a second Done.
+//
+// ready does not start the schedule again; only ResetAfter does. It does nothing
+// if the run is over, or if it was called before. It is safe for concurrent use.
+func (s Supervisor) RunReady(ctx context.Context, op func(ctx context.Context, ready func()) error) error {
 	p := s.Policy
 	l := reconnects{Supervisor: s, loop: Run{ctx: ctx}, grant: new(runGrant)}
 	p.MaxAttempts, p.persists = cmp.Or(max(s.MaxRuns, 0), -1), true
@@ -93,7 +106,7 @@ func (s Supervisor) Run(ctx context.Context, op func(context.Context) error) err
 	if p.Observer != nil {
 		p.Observer = l.observe
 	}
-	l.loop.policy, l.loop.limit, l.loop.phase = p, p.MaxAttempts, asking
+	l.loop.policy, l.loop.limit = p, p.MaxAttempts
 	defer l.loop.abandon()
 	for l.admit() {
 		err := l.runOnce(op)
@@ -131,32 +144,16 @@ func (s *Supervisor) checkAttempts() error {
 	return invalid("Supervisor.Policy.MaxAttempts", "is "+strconv.Itoa(s.Policy.MaxAttempts)+", want 0: MaxRuns limits the runs")
 }
 
-// ReportReady tells the [Supervisor] that made ctx that the run has
-// started: it is connected, logged in, subscribed. The policy's Budget then
-// gets a success, without waiting for the end of the run. So a Concurrency of
-// package limit that many loops share bounds how many are connecting at once,
-// and not how many are connected. If the run then ends with an error that says
-// when to retry, the Budget gets a second Done.
-//
-// ReportReady does not start the schedule again; only ResetAfter does. It does
-// nothing if ctx does not come from a Supervisor, if the run is over, or if it
-// was called before. It is safe for concurrent use.
-func ReportReady(ctx context.Context) {
-	if g, ok := ctx.Value(runGrantKey{}).(*runGrant); ok {
-		g.settle(Result{})
-	}
-}
-
-// runGrantKey is the key by which a context finds the grant of its run.
-type runGrantKey struct{}
-
 // runGrant is what a budget granted to a run; the zero value is nothing. The
-// first of ReportReady and the end of the run settles it.
+// first of ready and the end of the run settles it.
 type runGrant struct {
 	budget  Budget
 	ticket  Ticket
 	settled atomic.Bool
 }
+
+// ready tells the budget that the run has started.
+func (g *runGrant) ready() { g.settle(Result{}) }
 
 // settle tells the budget how the run ended, also if the grant is settled and a
 // server has asked for a wait.
@@ -203,9 +200,9 @@ func (l *reconnects) observe(ctx context.Context, e Event) {
 }
 
 // runOnce makes one run.
-func (l *reconnects) runOnce(op func(context.Context) error) error {
+func (l *reconnects) runOnce(op func(ctx context.Context, ready func()) error) error {
 	began := clock.Now()
-	err := op(context.WithValue(l.loop.context(), runGrantKey{}, l.grant))
+	err := op(l.loop.context(), l.grant.ready)
 	if took := clock.Now().Sub(began); took >= limits.Or(l.ResetAfter, defaultResetAfter) {
 		atOnce := l.loop.atOnce && took < leastHealthy
 		l.loop.Progress()
@@ -252,7 +249,7 @@ func (l *reconnects) askBudget() bool {
 		l.grant.ticket, wait, ok = b.Pace(l.grant.ticket)
 	}
 	if !ok || !b.Confirm(l.grant.ticket) {
-		l.grant.settle(Result{Outcome: OutcomeNotSent})
+		l.grant.settle(Result{NotSent: true})
 		return false
 	}
 	return true
@@ -293,7 +290,7 @@ func (l *reconnects) minimalWait() time.Duration {
 func (l *reconnects) waitMore(wait time.Duration) bool {
 	r := &l.loop
 	if why := r.timeFor(wait, r.age()); wait > 0 && why != goOn {
-		r.settle(Result{Outcome: OutcomeNotSent})
+		r.settle(Result{NotSent: true})
 		r.giveUp(why, ClassUnknown, wait)
 		return false
 	}

@@ -69,6 +69,10 @@ func supervise(p backoff.Policy, ctx context.Context, op func(context.Context) e
 	return resettingAfter(0, p).Run(ctx, op)
 }
 
+func superviseReady(p backoff.Policy, ctx context.Context, op func(context.Context, func()) error) error {
+	return resettingAfter(0, p).RunReady(ctx, op)
+}
+
 func resettingAfter(d time.Duration, p backoff.Policy) backoff.Supervisor {
 	s := backoff.Supervisor{Policy: p, MaxRuns: p.MaxAttempts, ResetAfter: d}
 	s.Policy.MaxAttempts = 0
@@ -216,8 +220,8 @@ func TestAReconnectLoopGoesOnAfterAnErrorThatNobodyMarked(t *testing.T) {
 				gave := gaveUp(t, err)
 				require.Equal(t, backoff.ReasonCanceled, gave.Reason)
 				require.Equal(t, 6, runs)
-				require.NotContains(t, clerk.told, backoff.OutcomeDefinitive)
-				require.NotContains(t, clerk.told, backoff.OutcomeSuccess, "which would pay for further runs")
+				require.NotContains(t, clerk.told, "permanent")
+				require.NotContains(t, clerk.told, "success", "which would pay for further runs")
 				require.Len(t, *events, 6)
 				for _, e := range (*events)[:5] {
 					require.Equal(t, backoff.EventReconnect, e.Kind)
@@ -252,9 +256,9 @@ func TestAReconnectLoopEndsWhenItsOwnerSaysSoAndTellsWhy(t *testing.T) {
 		"of a cancellation":          {backoff.Policy{}, backoff.Permanent(fmt.Errorf("%w: %w", errCut, context.Canceled)), permanent},
 		"beside what is retried":     {backoff.Policy{}, errors.Join(io.ErrUnexpectedEOF, backoff.Permanent(errCut)), permanent},
 		"do not retry":               {backoff.Policy{}, backoff.OfClass(errCut, backoff.ClassOverloaded), overloaded},
-		"a server's do not retry":    {backoff.Policy{}, backoff.RetryExactlyAfter(errCut, -1), overloaded},
+		"a server's do not retry":    {backoff.Policy{}, backoff.Pushback(errCut, -1), overloaded},
 		"through a policy inside":    {backoff.Policy{}, inner(backoff.Policy{}, backoff.Permanent(errCut)), permanent},
-		"overloaded, through one":    {backoff.Policy{}, inner(backoff.Policy{}, backoff.RetryExactlyAfter(errCut, -1)), overloaded},
+		"overloaded, through one":    {backoff.Policy{}, inner(backoff.Policy{}, backoff.Pushback(errCut, -1)), overloaded},
 		"of what one gave up on":     {backoff.Policy{}, backoff.Permanent(inner(once, errCut)), permanent},
 		"beside what one gave up on": {backoff.Policy{}, errors.Join(inner(backoff.Policy{}, io.EOF), backoff.Permanent(errCut)), permanent},
 		"its classifier":             {said(backoff.ClassPermanent), errCut, permanent},
@@ -285,7 +289,7 @@ func TestAReconnectLoopEndsWhenItsOwnerSaysSoAndTellsWhy(t *testing.T) {
 			require.Equal(t, row.err, (*events)[0].Err)
 			require.Equal(t, row.why == permanent, (*events)[0].Class == backoff.ClassPermanent)
 			if row.why == permanent {
-				require.Equal(t, []backoff.Outcome{backoff.OutcomeDefinitive}, clerk.told)
+				require.Equal(t, []string{"permanent"}, clerk.told)
 			}
 		})
 	}
@@ -350,7 +354,7 @@ func TestAReconnectLoopWaitsNoLongerThanMaxRetryAfter(t *testing.T) {
 		{0, backoff.RetryAfter, 4 * m, 4 * m, 4*m + 24*time.Second},
 		{0, backoff.RetryAfter, 10 * h, 5 * m, 5*m + 30*time.Second},
 		{0, backoff.RetryAfter, forever, 5 * m, 5*m + 30*time.Second},
-		{0, backoff.RetryExactlyAfter, forever, 5 * m, 5*m + 30*time.Second},
+		{0, backoff.Pushback, forever, 5 * m, 5*m + 30*time.Second},
 		{-1, backoff.RetryAfter, 10 * h, 10 * h, 11 * h},
 		{m, backoff.RetryAfter, 10 * h, m, m + 6*time.Second},
 		{11 * h, backoff.RetryAfter, 10 * h, 10 * h, 11 * h},
@@ -414,7 +418,7 @@ func TestAReconnectLoopWaitsForACircuitInside(t *testing.T) {
 			require.Empty(t, clerk.out)
 			require.ErrorIs(t, err, errCut)
 			require.ErrorIs(t, err, context.DeadlineExceeded)
-			require.Equal(t, []backoff.Outcome{backoff.OutcomeTransient, backoff.OutcomeNotSent}, clerk.told[:2])
+			require.Equal(t, []string{"failed", "not sent"}, clerk.told[:2])
 			for _, wait := range l.waits[1:] {
 				require.GreaterOrEqual(t, wait, open)
 			}
@@ -523,7 +527,7 @@ func TestASupervisorTellsTheBudgetWhatItAsksFor(t *testing.T) {
 			{2, backoff.ClassRetryable}, {2, backoff.ClassRetryable}, // its time ran out
 			{3, backoff.ClassThrottled}, {3, backoff.ClassThrottled}, {3, backoff.ClassThrottled},
 		}, asked)
-		require.Equal(t, []backoff.Outcome{backoff.OutcomeTimeout, backoff.OutcomeThrottled, backoff.OutcomeThrottled}, clerk.told)
+		require.Equal(t, []string{"timeout", "throttled", "throttled"}, clerk.told)
 	})
 }
 
@@ -534,7 +538,7 @@ func TestASupervisorWaitsAndAsksAgainWhereTheBudgetDoesNotConfirm(t *testing.T) 
 		l := lineman{err: errCut}
 		require.ErrorIs(t, supervise(rigid(2, &clerk), t.Context(), l.run), backoff.ErrExhausted)
 		require.Equal(t, 700*time.Millisecond, time.Since(began), "two waits before the first run, one after it")
-		require.Equal(t, []backoff.Outcome{backoff.OutcomeNotSent, backoff.OutcomeNotSent, backoff.OutcomeTransient, backoff.OutcomeTransient}, clerk.told)
+		require.Equal(t, []string{"not sent", "not sent", "failed", "failed"}, clerk.told)
 	})
 }
 
@@ -563,7 +567,7 @@ func TestASupervisorNeverSpinsWhereTheBudgetRefuses(t *testing.T) {
 					if what == "at once" {
 						return backoff.AtOnce(errCut)
 					}
-					return backoff.RetryExactlyAfter(errCut, 0)
+					return backoff.Pushback(errCut, 0)
 				})
 				require.ErrorIs(t, err, context.DeadlineExceeded)
 				if runs > 0 {
@@ -688,9 +692,9 @@ func TestASupervisorSettlesWithTheBudgetWhenOpPanicsOrExits(t *testing.T) {
 				var done sync.WaitGroup
 				done.Go(func() {
 					defer func() { recover() }()
-					supervise(p, t.Context(), func(ctx context.Context) error {
+					superviseReady(p, t.Context(), func(_ context.Context, ready func()) error {
 						if established {
-							backoff.ReportReady(ctx)
+							ready()
 						}
 						leave()
 						return nil
@@ -715,8 +719,8 @@ func TestASupervisorPaysTheBudgetForAHealthyRunOnly(t *testing.T) {
 			}
 			return l.run(ctx)
 		})
-		const failed, success = backoff.OutcomeTransient, backoff.OutcomeSuccess
-		require.Equal(t, []backoff.Outcome{failed, failed, success, failed, backoff.OutcomeDefinitive}, clerk.told)
+		const failed, success = "failed", "success"
+		require.Equal(t, []string{failed, failed, success, failed, "permanent"}, clerk.told)
 	})
 }
 
@@ -782,35 +786,35 @@ func TestObserverIsToldOfEveryRunThatEndsUnderSuperviseOnce(t *testing.T) {
 	})
 }
 
-func TestReportReadySettlesTheRunWithItsBudgetOnce(t *testing.T) {
+func TestReadySettlesTheRunWithItsBudgetOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		clerk := clerk{}
-		var first context.Context
+		var first func()
 		runs := 0
-		supervise(rigid(3, &clerk), t.Context(), func(ctx context.Context) error {
+		superviseReady(rigid(3, &clerk), t.Context(), func(_ context.Context, ready func()) error {
 			switch runs++; runs {
 			case 1:
-				first = ctx
+				first = ready
 				return errCut
 			case 2:
-				backoff.ReportReady(first)
+				first()
 				require.Len(t, clerk.out, 1, "a run that is over speaks for no other")
-				backoff.ReportReady(ctx)
+				ready()
 				require.Empty(t, clerk.out)
-				backoff.ReportReady(ctx)
+				ready()
 			}
 			return errCut
 		})
-		const failed, success = backoff.OutcomeTransient, backoff.OutcomeSuccess
-		require.Equal(t, []backoff.Outcome{failed, success, failed}, clerk.told)
+		const failed, success = "failed", "success"
+		require.Equal(t, []string{failed, success, failed}, clerk.told)
 	})
 }
 
-func TestReportReadyDoesNotMakeARunHealthy(t *testing.T) {
+func TestReadyDoesNotMakeARunHealthy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := lineman{err: errCut}
-		err := supervise(rigid(4, new(limit.Concurrency)), t.Context(), func(ctx context.Context) error {
-			backoff.ReportReady(ctx)
+		err := superviseReady(rigid(4, new(limit.Concurrency)), t.Context(), func(ctx context.Context, ready func()) error {
+			ready()
 			return l.run(ctx)
 		})
 		require.ErrorIs(t, err, backoff.ErrExhausted)
@@ -818,33 +822,13 @@ func TestReportReadyDoesNotMakeARunHealthy(t *testing.T) {
 	})
 }
 
-func TestReportReadyDoesNothingWhereItDoesNotBelong(t *testing.T) {
-	var clerk clerk
-	limited := backoff.Policy{Budget: &clerk}
-	unlimited := backoff.Policy{MaxAttempts: 1}
-	backoff.ReportReady(t.Context())
-	require.NoError(t, limited.Do(t.Context(), func(ctx context.Context) error {
-		backoff.ReportReady(ctx)
-		require.Len(t, clerk.out, 1)
-		return nil
-	}))
-	supervise(limited, t.Context(), func(ctx context.Context) error {
-		supervise(unlimited, ctx, func(ctx context.Context) error {
-			backoff.ReportReady(ctx)
-			require.Len(t, clerk.out, 1, "the loop around it is another one")
-			return nil
-		})
-		return backoff.Permanent(errCut)
-	})
-}
-
-func TestReportReadyMayBeCalledFromAnywhereAtAnyTime(t *testing.T) {
+func TestReadyMayBeCalledFromAnywhereAtAnyTime(t *testing.T) {
 	var clerk clerk
 	p := backoff.Policy{Budget: &clerk, Schedule: backoff.Constant(0), MaxAttempts: 200}
 	var callers sync.WaitGroup
-	supervise(p, t.Context(), func(ctx context.Context) error {
+	superviseReady(p, t.Context(), func(_ context.Context, ready func()) error {
 		for range 4 {
-			callers.Go(func() { backoff.ReportReady(ctx) })
+			callers.Go(ready)
 		}
 		return errCut
 	})
@@ -883,7 +867,7 @@ func ExampleSupervisor() {
 }
 
 // Any number of clients may be connected, but only two of them connect at once.
-func ExampleReportReady() {
+func ExampleSupervisor_RunReady() {
 	ctx, cancel := context.WithCancel(context.Background())
 	connecting := limit.Concurrency{Max: 2}
 	policy := backoff.Policy{Schedule: backoff.Constant(time.Millisecond), Budget: &connecting}
@@ -892,9 +876,9 @@ func ExampleReportReady() {
 	for range 50 {
 		connected.Add(1)
 		clients.Go(func() {
-			supervise(policy, ctx, func(ctx context.Context) error {
+			superviseReady(policy, ctx, func(ctx context.Context, ready func()) error {
 				// dial, log in, subscribe
-				backoff.ReportReady(ctx)
+				ready()
 				connected.Done()
 				<-ctx.Done() // receive
 				return ctx.Err()
@@ -927,7 +911,7 @@ func TestAServerCannotMakeAReconnectLoopSpin(t *testing.T) {
 	for _, resetAfter := range []time.Duration{-1, 0, 1} {
 		require.Equal(t, 61, runs(resetAfter, 1, atOnce), "only the second run is at once")
 		for _, d := range []time.Duration{0, time.Millisecond} {
-			require.Less(t, runs(resetAfter, 1, backoff.RetryExactlyAfter(errBoom, d)), 100)
+			require.Less(t, runs(resetAfter, 1, backoff.Pushback(errBoom, d)), 100)
 		}
 	}
 	require.Equal(t, 60, runs(1, time.Second+1, atOnce), "a run that lasted is followed at once")

@@ -34,7 +34,7 @@ func (e *StatusError) advised(err error, limits []RateLimit, now time.Time) erro
 // than their status says, such as Stripe's.
 func (e *StatusError) signalled(err error) error {
 	if pushback, ok := retryafter.ParsePushback(e.Header[headerPushback]...); ok && pushback >= 0 {
-		return backoff.RetryExactlyAfter(err, pushback)
+		return backoff.Pushback(err, pushback)
 	}
 	switch retryAdvice(e.Header) {
 	case adviseNo:

@@ -47,18 +47,18 @@ func TestDoNotRetrySaysSoInAllHeaders(t *testing.T) {
 type outcomes struct {
 	backoff.BudgetDefaults
 
-	all []backoff.Outcome
+	all []string
 }
 
 func (*outcomes) Reserve(backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
 	return backoff.Ticket{}, 0, true
 }
-func (o *outcomes) Done(_ backoff.Ticket, r backoff.Result) { o.all = append(o.all, r.Outcome) }
+func (o *outcomes) Done(_ backoff.Ticket, r backoff.Result) { o.all = append(o.all, r.String()) }
 
 // A card is declined, and the server says not to try again: the server is well.
 func TestADoNotRetryOnADefinitiveAnswerIsNoFailure(t *testing.T) {
-	for status, want := range map[int]backoff.Outcome{
-		402: backoff.OutcomeDefinitive, 429: backoff.OutcomeThrottled, 503: backoff.OutcomeThrottled,
+	for status, want := range map[int]string{
+		402: "permanent", 429: "throttled", 503: "throttled",
 	} {
 		shop := service(t, handle(func(w http.ResponseWriter, r *http.Request) {
 			backoffhttp.DoNotRetry(w)
@@ -89,7 +89,7 @@ func TestADoNotRetryOnADefinitiveAnswerIsNoFailure(t *testing.T) {
 		}
 		require.Equal(t, status != 402, refused > 0, "status %d: %d refused", status, refused)
 		require.Len(t, ended.all, 40-refused)
-		require.NotContains(t, ended.all, backoff.OutcomeTransient)
+		require.NotContains(t, ended.all, "failed")
 		require.Contains(t, ended.all, want)
 	}
 }

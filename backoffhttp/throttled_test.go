@@ -91,7 +91,7 @@ func TestAQuotaThatIsExhaustedForHoursEndsTheCallAndSlowsNobody(t *testing.T) {
 		began := time.Now()
 		resp := getRoot(t, tr)
 		require.Equal(t, 429, resp.StatusCode)
-		require.ErrorContains(t, backoffhttp.Check(resp), "the server asks for a longer wait (Policy.MaxRetryAfter)")
+		require.ErrorContains(t, backoffhttp.Check(resp), "the server asks for a longer wait (MaxRetryAfter)")
 		for range 20 {
 			require.Equal(t, 200, getRoot(t, tr).StatusCode)
 		}
@@ -147,7 +147,7 @@ func TestACallThatIsPacedEndsWithItsTime(t *testing.T) {
 // No more than 1,000 calls wait for their turn, and none longer than
 // MaxRetryAfter. The error says so.
 func TestTheErrorSaysThatTooManyCallsWaitForTheirTurn(t *testing.T) {
-	const remark = "backoff: not started: budget refused (Policy.Budget); too many calls to the host wait for their turn (Policy.MaxRetryAfter, Transport.Services)"
+	const remark = "backoff: not started: budget refused (Budget); too many calls to the host wait for their turn (Policy.MaxRetryAfter, Transport.Services)"
 	for name, longest := range map[string]time.Duration{"too many": -1, "too long": 10 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
 			tr := slowed(t, &backoffhttp.Transport{Base: newWire(answer(429), answer(200)), Policy: backoff.Policy{MaxRetryAfter: longest}})
@@ -202,7 +202,7 @@ func TestARequestUnderWayKeepsItsAnswerWhenThePaceBegins(t *testing.T) {
 			require.NotErrorIs(t, backoffhttp.Check(resp), backoff.ErrBudget)
 		})
 		time.Sleep(2 * time.Second)
-		host.Done(backoff.Ticket{}, backoff.Result{Outcome: backoff.OutcomeThrottled})
+		host.Done(backoff.Ticket{}, backoff.Result{Failed: true, Class: backoff.ClassThrottled})
 		for ok := true; ok; {
 			_, _, ok = host.Reserve(backoff.Attempt{Number: 1})
 		}

@@ -320,11 +320,11 @@ func TestCheckSaysWhatToChange(t *testing.T) {
 		},
 		"not idempotent": {
 			request: func(t *testing.T) *http.Request { return newRequest(t, "POST", "http://a.test/", nil) },
-			reason:  backoff.ReasonNotIdempotent, text: `not idempotent \(Policy.Idempotency\); a POST without Idempotency-Key: status 503 Service Unavailable$`,
+			reason:  backoff.ReasonNotIdempotent, text: `not idempotent \(Idempotency\); a POST without Idempotency-Key: status 503 Service Unavailable$`,
 		},
 		"not idempotent, by the user's own words": {
 			transport: &backoffhttp.Transport{Policy: backoff.Policy{Idempotency: backoff.NonIdempotent}},
-			reason:    backoff.ReasonNotIdempotent, text: `not idempotent \(Policy.Idempotency\): status 503 Service Unavailable$`,
+			reason:    backoff.ReasonNotIdempotent, text: `not idempotent \(Idempotency\): status 503 Service Unavailable$`,
 		},
 		"overloaded": {
 			step:   answer(503, "X-Should-Retry", "false"),

@@ -114,7 +114,7 @@ func TestTheTypeOfAnErrorIsThatOfTheOperation(t *testing.T) {
 			"permanent":    backoff.Permanent(err),
 			"retry after":  backoff.RetryAfter(err, 1),
 			"at once":      backoff.AtOnce(err),
-			"marked twice": backoff.OfClass(backoff.RetryExactlyAfter(err, 1), backoff.ClassNotSent),
+			"marked twice": backoff.OfClass(backoff.Pushback(err, 1), backoff.ClassNotSent),
 			"wrapped":      fmt.Errorf("load: %w", fmt.Errorf("layer: %w", err)),
 			"joined":       errors.Join(backoff.AtOnce(err), context.Canceled),
 			"gave up":      &backoff.Error{Reason: backoff.ReasonAttempts, Attempts: 3, Last: backoff.AtOnce(err)},

@@ -25,7 +25,7 @@
 //	slept         before this attempt
 //	retry_after   what the server asked for; in a breaker's transition, how long
 //	              the circuit will be open
-//	elapsed       since the call began, as in backoff.Error; left out if 0
+//	elapsed       since the call began; left out if 0
 //	reason        why the call ended or was refused
 //	setting       the field that sets the limit, such as "MaxAttempts"
 //	waiting       true if the call ended between two attempts

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/internal/results"
 )
 
 // Budget checks that open returns a backoff.Budget that keeps its contract, as
@@ -50,7 +51,7 @@ func checkBudget(open func() backoff.Budget) error {
 	b = open()
 	if t, _, ok := b.Reserve(retry(now)); ok {
 		for range 3 {
-			b.Done(t, backoff.Result{Outcome: backoff.OutcomeNotSent})
+			b.Done(t, backoff.Result{NotSent: true})
 		}
 	}
 	again, err := grantRetries(b, now, 1)
@@ -78,8 +79,10 @@ func checkGrantsFirst(b backoff.Budget, now time.Time, alone int) error {
 	if _, wait, ok := b.Reserve(backoff.Attempt{Number: 1, Now: now}); !ok || wait > 0 {
 		return errors.New("a Budget whose GrantsFirst returns true does not grant a first attempt at once")
 	}
-	for o := backoff.OutcomeTransient; o <= backoff.OutcomeNotSent; o++ {
-		b.Done(backoff.Ticket{}, backoff.Result{Outcome: o})
+	for _, r := range results.ByName {
+		if r.NotSent || !r.Answered() {
+			b.Done(backoff.Ticket{}, r)
+		}
 	}
 	again, err := grantRetries(b, now, 1)
 	if err == nil && again > alone {
@@ -107,7 +110,7 @@ func grantRetries(b backoff.Budget, now time.Time, callers int) (granted int, er
 				return err
 			}
 			if !b.Confirm(t) {
-				b.Done(t, backoff.Result{Outcome: backoff.OutcomeNotSent})
+				b.Done(t, backoff.Result{NotSent: true})
 				continue
 			}
 			mu.Lock()

@@ -38,7 +38,7 @@ func checkPace(open func() backoff.Budget) error {
 // checkLeaving compares how long a line is after an attempt has left it in
 // several ways.
 func checkLeaving(open func() backoff.Budget) error {
-	notSent := backoff.Result{Outcome: backoff.OutcomeNotSent}
+	notSent := backoff.Result{NotSent: true}
 	once, err := lineAfter(open, func(b backoff.Budget, t backoff.Ticket) {
 		t, _, _ = b.Pace(t)
 		b.Done(t, notSent)
@@ -117,7 +117,7 @@ func keepPace(b backoff.Budget, attempts int, a backoff.Attempt) (last time.Dura
 			return 0, err
 		}
 		if t, wait, ok = b.Pace(t); !ok {
-			b.Done(t, backoff.Result{Outcome: backoff.OutcomeNotSent})
+			b.Done(t, backoff.Result{NotSent: true})
 			continue
 		}
 		if err := checkWait(wait); err != nil {

@@ -71,7 +71,7 @@ func (b *line) Done(t backoff.Ticket, r backoff.Result) {
 	defer b.mu.Unlock()
 	due, held := b.due[t.Word]
 	delete(b.due, t.Word)
-	if r.Outcome != backoff.OutcomeNotSent {
+	if r.String() != "not sent" {
 		return
 	}
 	if due > 0 || b.fault == "gives for the held" && b.first[t.Word] || b.fault == "gives twice" && !held || b.fault == "gives what it has not" && held {

@@ -613,7 +613,7 @@ func (b *places) Reserve(backoff.Attempt) (backoff.Ticket, time.Duration, bool) 
 
 func (b *places) Done(_ backoff.Ticket, r backoff.Result) {
 	b.held--
-	if r.Outcome == backoff.OutcomeTransient {
+	if r.String() == "failed" {
 		b.failed++
 	}
 }

@@ -59,7 +59,7 @@ func (h *Handle) superviseUntilChange(ctx context.Context, s backoff.Supervisor,
 // or the last one before ctx ended.
 func (h *Handle) awaitOn(ctx context.Context) *state {
 	s := h.state.Load()
-	for s.paused || !sleep(ctx, s.runs.Delay(1), s.over) {
+	for s.paused || !sleep(ctx, s.runs.WaitBefore(1), s.over) {
 		select {
 		case <-s.over:
 		case <-ctx.Done():

@@ -51,9 +51,9 @@ func TestTheErrorOfAPatientCallCountsAllAttemptsAndItsWaitsAlone(t *testing.T) {
 func TestARefusalOfTheServicesBudgetNamesIt(t *testing.T) {
 	s := guard.Service{Budget: refusing{}}
 	text := s.Do(t.Context(), backoff.Policy{}, func(context.Context) error { return nil }).Error()
-	require.Equal(t, "backoff: not started: budget refused (guard.Service.Budget)", text)
+	require.Equal(t, "backoff: not started: budget refused (Budget); the guard.Service has it", text)
 	text = s.Do(t.Context(), backoff.Policy{Budget: refusing{}}, func(context.Context) error { return nil }).Error()
-	require.Equal(t, "backoff: not started: budget refused (Policy.Budget)", text)
+	require.Equal(t, "backoff: not started: budget refused (Budget)", text)
 }
 
 // A charge must not be made under a second key.

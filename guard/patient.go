@@ -117,8 +117,8 @@ func (s *Service) turn(ctx context.Context, p *backoff.Policy, t *Turn, call fun
 // waits for another turn.
 func read(ctx context.Context, err error) (r line.Result, waits bool) {
 	d := backoff.Policy{}.Decide(1, err)
-	outcome := d.Result().Outcome
-	gaveUp := d.Class == backoff.ClassPermanent && outcome == backoff.OutcomeTransient
+	result := d.Result()
+	gaveUp := d.Class == backoff.ClassPermanent && result.Class != backoff.ClassPermanent
 	r.Err, r.Attempts = err, 1
 	gave, _ := errtree.As[*backoff.Error](err)
 	switch {
@@ -128,7 +128,7 @@ func read(ctx context.Context, err error) (r line.Result, waits bool) {
 		}
 	case gave != nil && (gaveUp || gave.RetryableError() && d.Class.Retryable()):
 		waits = readGivenUp(gave, &r)
-	case outcome == backoff.OutcomeNotSent: // a breaker refused
+	case result.NotSent: // a breaker refused
 		readRefused(err, &r)
 		waits = true
 	case errtree.Is(err, backoff.ErrBudget):

@@ -304,7 +304,6 @@ func TestAPatientCallThatEndsSaysWhatItWaitedFor(t *testing.T) {
 		require.ErrorIs(t, err, syscall.ECONNREFUSED)
 		gave := gaveUp(t, err)
 		require.Equal(t, backoff.ReasonDeadline, gave.Reason)
-		require.Zero(t, gave.Elapsed, "how long the call took before it waited is not known")
 		require.Positive(t, gave.Attempts)
 		require.Zero(t, gave.Attempts%2)
 		require.Regexp(t, "^backoff: search: gave up after [246] attempts: context deadline exceeded; waited 600ms for its turn: gave up after 2 attempts: dial: connection refused$", err.Error())

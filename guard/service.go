@@ -208,9 +208,9 @@ func (c *Client) Do(ctx context.Context, op func(context.Context) error) error {
 	} else {
 		err = c.once(ctx, op)
 	}
-	if gave, ok := err.(*backoff.Error); ok && c.lends && gave.Reason == backoff.ReasonBudget && gave.Limit == "" {
+	if gave, ok := err.(*backoff.Error); ok && c.lends && gave.Reason == backoff.ReasonBudget && gave.Note == "" {
 		named := *gave
-		named.Limit = "guard.Service.Budget"
+		named.Note = "the guard.Service has it"
 		return &named
 	}
 	return err

@@ -144,7 +144,7 @@ func (u *unproved) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bo
 
 // Done implements [backoff.Budget].
 func (u *unproved) Done(t backoff.Ticket, r backoff.Result) {
-	if r.Outcome == backoff.OutcomeSuccess && u.successes.Load() < proved {
+	if !r.Failed && !r.NotSent && u.successes.Load() < proved {
 		u.successes.Add(1)
 	}
 	u.Budget.Done(t, r)

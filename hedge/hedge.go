@@ -176,7 +176,7 @@ func (h *Hedge) Validate() error {
 //
 // An attempt that fails does not beat one that may yet succeed. If its error
 // may be retried, the next hedge is sent at once, and the one after it h.Delay
-// later. If the server said when ([backoff.RetryExactlyAfter],
+// later. If the server said when ([backoff.Pushback],
 // [backoff.RetryAfter]), the hedge is sent exactly then. There are no more
 // hedges, and attempts under way go on, if the server said not to retry
 // (ClassOverloaded), or said "too much" but not when (ClassThrottled), or if the

@@ -133,11 +133,11 @@ type hedgeBudget struct {
 
 	grant  func(backoff.Attempt) (time.Duration, bool)
 	depart func(number int) bool
-	settle func(number uint64, o backoff.Outcome)
+	settle func(number uint64, o string)
 
 	mu       sync.Mutex
 	asked    []backoff.Attempt
-	outcomes map[uint64][]backoff.Outcome // by number of the attempt
+	outcomes map[uint64][]string // by number of the attempt
 }
 
 func (b *hedgeBudget) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
@@ -155,11 +155,11 @@ func (b *hedgeBudget) Done(t backoff.Ticket, r backoff.Result) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.outcomes == nil {
-		b.outcomes = map[uint64][]backoff.Outcome{}
+		b.outcomes = map[uint64][]string{}
 	}
-	b.outcomes[t.Word] = append(b.outcomes[t.Word], r.Outcome)
+	b.outcomes[t.Word] = append(b.outcomes[t.Word], r.String())
 	if b.settle != nil {
-		b.settle(t.Word, r.Outcome)
+		b.settle(t.Word, r.String())
 	}
 }
 
@@ -653,7 +653,7 @@ func TestHedgeLosesAndDoublesNothing(t *testing.T) {
 			d := func() time.Duration { return time.Duration(random.IntN(8)) * 50 * milli }
 			step := func(n int) hedgeStep {
 				errs := []error{nil, nil, nil, errHedgeUnknown, errHedgeInvalid,
-					backoff.RetryExactlyAfter(errHedgeUnknown, d()), backoff.RetryExactlyAfter(errHedgeUnknown, -1), backoff.RetryAfter(errHedgeUnknown, d())}
+					backoff.Pushback(errHedgeUnknown, d()), backoff.Pushback(errHedgeUnknown, -1), backoff.RetryAfter(errHedgeUnknown, d())}
 				make := inTime
 				if random.IntN(2) == 0 {
 					make = deaf
@@ -694,7 +694,7 @@ func TestHedgeLosesAndDoublesNothing(t *testing.T) {
 			require.Len(t, budget.outcomes, len(budget.asked))
 			notSent := 0
 			for _, outcomes := range budget.outcomes {
-				if outcomes[0] == backoff.OutcomeNotSent {
+				if outcomes[0] == "not sent" {
 					notSent++
 				}
 			}
@@ -707,8 +707,8 @@ func TestHedgeLosesAndDoublesNothing(t *testing.T) {
 // it, and every value made is discarded, once.
 func TestAHedgedCallThatPanicsLosesNoValue(t *testing.T) {
 	for how, end := range map[string]func(){"panic": func() { panic("bang") }, "Goexit": runtime.Goexit} {
-		endsAt := func(outcome backoff.Outcome) *hedgeBudget {
-			return &hedgeBudget{settle: func(_ uint64, o backoff.Outcome) {
+		endsAt := func(outcome string) *hedgeBudget {
+			return &hedgeBudget{settle: func(_ uint64, o string) {
 				if o == outcome {
 					end()
 				}
@@ -721,7 +721,7 @@ func TestAHedgedCallThatPanicsLosesNoValue(t *testing.T) {
 			return 0, true
 		}}
 		beaten := []hedgeStep{deaf(second, 1, nil), inTime(milli, 2, nil)}
-		unused := endsAt(backoff.OutcomeNotSent)
+		unused := endsAt("not sent")
 		unused.grant = hedgeWait(second)
 		for name, row := range map[string]struct {
 			hedge *hedge.Hedge
@@ -737,8 +737,8 @@ func TestAHedgedCallThatPanicsLosesNoValue(t *testing.T) {
 				&hedge.Hedge{Classify: func(error) backoff.Class { end(); return 0 }},
 				[]hedgeStep{deaf(second, 1, errHedgeUnknown), inTime(milli, 2, nil)}, false,
 			},
-			"the budget, when it hears of the success":        {&hedge.Hedge{Budget: endsAt(backoff.OutcomeSuccess)}, beaten, false},
-			"the budget, when it hears of the loser":          {&hedge.Hedge{Budget: endsAt(backoff.OutcomeCanceled)}, beaten, false},
+			"the budget, when it hears of the success":        {&hedge.Hedge{Budget: endsAt("success")}, beaten, false},
+			"the budget, when it hears of the loser":          {&hedge.Hedge{Budget: endsAt("canceled")}, beaten, false},
 			"the budget, when it gets back what was not used": {&hedge.Hedge{Delay: -1, Budget: unused}, []hedgeStep{deaf(milli, 1, nil)}, false},
 			"the budget, asked for the third of three attempts at once": {
 				&hedge.Hedge{Delay: -1, MaxAttempts: 3, Budget: third},
@@ -815,8 +815,8 @@ func TestHedgeCarriesPanicsToTheCaller(t *testing.T) {
 			require.Equal(t, 101*milli, time.Since(s.began))
 			synctest.Wait()
 			require.Equal(t, hedge.ErrLost, s.results[0])
-			require.Equal(t, []backoff.Outcome{backoff.OutcomeTransient}, b.outcomes[2])
-			require.Equal(t, []backoff.Outcome{backoff.OutcomeCanceled}, b.outcomes[1])
+			require.Equal(t, []string{"failed"}, b.outcomes[2])
+			require.Equal(t, []string{"canceled"}, b.outcomes[1])
 		})
 		hedgeTest(t, fmt.Sprintf("of the first attempt, detach %v", detach), func(t *testing.T) {
 			b := new(hedgeBudget)
@@ -825,8 +825,8 @@ func TestHedgeCarriesPanicsToTheCaller(t *testing.T) {
 			require.PanicsWithValue(t, "bang", func() { _, _, _ = s.run(t.Context(), h) })
 			synctest.Wait()
 			require.Equal(t, hedge.ErrLost, s.results[1])
-			require.Equal(t, []backoff.Outcome{backoff.OutcomeTransient}, b.outcomes[1])
-			require.Equal(t, []backoff.Outcome{backoff.OutcomeCanceled}, b.outcomes[2])
+			require.Equal(t, []string{"failed"}, b.outcomes[1])
+			require.Equal(t, []string{"canceled"}, b.outcomes[2])
 		})
 	}
 }
@@ -841,7 +841,7 @@ func TestHedgeCountsPanicsThatNobodyCouldRecoverAnyMore(t *testing.T) {
 		require.Equal(t, 1, v)
 		rest(time.Minute)
 		require.EqualValues(t, 1, h.Stats().Panics)
-		require.Equal(t, []backoff.Outcome{backoff.OutcomeCanceled}, b.outcomes[2])
+		require.Equal(t, []string{"canceled"}, b.outcomes[2])
 	})
 	hedgeTest(t, "those of a discard", func(t *testing.T) {
 		b := new(hedgeBudget)
@@ -851,7 +851,7 @@ func TestHedgeCountsPanicsThatNobodyCouldRecoverAnyMore(t *testing.T) {
 		require.NoError(t, err)
 		rest(time.Minute)
 		require.EqualValues(t, 1, h.Stats().Panics)
-		require.Equal(t, []backoff.Outcome{backoff.OutcomeCanceled}, b.outcomes[2], "the budget hears of it once")
+		require.Equal(t, []string{"canceled"}, b.outcomes[2], "the budget hears of it once")
 	})
 }
 
@@ -937,7 +937,7 @@ func TestHedgeIdempotency(t *testing.T) {
 
 		s = script(inTime(0, 1, errHedgeUnknown))
 		_, _, err = s.run(t.Context(), &hedge.Hedge{Delay: 100 * milli, Idempotency: never})
-		require.EqualError(t, err, "backoff: gave up after 1 attempt: not idempotent (Hedge.Idempotency): UNKNOWN")
+		require.EqualError(t, err, "backoff: gave up after 1 attempt: not idempotent (Idempotency): UNKNOWN")
 	})
 	hedgeTest(t, "but what was not sent may be sent", func(t *testing.T) {
 		s := script(inTime(0, 1, backoff.OfClass(errHedgeUnknown, backoff.ClassNotSent)), inTime(0, 2, nil))
@@ -1061,12 +1061,12 @@ func TestAHedgedCallAsksForThePaceWhenItsWaitIsOver(t *testing.T) {
 		_, err := hedge.Value(t.Context(), &hedge.Hedge{Delay: time.Hour, Budget: b}, func(context.Context) (int, error) { return 1, nil }, nil)
 		require.NoError(t, err)
 		require.Equal(t, 3*time.Second, time.Since(began))
-		require.Equal(t, map[uint64][]backoff.Outcome{99: {backoff.OutcomeSuccess}}, b.outcomes, "with the newest ticket")
+		require.Equal(t, map[uint64][]string{99: {"success"}}, b.outcomes, "with the newest ticket")
 
 		b = &askingBudget{hedgeBudget: hedgeBudget{grant: grant}, refuse: true}
 		_, err = hedge.Value(t.Context(), &hedge.Hedge{Delay: time.Hour, Budget: b}, func(context.Context) (int, error) { return 1, nil }, nil)
 		require.ErrorIs(t, err, backoff.ErrBudget)
-		require.Equal(t, map[uint64][]backoff.Outcome{1: {backoff.OutcomeNotSent}}, b.outcomes)
+		require.Equal(t, map[uint64][]string{1: {"not sent"}}, b.outcomes)
 
 		ctx := within(t, 2*time.Second)
 		b = &askingBudget{hedgeBudget: hedgeBudget{grant: grant}}

@@ -183,7 +183,7 @@ func (r *race) askFirst() (why backoff.Reason) {
 		r.ticket = ticket
 		return why
 	}
-	b.Done(ticket, backoff.Result{Outcome: backoff.OutcomeNotSent})
+	b.Done(ticket, backoff.Result{NotSent: true})
 	return why
 }
 
@@ -239,9 +239,9 @@ func (r *race) crash(a *attempt, value any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if a != nil && !a.over {
-		result := backoff.Result{Outcome: backoff.OutcomeTransient, Class: backoff.ClassRetryable}
+		result := backoff.Result{Failed: true, Class: backoff.ClassRetryable}
 		if r.over {
-			result.Outcome = backoff.OutcomeCanceled
+			result.Canceled = true
 		}
 		r.uncount(a, result)
 	}
@@ -306,7 +306,7 @@ func (r *race) finish(a *attempt, err error, take func()) bool {
 	defer r.mu.Unlock()
 	switch {
 	case r.over:
-		r.uncount(a, backoff.Result{Outcome: backoff.OutcomeCanceled})
+		r.uncount(a, backoff.Result{Failed: true, Canceled: true})
 		return false
 	case err != nil:
 		r.fail(a, f, now)
@@ -397,9 +397,9 @@ func (r *race) fail(a *attempt, f *failure, now time.Time) {
 	switch {
 	case f.refused():
 		r.unsent++
-		result = backoff.Result{Outcome: backoff.OutcomeNotSent}
+		result = backoff.Result{NotSent: true}
 	case ended != nil:
-		result.Outcome = backoff.OutcomeCanceled
+		result.Canceled = true
 		fallthrough
 	default:
 		result.Took = now.Sub(a.sent)
@@ -590,15 +590,8 @@ func (r *race) giveBack() {
 	r.granted = false
 	r.hedge.account.giveBack()
 	if r.hedge.Budget != nil {
-		r.hedge.Budget.Done(r.ticket, backoff.Result{Outcome: backoff.OutcomeNotSent})
+		r.hedge.Budget.Done(r.ticket, backoff.Result{NotSent: true})
 	}
-}
-
-// limitOf names the field of a Hedge that ends a call for a reason.
-var limitOf = map[backoff.Reason]string{
-	backoff.ReasonRetryAfter:    "Hedge.MaxRetryAfter",
-	backoff.ReasonNotIdempotent: "Hedge.Idempotency",
-	backoff.ReasonBudget:        "Hedge.Budget or MaxExtraLoad",
 }
 
 // giveUp ends the call with a *backoff.Error.
@@ -609,12 +602,15 @@ func (r *race) giveUp(why backoff.Reason) {
 	} else if after, _ := backoff.RetryAfterOf(last); why == backoff.ReasonRetryAfter && after < r.retryAfter {
 		last = backoff.RetryAfter(last, r.retryAfter) // as the server said to another attempt
 	}
+	note := ""
+	if why == backoff.ReasonBudget {
+		note = "MaxExtraLoad counts, too"
+	}
 	err := r.endCall(backoff.Error{
 		Attempts:    r.number - r.unsent,
-		Elapsed:     clock.Now().Sub(r.began),
 		Reason:      why,
 		Last:        last,
-		Limit:       limitOf[why],
+		Note:        note,
 		Interrupted: then.unwrap(),
 	}, r.last.class())
 	if r.interrupted != nil && err.(*backoff.Error).Interrupted == nil { // it was an answer that came in time

@@ -37,8 +37,8 @@ func TestHedgeAsksItsBudgetOnceForEachAttemptAndTellsItHowThatEnded(t *testing.T
 			want.Now, want.Paced = b.asked[i].Now, true
 			require.Equal(t, want, b.asked[i])
 		}
-		require.Equal(t, map[uint64][]backoff.Outcome{
-			1: {backoff.OutcomeTransient}, 2: {backoff.OutcomeCanceled}, 3: {backoff.OutcomeSuccess},
+		require.Equal(t, map[uint64][]string{
+			1: {"failed"}, 2: {"canceled"}, 3: {"success"},
 		}, b.outcomes)
 	})
 }
@@ -52,20 +52,20 @@ func TestHedgeIsNotSentIfItsBudgetRefuses(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, 1, v)
 		require.Len(t, b.asked, 2, "and is then left alone")
-		require.Equal(t, map[uint64][]backoff.Outcome{1: {backoff.OutcomeSuccess}}, b.outcomes)
+		require.Equal(t, map[uint64][]string{1: {"success"}}, b.outcomes)
 		require.EqualValues(t, 1, h.Stats().Refused)
 
 		for range 20 { // what the hedge's own budget paid was paid back
 			_, err = hedge.Value(t.Context(), h, inTime(150*milli, 0, errHedgeUnknown), nil)
 			require.ErrorIs(t, err, backoff.ErrBudget)
 			require.ErrorIs(t, err, errHedgeUnknown)
-			require.ErrorContains(t, err, "budget refused (Hedge.Budget or MaxExtraLoad): UNKNOWN")
+			require.ErrorContains(t, err, "budget refused (Budget); MaxExtraLoad counts, too: UNKNOWN")
 		}
 		require.Len(t, b.asked, 42)
 	})
 	hedgeTest(t, "after the wait that the server asked for", func(t *testing.T) {
 		b := &hedgeBudget{grant: func(a backoff.Attempt) (time.Duration, bool) { return 0, a.First() }}
-		s := script(inTime(0, 0, backoff.RetryExactlyAfter(errHedgeUnknown, second)))
+		s := script(inTime(0, 0, backoff.Pushback(errHedgeUnknown, second)))
 		_, took, err := s.run(t.Context(), &hedge.Hedge{Budget: b})
 		require.ErrorIs(t, err, backoff.ErrBudget)
 		require.ErrorIs(t, err, errHedgeUnknown)
@@ -77,7 +77,7 @@ func TestHedgeStartsNoCallThatItsBudgetRefuses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &hedgeBudget{grant: func(backoff.Attempt) (time.Duration, bool) { return 0, false }}
 		_, err := hedge.Value(t.Context(), &hedge.Hedge{Budget: b}, inTime(0, 0, nil), nil)
-		require.EqualError(t, err, "backoff: not started: budget refused (Hedge.Budget or MaxExtraLoad)")
+		require.EqualError(t, err, "backoff: not started: budget refused (Budget); MaxExtraLoad counts, too")
 		require.ErrorIs(t, err, backoff.ErrBudget)
 		require.Empty(t, b.outcomes)
 	})
@@ -90,13 +90,13 @@ func TestHedgeIsNotSentIfItsBudgetIsOutOfPlacesAtTheLastMoment(t *testing.T) {
 		s := script(inTime(second, 0, errHedgeUnknown))
 		_, _, err := s.run(t.Context(), h)
 		require.ErrorIs(t, err, backoff.ErrBudget)
-		require.Equal(t, map[uint64][]backoff.Outcome{1: {backoff.OutcomeTransient}, 2: {backoff.OutcomeNotSent}}, b.outcomes)
+		require.Equal(t, map[uint64][]string{1: {"failed"}, 2: {"not sent"}}, b.outcomes)
 		require.Zero(t, h.Stats().Hedges)
 
 		b = &hedgeBudget{depart: func(int) bool { return false }}
 		_, err = hedge.Value(t.Context(), &hedge.Hedge{Budget: b}, inTime(0, 0, nil), nil)
 		require.ErrorIs(t, err, backoff.ErrBudget)
-		require.Equal(t, map[uint64][]backoff.Outcome{1: {backoff.OutcomeNotSent}}, b.outcomes)
+		require.Equal(t, map[uint64][]string{1: {"not sent"}}, b.outcomes)
 	})
 }
 
@@ -133,7 +133,7 @@ func TestHedgeGivesBackWhatItDoesNotUseOfItsBudget(t *testing.T) {
 			_, _, err := s.run(t.Context(), h)
 			require.NoError(t, err)
 			require.Len(t, s.starts, 1)
-			require.Equal(t, []backoff.Outcome{backoff.OutcomeNotSent}, b.outcomes[2])
+			require.Equal(t, []string{"not sent"}, b.outcomes[2])
 			b.outcomes = nil
 		}
 		require.Zero(t, h.Stats().Refused)
@@ -141,10 +141,10 @@ func TestHedgeGivesBackWhatItDoesNotUseOfItsBudget(t *testing.T) {
 	})
 	hedgeTest(t, "when a server puts it off", func(t *testing.T) {
 		b := &hedgeBudget{grant: hedgeWait(second)}
-		s := script(inTime(200*milli, 0, backoff.RetryExactlyAfter(errHedgeUnknown, 5*second)), inTime(milli, 2, nil))
+		s := script(inTime(200*milli, 0, backoff.Pushback(errHedgeUnknown, 5*second)), inTime(milli, 2, nil))
 		_, _, err := s.run(t.Context(), &hedge.Hedge{Delay: 100 * milli, Budget: b})
 		require.NoError(t, err)
-		require.Equal(t, []backoff.Outcome{backoff.OutcomeNotSent, backoff.OutcomeSuccess}, b.outcomes[2])
+		require.Equal(t, []string{"not sent", "success"}, b.outcomes[2])
 	})
 	hedgeTest(t, "when it would come too late", func(t *testing.T) {
 		ctx := within(t, second)
@@ -152,7 +152,7 @@ func TestHedgeGivesBackWhatItDoesNotUseOfItsBudget(t *testing.T) {
 		s := script(inTime(200*milli, 1, errHedgeUnknown))
 		_, _, err := s.run(ctx, &hedge.Hedge{Delay: 100 * milli, Budget: b})
 		require.ErrorIs(t, err, context.DeadlineExceeded)
-		require.Equal(t, map[uint64][]backoff.Outcome{1: {backoff.OutcomeTransient}, 2: {backoff.OutcomeNotSent}}, b.outcomes)
+		require.Equal(t, map[uint64][]string{1: {"failed"}, 2: {"not sent"}}, b.outcomes)
 	})
 }
 
@@ -176,13 +176,13 @@ func TestHedgeWaitsForItsBudget(t *testing.T) {
 		b := patient()
 		_, err := hedge.Value(ctx, &hedge.Hedge{Budget: b}, inTime(0, 0, nil), nil)
 		require.EqualError(t, err, "backoff: not started: the next wait would pass the deadline")
-		require.Equal(t, map[uint64][]backoff.Outcome{1: {backoff.OutcomeNotSent}}, b.outcomes)
+		require.Equal(t, map[uint64][]string{1: {"not sent"}}, b.outcomes)
 
 		b = patient()
 		b.depart = func(int) bool { panic("it does not depart") }
 		_, err = hedge.Value(ctx, &hedge.Hedge{Budget: b}, inTime(0, 0, nil), nil)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
-		require.Equal(t, map[uint64][]backoff.Outcome{1: {backoff.OutcomeNotSent}}, b.outcomes)
+		require.Equal(t, map[uint64][]string{1: {"not sent"}}, b.outcomes)
 	})
 	hedgeTest(t, "until its context ends", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -190,7 +190,7 @@ func TestHedgeWaitsForItsBudget(t *testing.T) {
 		b := patient()
 		_, err := hedge.Value(ctx, &hedge.Hedge{Budget: b}, inTime(0, 0, nil), nil)
 		require.ErrorIs(t, err, context.Canceled)
-		require.Equal(t, map[uint64][]backoff.Outcome{1: {backoff.OutcomeNotSent}}, b.outcomes)
+		require.Equal(t, map[uint64][]string{1: {"not sent"}}, b.outcomes)
 	})
 }
 
@@ -383,7 +383,7 @@ func hedgeAgain() *hedge.Hedge {
 	return h
 }
 
-func pushback(d time.Duration) error { return backoff.RetryExactlyAfter(errHedgeUnavailable, d) }
+func pushback(d time.Duration) error { return backoff.Pushback(errHedgeUnavailable, d) }
 
 func TestHedgeGoesByWhatTheServerSays(t *testing.T) {
 	throttled := backoff.OfClass(errHedgeUnavailable, backoff.ClassThrottled)
@@ -434,7 +434,7 @@ func TestHedgeGoesByWhatTheServerSays(t *testing.T) {
 		"later than that": {
 			steps: []hedgeStep{inTime(milli, 0, pushback(6*time.Minute))},
 			took:  milli,
-			err:   "backoff: grpc: gave up after 1 attempt: the server asks for a longer wait (Hedge.MaxRetryAfter): UNAVAILABLE",
+			err:   "backoff: grpc: gave up after 1 attempt: the server asks for a longer wait (MaxRetryAfter): UNAVAILABLE",
 		},
 		"later, without a limit": {
 			adjust: func(h *hedge.Hedge) { h.MaxRetryAfter = -1 },
@@ -529,7 +529,7 @@ func TestHedgeRefusedLocallyIsNoAttempt(t *testing.T) {
 		require.Equal(t, 1, gaveUp.Attempts)
 		require.Equal(t, backoff.ReasonOpen, gaveUp.Reason)
 		require.ErrorIs(t, err, backoff.ErrOpen)
-		require.Equal(t, []backoff.Outcome{backoff.OutcomeNotSent}, b.outcomes[2])
+		require.Equal(t, []string{"not sent"}, b.outcomes[2])
 	})
 }
 
@@ -552,7 +552,7 @@ func TestHedgeRefusedByTheBudgetOfItsOperation(t *testing.T) {
 	hedgeTest(t, "says so if the first fails", func(t *testing.T) {
 		s := script(inTime(5*second, 1, errHedgeUnknown), inTime(0, 0, backoff.Permanent(backoff.ErrBudget)))
 		_, _, err := s.run(t.Context(), &hedge.Hedge{Delay: second, MaxAttempts: 3})
-		require.ErrorContains(t, err, "budget refused (Hedge.Budget or MaxExtraLoad): UNKNOWN")
+		require.ErrorContains(t, err, "budget refused (Budget); MaxExtraLoad counts, too: UNKNOWN")
 	})
 	hedgeTest(t, "unless it says that it may be retried", func(t *testing.T) {
 		s := script(inTime(5*second, 1, nil), inTime(0, 0, backoff.OfClass(backoff.ErrBudget, backoff.ClassRetryable)), inTime(0, 3, nil))
@@ -630,7 +630,7 @@ func TestASteeredHedgeEndsWithADefinitiveError(t *testing.T) {
 
 func TestASteeredHedgeMayEndWithItsAlarm(t *testing.T) {
 	s := steered(&hedge.Hedge{Delay: time.Hour, Budget: refusesHedges()})
-	s.sent[0](backoff.RetryExactlyAfter(errBoom, time.Minute))
+	s.sent[0](backoff.Pushback(errBoom, time.Minute))
 	require.Empty(t, s.ends, "the server asked for a minute")
 	s.rings[1]()
 	require.Len(t, s.ends, 1)

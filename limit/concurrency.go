@@ -19,7 +19,7 @@ import (
 // field changed, after first use. It is safe for concurrent use. An attempt
 // holds its slot until its Done; an attempt that hangs holds it for as long as
 // it hangs. A second Done changes nothing. A run of a [backoff.Supervisor]
-// holds its slot until [backoff.ReportReady], or until it ends.
+// holds its slot until it is ready (see [backoff.Supervisor.RunReady]), or until it ends.
 type Concurrency struct {
 	backoff.BudgetDefaults
 

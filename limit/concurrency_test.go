@@ -92,7 +92,7 @@ func ExampleConcurrency() {
 	fmt.Println(policy.Do(ctx, query))
 	// Output:
 	// 2 under way
-	// backoff: query: not started: budget refused (Policy.Budget)
+	// backoff: query: not started: budget refused (Budget)
 	// <nil>
 }
 
@@ -109,7 +109,7 @@ func TestSlotsThatAreTakenAndReleasedGrowNoMemory(t *testing.T) {
 	churn := func() {
 		ticket, _, _ := concurrency.Reserve(aRetry)
 		concurrency.Confirm(ticket)
-		concurrency.Done(ticket, backoff.Result{Outcome: backoff.OutcomeTransient})
+		concurrency.Done(ticket, backoff.Result{Failed: true})
 	}
 	churn()
 	require.Zero(t, testing.AllocsPerRun(100_000, churn))

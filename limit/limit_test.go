@@ -48,7 +48,7 @@ func together(b backoff.Budget) (sent, refused uint64) {
 					giveBack(b, ticket, ticket) // which counts once
 				default:
 					counts[0].Add(1)
-					b.Done(ticket, backoff.Result{Outcome: backoff.OutcomeThrottled})
+					b.Done(ticket, backoff.Result{Failed: true, Class: backoff.ClassThrottled})
 				}
 			}
 		})
@@ -116,7 +116,7 @@ func heapInUse() uint64 {
 
 func giveBack(b backoff.Budget, tickets ...backoff.Ticket) {
 	for _, ticket := range tickets {
-		b.Done(ticket, backoff.Result{Outcome: backoff.OutcomeNotSent})
+		b.Done(ticket, backoff.Result{NotSent: true})
 	}
 }
 

@@ -114,7 +114,7 @@ func (l *Rate) reserve(tokens int, read time.Time, own time.Duration) (backoff.T
 
 // Done implements [backoff.Budget].
 func (l *Rate) Done(t backoff.Ticket, r backoff.Result) {
-	unused := r.Outcome == backoff.OutcomeNotSent
+	unused := r.NotSent
 	if t.Word == 0 || unused && t.Word&planned != 0 {
 		return
 	}

@@ -137,7 +137,7 @@ func TestRateOfEveryKindOfLimiter(t *testing.T) {
 			if ok {
 				granted++
 				require.Zero(t, wait, c.name)
-				b.Done(ticket, backoff.Result{Outcome: backoff.OutcomeNotSent})
+				b.Done(ticket, backoff.Result{NotSent: true})
 				_, _, ok = b.Reserve(backoff.Attempt{Number: 1})
 				require.True(t, ok, "%s: what is given back may be taken again", c.name)
 			}
@@ -363,7 +363,7 @@ func TestRateAllocatesNothing(t *testing.T) {
 		first, _, _ := b.Reserve(backoff.Attempt{Number: 1})
 		second, _, _ := b.Reserve(backoff.Attempt{Number: 1})
 		b.Done(first, backoff.Result{})
-		b.Done(second, backoff.Result{Outcome: backoff.OutcomeNotSent})
+		b.Done(second, backoff.Result{NotSent: true})
 	}))
 	b.Done(hanging, backoff.Result{})
 }
@@ -432,7 +432,7 @@ func TestRateTakesWhatAnAttemptCosts(t *testing.T) {
 		ticket, wait, ok = reserve(5)
 		require.True(t, ok)
 		require.Equal(t, time.Second, wait)
-		b.Done(ticket, backoff.Result{Outcome: backoff.OutcomeNotSent, Cost: 1})
+		b.Done(ticket, backoff.Result{NotSent: true, Cost: 1})
 		require.InDelta(t, 0, limiter.Tokens(), 1e-9, "an attempt that was not made costs nothing")
 
 		_, _, ok = reserve(6)
@@ -477,7 +477,7 @@ func TestCallsThatAreToldToComeBackAtTheSameTimeComeBackAtTheRate(t *testing.T) 
 				require.NoError(t, p.Do(t.Context(), func(context.Context) error {
 					if !told {
 						told = true
-						return backoff.RetryExactlyAfter(errCut, time.Until(back))
+						return backoff.Pushback(errCut, time.Until(back))
 					}
 					mu.Lock()
 					retried = append(retried, time.Since(back))

@@ -35,8 +35,7 @@ const (
 //
 // of the last Window. requests counts the attempts that got a response and
 // those that were refused here; without the latter the client would send more
-// and more. accepts counts those that ended in OutcomeSuccess or
-// OutcomeDefinitive. Attempts that the caller ended, or that never return,
+// and more. accepts counts those that the service answered. Attempts that the caller ended, or that never return,
 // count in neither.
 //
 // Reopening. After an outage longer than Window, the window is full of the
@@ -120,8 +119,8 @@ func weight(p backoff.Priority) float64 {
 
 // Done implements [backoff.Budget].
 func (b *Throttle) Done(_ backoff.Ticket, r backoff.Result) {
-	if r.Outcome != backoff.OutcomeCanceled && r.Outcome != backoff.OutcomeNotSent {
-		b.count(clock.Now(), r.Outcome == backoff.OutcomeSuccess || r.Outcome == backoff.OutcomeDefinitive)
+	if !r.Canceled && !r.NotSent {
+		b.count(clock.Now(), r.Answered())
 	}
 }
 

@@ -14,14 +14,15 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/internal/clock/clocktest"
+	"github.com/gobackoff/backoff/internal/results"
 	"github.com/gobackoff/backoff/limit"
 )
 
 // attempt makes an attempt that ends at once, and reports whether it was sent.
-func attempt(b *limit.Throttle, o backoff.Outcome) bool {
+func attempt(b *limit.Throttle, o string) bool {
 	ticket, _, ok := b.Reserve(backoff.Attempt{Number: 1})
 	if ok {
-		b.Done(ticket, backoff.Result{Outcome: o})
+		b.Done(ticket, results.ByName[o])
 	}
 	return ok
 }
@@ -29,8 +30,8 @@ func attempt(b *limit.Throttle, o backoff.Outcome) bool {
 func TestThrottleRefusesAndDrawsNothingWhileTheServiceAccepts(t *testing.T) {
 	b := &limit.Throttle{Rand: func() float64 { panic("drawn") }}
 	for range 1000 {
-		require.True(t, attempt(b, backoff.OutcomeSuccess))
-		require.True(t, attempt(b, backoff.OutcomeDefinitive))
+		require.True(t, attempt(b, "success"))
+		require.True(t, attempt(b, "permanent"))
 	}
 	require.Equal(t, limit.ThrottleStats{Requests: 2000, Accepts: 2000}, b.Stats())
 }
@@ -52,7 +53,7 @@ func TestThrottleGoesByItsNewestTenRequests(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			b := new(limit.Throttle)
 			for range c.bad {
-				b.Done(backoff.Ticket{}, backoff.Result{Outcome: backoff.OutcomeThrottled})
+				b.Done(backoff.Ticket{}, backoff.Result{Failed: true, Class: backoff.ClassThrottled})
 			}
 			time.Sleep(time.Duration(c.before * 1e9))
 			for range c.good {
@@ -66,22 +67,22 @@ func TestThrottleGoesByItsNewestTenRequests(t *testing.T) {
 }
 
 func TestThrottleCountsAsAcceptedWhatIsNotLoad(t *testing.T) {
-	for o, want := range map[backoff.Outcome]limit.ThrottleStats{
-		backoff.OutcomeSuccess:    {Requests: 1, Accepts: 1},
-		backoff.OutcomeDefinitive: {Requests: 1, Accepts: 1},
-		backoff.OutcomeTransient:  {Requests: 1, Probability: 1.0 / 9},
-		backoff.OutcomeThrottled:  {Requests: 1, Probability: 1.0 / 9},
-		backoff.OutcomeTimeout:    {Requests: 1, Probability: 1.0 / 9},
-		backoff.OutcomeCanceled:   {},
-		backoff.OutcomeNotSent:    {},
+	for o, want := range map[string]limit.ThrottleStats{
+		"success":   {Requests: 1, Accepts: 1},
+		"permanent": {Requests: 1, Accepts: 1},
+		"failed":    {Requests: 1, Probability: 1.0 / 9},
+		"throttled": {Requests: 1, Probability: 1.0 / 9},
+		"timeout":   {Requests: 1, Probability: 1.0 / 9},
+		"canceled":  {},
+		"not sent":  {},
 	} {
 		b := new(limit.Throttle)
 		attempt(b, o)
-		require.Equal(t, want, b.Stats(), "outcome %d", o)
+		require.Equal(t, want, b.Stats(), o)
 	}
 	b := &limit.Throttle{Rand: fixed(0)}
-	attempt(b, backoff.OutcomeThrottled)
-	require.False(t, attempt(b, backoff.OutcomeSuccess))
+	attempt(b, "throttled")
+	require.False(t, attempt(b, "success"))
 	require.EqualValues(t, 2, b.Stats().Requests, "its own refusal is a request, too")
 }
 
@@ -106,7 +107,7 @@ func TestThrottleTakesItsProbabilityFromKAndPad(t *testing.T) {
 			b.Done(backoff.Ticket{}, backoff.Result{})
 		}
 		for range c.refused {
-			b.Done(backoff.Ticket{}, backoff.Result{Outcome: backoff.OutcomeThrottled})
+			b.Done(backoff.Ticket{}, backoff.Result{Failed: true, Class: backoff.ClassThrottled})
 		}
 		require.InDelta(t, c.want, b.Stats().Probability, 1e-12, "%+v", c)
 	}
@@ -136,12 +137,12 @@ func TestThrottleSendsAboutTwiceWhatIsAccepted(t *testing.T) {
 				}
 				if ticket, _, ok := b.Reserve(firstAttempt); ok {
 					sent++
-					answer := backoff.OutcomeThrottled
+					answer := "throttled"
 					if service.Allow() {
 						accepted++
-						answer = backoff.OutcomeSuccess
+						answer = "success"
 					}
-					b.Done(ticket, backoff.Result{Outcome: answer})
+					b.Done(ticket, results.ByName[answer])
 				}
 				time.Sleep(time.Second / time.Duration(offered))
 			}
@@ -157,9 +158,9 @@ func reopening(seed uint64, every, outage, at time.Duration) float64 {
 	b := &limit.Throttle{Rand: seeded(seed)}
 	var asked, sent float64
 	for now := -outage - healthy; now <= at+2*time.Second; now += every {
-		answer := backoff.OutcomeSuccess
+		answer := "success"
 		if now >= -outage && now < 0 {
-			answer = backoff.OutcomeTransient
+			answer = "failed"
 		}
 		ok := attempt(b, answer)
 		if now >= at-2*time.Second {
@@ -207,13 +208,13 @@ func TestThrottleForgetsWithItsWindow(t *testing.T) {
 
 		b = &limit.Throttle{Window: 3 * time.Second}
 		for range 100 {
-			b.Done(backoff.Ticket{}, backoff.Result{Outcome: backoff.OutcomeThrottled})
+			b.Done(backoff.Ticket{}, backoff.Result{Failed: true, Class: backoff.ClassThrottled})
 		}
 		time.Sleep(2900 * time.Millisecond)
 		require.Equal(t, uint64(100), b.Stats().Requests)
 		time.Sleep(100 * time.Millisecond)
 		require.Zero(t, b.Stats())
-		b.Done(backoff.Ticket{}, backoff.Result{Outcome: backoff.OutcomeThrottled})
+		b.Done(backoff.Ticket{}, backoff.Result{Failed: true, Class: backoff.ClassThrottled})
 		time.Sleep(time.Hour)
 		require.Zero(t, b.Stats(), "after an idle time much longer than the window, too")
 		b.Done(backoff.Ticket{}, backoff.Result{})
@@ -252,7 +253,7 @@ func TestManyDoNotRetryAnswersStopTheClient(t *testing.T) {
 func TestThrottleIsNotMovedByAClockThatIsSet(t *testing.T) {
 	b := &limit.Throttle{Rand: fixed(1)}
 	for range 10 {
-		b.Done(backoff.Ticket{}, backoff.Result{Outcome: backoff.OutcomeThrottled})
+		b.Done(backoff.Ticket{}, backoff.Result{Failed: true, Class: backoff.ClassThrottled})
 	}
 	before := b.Stats()
 	for _, step := range []time.Duration{time.Hour, -time.Hour} {
@@ -264,9 +265,9 @@ func TestThrottleIsNotMovedByAClockThatIsSet(t *testing.T) {
 func TestThrottleAllocatesNothing(t *testing.T) {
 	b := new(limit.Throttle)
 	require.Zero(t, testing.AllocsPerRun(1000, func() {
-		attempt(b, backoff.OutcomeSuccess)
-		attempt(b, backoff.OutcomeThrottled)
-		attempt(b, backoff.OutcomeThrottled)
+		attempt(b, "success")
+		attempt(b, "throttled")
+		attempt(b, "throttled")
 	}))
 }
 
@@ -317,7 +318,7 @@ func ExampleThrottle() {
 	}
 	fmt.Println("sent:", sent)
 	// Output:
-	// backoff: search: not started: budget refused (Policy.Budget)
+	// backoff: search: not started: budget refused (Budget)
 	// sent: 9
 }
 

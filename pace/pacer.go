@@ -256,7 +256,7 @@ func (p *Pacer) Pace(t backoff.Ticket) (backoff.Ticket, time.Duration, bool) {
 
 // Done implements [backoff.Budget].
 func (p *Pacer) Done(t backoff.Ticket, r backoff.Result) {
-	throttled := r.Outcome == backoff.OutcomeThrottled && r.Class != backoff.ClassOverloaded && r.RetryAfter <= maxWait(p.MaxWait)
+	throttled := r.Class == backoff.ClassThrottled && !r.NotSent && !r.Canceled && !r.TimedOut && r.RetryAfter <= maxWait(p.MaxWait)
 
 	// The RetryBudget gets its own tickets back, and counts every success.
 	if t.Word>>62 == 1 {
@@ -268,7 +268,7 @@ func (p *Pacer) Done(t backoff.Ticket, r backoff.Result) {
 	// First attempts that waited in the line were counted when they joined it. One
 	// that another budget delayed is asked for again, and one that was not made is
 	// no call.
-	if t.Word&^withoutTurn == 0 && !throttled && r.Outcome != backoff.OutcomeNotSent {
+	if t.Word&^withoutTurn == 0 && !throttled && !r.NotSent {
 		p.calls.add()
 	}
 
@@ -283,7 +283,7 @@ func (p *Pacer) Done(t backoff.Ticket, r backoff.Result) {
 	} else if paced {
 		p.onOther(t.Word, r)
 	}
-	p.putBack(t.Word, r.Outcome)
+	p.putBack(t.Word, r.NotSent)
 }
 
 // onThrottled begins a pace, or adjusts the rate to a throttled response.
@@ -308,10 +308,10 @@ func (p *Pacer) onThrottled(t uint64, r backoff.Result, paced bool) {
 // onOther adjusts the rate of a pace to a response that is not throttled.
 func (p *Pacer) onOther(t uint64, r backoff.Result) {
 	fresh := p.fresh(t)
-	switch r.Outcome {
-	case backoff.OutcomeSuccess, backoff.OutcomeDefinitive:
+	switch {
+	case r.Answered():
 		p.speed.onAnswer(p.now, fresh)
-	case backoff.OutcomeTimeout: // soon after a throttled response, it is overload too
+	case r.TimedOut && !r.Canceled: // soon after a throttled response, it is overload too
 		if fresh && p.now-p.speed.quietSince() < paceQuiet {
 			p.speed.slowDown(p.now, p.calls.rate())
 		}
@@ -320,9 +320,9 @@ func (p *Pacer) onOther(t uint64, r backoff.Result) {
 
 // putBack returns the turn of an attempt that was not made, and charges a turn for
 // an attempt that was made without one.
-func (p *Pacer) putBack(t uint64, o backoff.Outcome) {
+func (p *Pacer) putBack(t uint64, notSent bool) {
 	number := t & numberMask
-	switch notSent := o == backoff.OutcomeNotSent; {
+	switch {
 	case t>>62 != 1:
 	case notSent && number != 0:
 		p.line.leave(number, p.speed.perSecond)

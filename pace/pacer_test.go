@@ -20,6 +20,7 @@ import (
 	"github.com/gobackoff/backoff/backoffsql"
 	"github.com/gobackoff/backoff/backofftest"
 	"github.com/gobackoff/backoff/internal/nightly"
+	"github.com/gobackoff/backoff/internal/results"
 	"github.com/gobackoff/backoff/pace"
 )
 
@@ -29,7 +30,7 @@ var (
 	firstAttempt    = backoff.Attempt{Number: 1, Paced: true}
 	aRetry          = backoff.Attempt{Number: 2, Paced: true}
 	aThrottledRetry = backoff.Attempt{Number: 2, Class: backoff.ClassThrottled, Paced: true}
-	tooMuch         = backoff.Result{Outcome: backoff.OutcomeThrottled}
+	tooMuch         = backoff.Result{Failed: true, Class: backoff.ClassThrottled}
 )
 
 // slowed returns a Pacer of a program that made so many calls a second for five
@@ -79,7 +80,7 @@ func failing(context.Context) error { return errors.New("connection cut") }
 
 func giveBack(p *pace.Pacer, tickets ...backoff.Ticket) {
 	for _, ticket := range tickets {
-		p.Done(ticket, backoff.Result{Outcome: backoff.OutcomeNotSent})
+		p.Done(ticket, backoff.Result{NotSent: true})
 	}
 }
 
@@ -172,11 +173,11 @@ var notPaced = math.Inf(1)
 func TestTheRateOfAPacerThroughItsLife(t *testing.T) {
 	var (
 		success = backoff.Result{}
-		late    = backoff.Result{Outcome: backoff.OutcomeTimeout}
-		failed  = backoff.Result{Outcome: backoff.OutcomeTransient}
-		ended   = backoff.Result{Outcome: backoff.OutcomeCanceled}
-		notSent = backoff.Result{Outcome: backoff.OutcomeNotSent}
-		ofOne   = backoff.Result{Outcome: backoff.OutcomeThrottled, Class: backoff.ClassOverloaded}
+		late    = backoff.Result{Failed: true, TimedOut: true}
+		failed  = backoff.Result{Failed: true}
+		ended   = backoff.Result{Failed: true, Canceled: true}
+		notSent = backoff.Result{NotSent: true}
+		ofOne   = backoff.Result{Failed: true, Class: backoff.ClassOverloaded}
 	)
 	for name, c := range map[string]struct {
 		before int // successes a second, for five seconds
@@ -326,7 +327,7 @@ func TestASlowProgramComesBackSlowly(t *testing.T) {
 			for !turn(t, p, ticket) {
 				time.Sleep(50 * time.Millisecond)
 			}
-			p.Done(ticket, backoff.Result{Outcome: backoff.OutcomeThrottled, RetryAfter: time.Minute - time.Since(began)})
+			p.Done(ticket, backoff.Result{Failed: true, Class: backoff.ClassThrottled, RetryAfter: time.Minute - time.Since(began)})
 		}
 		perSecond, _ := p.Limit()
 		require.Less(t, perSecond, .5)
@@ -520,7 +521,7 @@ func TestNoAnswersKeepACallFromItsTurnForLong(t *testing.T) {
 					giveBack(p, ticket)
 				}
 				if n := len(tickets); n > 0 && r.IntN(2) == 0 {
-					p.Done(tickets[n-1], backoff.Result{Outcome: backoff.Outcome(r.IntN(7))})
+					p.Done(tickets[n-1], results.ByName[results.Names[r.IntN(7)]])
 					tickets = tickets[:n-1]
 				}
 			}
@@ -577,7 +578,7 @@ func TestTurnsNeverExceedTheRate(t *testing.T) {
 					}
 				default:
 					if len(made) > 0 {
-						p.Done(made[0], backoff.Result{Outcome: backoff.Outcome(r.IntN(6))})
+						p.Done(made[0], results.ByName[results.Names[r.IntN(6)]])
 						made = made[1:]
 					}
 				}
@@ -589,7 +590,7 @@ func TestTurnsNeverExceedTheRate(t *testing.T) {
 func TestAQuotaThatIsUsedUpSlowsNobody(t *testing.T) {
 	for maxWait, slows := range map[time.Duration]bool{0: false, 4 * time.Minute: false, 6 * time.Minute: true, -1: true} {
 		p := &pace.Pacer{MaxWait: maxWait}
-		p.Done(backoff.Ticket{}, backoff.Result{Outcome: backoff.OutcomeThrottled, RetryAfter: 5*time.Minute + 1})
+		p.Done(backoff.Ticket{}, backoff.Result{Failed: true, Class: backoff.ClassThrottled, RetryAfter: 5*time.Minute + 1})
 		require.Equal(t, slows, !isCalm(p), "%v", maxWait)
 	}
 }
@@ -775,11 +776,11 @@ func TestAForeignTicketHarmsNoPacer(t *testing.T) {
 			1, 1 << 61, 1 << 62, 1<<62 | 1, 1<<62 | 1<<61, 1<<62 | 1<<60, 1<<62 | 1<<60 | 2, 1<<62 | 7,
 			1<<62 | 1<<31, 1<<62 | 1<<32, 1<<62 | 1<<44 - 1, 1<<63 - 1, 1 << 63, math.MaxUint64,
 		} {
-			for o := range backoff.OutcomeNotSent + 1 {
+			for _, o := range results.Names {
 				p := slowed(8)
 				queue(t, p, 5)
 				p.Pace(backoff.Ticket{Word: word})
-				p.Done(backoff.Ticket{Word: word}, backoff.Result{Outcome: o})
+				p.Done(backoff.Ticket{Word: word}, results.ByName[o])
 				p.Pace(backoff.Ticket{Word: word})
 				perSecond, waiting := p.Limit()
 				require.Greater(t, perSecond, 1., "%x", word)
@@ -817,7 +818,7 @@ func TestAPacerIsSafeForConcurrentUse(t *testing.T) {
 				if r.IntN(2) == 0 {
 					ticket, _, _ = p.Pace(ticket)
 				}
-				p.Done(ticket, backoff.Result{Outcome: backoff.Outcome(r.IntN(7))})
+				p.Done(ticket, results.ByName[results.Names[r.IntN(7)]])
 				p.Limit()
 			}
 		})

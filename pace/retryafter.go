@@ -19,7 +19,7 @@ import (
 //	&guard.Service{Budget: backoff.JoinBudgets(new(pace.HoldOff), new(pace.Pacer))}
 //
 // It reads what the server said from the error of an attempt, by
-// [backoff.RetryAfter], [backoff.RetryExactlyAfter], or a method RetryAfter()
+// [backoff.RetryAfter], [backoff.Pushback], or a method RetryAfter()
 // time.Duration. If a server says so in a response that is a success, or a
 // definitive failure, call Hold, as a Transport of package backoffhttp does. Until
 // the time that the server named, no attempt begins: first attempts wait, too, and
@@ -27,7 +27,7 @@ import (
 // counts. Afterwards the calls begin at random,
 // within a tenth of the time that the server asked for, or 100 ms if that is
 // more. A call already waiting for its own Retry-After is not delayed again, so
-// the wait of a [backoff.RetryExactlyAfter] stays exact.
+// the wait of a [backoff.Pushback] stays exact.
 //
 // A failure that does not say when to retry delays no other call. HoldOff
 // refuses nothing, except as MaxWait says: join it with another Budget by
@@ -140,10 +140,8 @@ func (h *hold) wait(left time.Duration, t backoff.Ticket) time.Duration {
 
 // Done implements [backoff.Budget].
 func (h *HoldOff) Done(_ backoff.Ticket, r backoff.Result) {
-	switch r.Outcome {
-	case backoff.OutcomeNotSent: // the wait that a breaker asks for is for its own calls
-	case backoff.OutcomeDefinitive: // and that of a definitive failure for its own operation
-	default:
+	permanent := r.Failed && r.Answered()
+	if !r.NotSent && !permanent { // a breaker's wait is for its own calls, that of a permanent failure for its own operation
 		h.Hold(r.RetryAfter)
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/gobackoff/backoff/backofftest"
 	"github.com/gobackoff/backoff/hedge"
 	"github.com/gobackoff/backoff/internal/clock"
+	"github.com/gobackoff/backoff/internal/results"
 	"github.com/gobackoff/backoff/pace"
 )
 
@@ -121,7 +122,7 @@ func TestACallThatWasToldIsNotPutOffTwice(t *testing.T) {
 		policy := backoff.Policy{Budget: new(pace.HoldOff)}
 		require.NoError(t, policy.Do(t.Context(), func(context.Context) error {
 			if calls++; calls == 1 {
-				return backoff.RetryExactlyAfter(errFlood, 20*time.Second)
+				return backoff.Pushback(errFlood, 20*time.Second)
 			}
 			return nil
 		}))
@@ -133,23 +134,25 @@ func TestNonsenseHoldsNobodyOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := new(pace.HoldOff)
 		for _, r := range []backoff.Result{
-			{}, {Outcome: backoff.OutcomeThrottled}, {Outcome: backoff.OutcomeThrottled, RetryAfter: -time.Second},
-			{Outcome: backoff.OutcomeThrottled, RetryAfter: 5*time.Minute + 1},
-			{Outcome: backoff.OutcomeThrottled, RetryAfter: math.MaxInt64},
-			{Outcome: backoff.OutcomeNotSent, RetryAfter: time.Minute},    // a circuit is open
-			{Outcome: backoff.OutcomeDefinitive, RetryAfter: time.Minute}, // a card was declined
+			{}, {Failed: true, Class: backoff.ClassThrottled}, {Failed: true, Class: backoff.ClassThrottled, RetryAfter: -time.Second},
+			{Failed: true, Class: backoff.ClassThrottled, RetryAfter: 5*time.Minute + 1},
+			{Failed: true, Class: backoff.ClassThrottled, RetryAfter: math.MaxInt64},
+			{NotSent: true, RetryAfter: time.Minute},                               // a circuit is open
+			{Failed: true, Class: backoff.ClassPermanent, RetryAfter: time.Minute}, // a card was declined
 		} {
 			h.Done(backoff.Ticket{}, r)
 			require.True(t, h.GrantsFirst(), "%+v", r)
 		}
 		for most, want := range map[time.Duration]bool{time.Second: false, time.Minute: true, -1: true} {
 			bounded := &pace.HoldOff{MaxWait: most}
-			bounded.Done(backoff.Ticket{}, backoff.Result{Outcome: backoff.OutcomeTransient, RetryAfter: time.Minute})
+			bounded.Done(backoff.Ticket{}, backoff.Result{Failed: true, RetryAfter: time.Minute})
 			require.Equal(t, want, !bounded.GrantsFirst(), "%v", most)
 		}
-		for _, o := range []backoff.Outcome{backoff.OutcomeSuccess, backoff.OutcomeTransient, backoff.OutcomeCanceled} {
+		for _, o := range []string{"success", "failed", "canceled"} {
+			r := results.ByName[o]
+			r.RetryAfter = time.Minute
 			told := new(pace.HoldOff)
-			told.Done(backoff.Ticket{}, backoff.Result{Outcome: o, RetryAfter: time.Minute})
+			told.Done(backoff.Ticket{}, r)
 			require.False(t, told.GrantsFirst(), "whatever became of the call: %v", o)
 		}
 	})
@@ -245,9 +248,9 @@ func TestConnectionsHearWhatTheServerToldOneOfThem(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			h := new(pace.HoldOff)
 			loop := backoff.Supervisor{Policy: backoff.Policy{Budget: h}, MaxRuns: 1}
-			require.ErrorIs(t, loop.Run(t.Context(), func(ctx context.Context) error {
+			require.ErrorIs(t, loop.RunReady(t.Context(), func(_ context.Context, tell func()) error {
 				if ready {
-					backoff.ReportReady(ctx)
+					tell()
 				}
 				time.Sleep(time.Second)
 				return backoff.RetryAfter(errFlood, time.Minute)
@@ -293,7 +296,7 @@ func TestAHoldOffIsSafeForConcurrentUse(t *testing.T) {
 				require.GreaterOrEqual(t, wait, time.Duration(0))
 				h.Pace(ticket)
 				h.GrantsFirst()
-				h.Done(ticket, backoff.Result{Outcome: backoff.OutcomeThrottled, RetryAfter: time.Duration(n*2000+i) * time.Second})
+				h.Done(ticket, backoff.Result{Failed: true, Class: backoff.ClassThrottled, RetryAfter: time.Duration(n*2000+i) * time.Second})
 			}
 		})
 	}
@@ -342,7 +345,7 @@ func ExampleHoldOff() {
 func TestReconnectLoopsGoAtThePace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := new(pace.Pacer)
-		b.Done(backoff.Ticket{}, backoff.Result{Outcome: backoff.OutcomeThrottled})
+		b.Done(backoff.Ticket{}, backoff.Result{Failed: true, Class: backoff.ClassThrottled})
 		perSecond, _ := b.Limit()
 		require.InDelta(t, 0.75, perSecond, 0.01)
 
@@ -433,7 +436,7 @@ func TestAPaceLastsThroughTheRestThatTheServiceAskedFor(t *testing.T) {
 				if name == "it asked for less than nothing" {
 					asked = -1
 				}
-				b.Done(backoff.Ticket{}, backoff.Result{Outcome: backoff.OutcomeThrottled, RetryAfter: asked})
+				b.Done(backoff.Ticket{}, backoff.Result{Failed: true, Class: backoff.ClassThrottled, RetryAfter: asked})
 				time.Sleep(2 * time.Second)
 				if others && asked > 0 {
 					ticket, _, ok := b.Reserve(backoff.Attempt{Number: 1, Paced: true})

@@ -230,7 +230,7 @@ func (r *AWSRetryer) finish(t *awsRetry, result backoff.Result) {
 }
 
 // notSent is the result of an attempt that was granted and not made.
-var notSent = backoff.Result{Outcome: backoff.OutcomeNotSent}
+var notSent = backoff.Result{NotSent: true}
 
 // waitForBudget waits as long as the budget wants, and then asks it to confirm
 // the attempt. It returns the ticket that the budget wants back. note is for the
@@ -256,7 +256,7 @@ func (r *AWSRetryer) waitForBudget(ctx context.Context, t backoff.Ticket, wait t
 
 // result returns the result of an attempt for the budget.
 func (r *AWSRetryer) result(ctx context.Context, err error) backoff.Result {
-	result := backoff.Result{Outcome: r.outcome(ctx, err), Class: r.class(err)}
+	result := backoff.Result{Failed: err != nil, Canceled: err != nil && ctx.Err() != nil, Class: r.class(err)}
 	if resp := awsResponse(err); resp != nil {
 		result.RetryAfter, _ = retryafter.From(resp.Header, time.Now())
 	}

@@ -20,7 +20,7 @@
 //   - [DelayFunc]: wait.DelayFunc of Kubernetes' apimachinery
 //
 // Many libraries need no adapter. A func(int) time.Duration is
-// [backoff.Policy.Delay] (see [FromZero]), and a func(error) bool is
+// [backoff.Policy.WaitBefore] (see [FromZero]), and a func(error) bool is
 // [backoff.Policy.Retryable] (see [OnCode]). Clients that take an
 // http.RoundTripper or an *http.Client take those of backoffhttp; openai-go
 // and its relatives take its Middleware. If a client has no hook at all, call

@@ -69,7 +69,7 @@ func ExampleWorkqueue() {
 }
 
 func ExampleFromZero() {
-	backoffFunc := plug.FromZero(patient.Delay) // hcloud's, go-redis', gocql's, sarama's
+	backoffFunc := plug.FromZero(patient.WaitBefore) // hcloud's, go-redis', gocql's, sarama's
 	fmt.Println(backoffFunc(0), backoffFunc(1), backoffFunc(-1))
 	// Output: 50ms 100ms 50ms
 }

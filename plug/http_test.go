@@ -134,7 +134,7 @@ func TestTheSmallestLimitHoldsWhereTheClassIsNotKnown(t *testing.T) {
 	policy := steps
 	policy.ByClass = map[backoff.Class]backoff.ClassLimits{throttled: {MaxAttempts: 2, Schedule: backoff.Constant(time.Second)}}
 	require.Equal(t, time.Second, plug.RetryableHTTP(policy).Backoff(0, 0, 7, response("GET", 429)))
-	require.Equal(t, steps.Delay(1), plug.RetryableHTTP(policy).Backoff(0, 0, 0, response("GET", 503)))
+	require.Equal(t, steps.WaitBefore(1), plug.RetryableHTTP(policy).Backoff(0, 0, 0, response("GET", 503)))
 	require.Equal(t, 2, policy.ByClass[throttled].MaxAttempts, "the caller's map is not written")
 	require.Equal(t, uint(2), plug.GRPC(policy).Max())
 }
@@ -248,7 +248,7 @@ func TestKeepResponseReturnsAnErrorIfThatIsHowTheCallEnded(t *testing.T) {
 // last answer.
 func TestKeepResponseReturnsNoResponseThatTheClientHasClosed(t *testing.T) {
 	status := backoffhttp.Check(response("GET", 503))
-	for _, prepare := range []error{status, steps.Do(t.Context(), func(context.Context) error { return backoff.RetryExactlyAfter(status, 0) })} {
+	for _, prepare := range []error{status, steps.Do(t.Context(), func(context.Context) error { return backoff.Pushback(status, 0) })} {
 		kept, err := plug.RetryableHTTP(steps).KeepResponse(response("GET", 500), prepare, 2)
 		require.Nil(t, kept)
 		require.ErrorIs(t, err, status)

@@ -46,8 +46,8 @@ func TestFromZeroIsSafeForAnyNumber(t *testing.T) {
 		shifted(from)
 		require.Equal(t, want, seen, "%d", from)
 	}
-	require.Equal(t, 100*time.Millisecond, plug.FromZero(steps.Delay)(0))
-	require.Zero(t, steps.Delay(0), "autopaho asks for 0 before the first try")
+	require.Equal(t, 100*time.Millisecond, plug.FromZero(steps.WaitBefore)(0))
+	require.Zero(t, steps.WaitBefore(0), "autopaho asks for 0 before the first try")
 }
 
 // ring is an error that wraps itself, and bush one that does so twice.
@@ -94,8 +94,8 @@ func FuzzAttemptNumbers(f *testing.F) {
 		if p.Validate() != nil {
 			return
 		}
-		ceiling := max(p.Delay(math.MaxInt), 0)
-		least := p.Delay(1)
+		ceiling := max(p.WaitBefore(math.MaxInt), 0)
+		least := p.WaitBefore(1)
 		within := func(d time.Duration) {
 			if d < least || d > ceiling {
 				t.Fatalf("%v is not within %v and %v", d, least, ceiling)
@@ -109,7 +109,7 @@ func FuzzAttemptNumbers(f *testing.F) {
 		within(plug.RetryableHTTP(p).Backoff(0, 0, n, nil))
 		within(plug.RetryableHTTP(p).Backoff(0, 0, n, &http.Response{StatusCode: 503}))
 		within(plug.GRPC(p).Backoff(t.Context(), uint(u)))
-		within(plug.FromZero(p.Delay)(n))
+		within(plug.FromZero(p.WaitBefore)(n))
 		within(plug.DelayFunc(p)())
 		within(plug.Workqueue[int](p).When(n))
 	})

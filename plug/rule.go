@@ -112,24 +112,7 @@ func (r *rule) repeatable(ctx context.Context, err error) bool {
 
 // delay returns the wait before a retry, counted from 1. It accepts any number.
 func (r *rule) delay(retry int) time.Duration {
-	return r.waits.Delay(max(retry, 1))
-}
-
-// outcome returns the outcome of an attempt for a budget.
-func (r *rule) outcome(ctx context.Context, err error) backoff.Outcome {
-	switch {
-	case err == nil:
-		return backoff.OutcomeSuccess
-	case ctx.Err() != nil:
-		return backoff.OutcomeCanceled
-	}
-	switch r.class(err) {
-	case backoff.ClassPermanent:
-		return backoff.OutcomeDefinitive
-	case backoff.ClassThrottled, backoff.ClassOverloaded:
-		return backoff.OutcomeThrottled
-	}
-	return backoff.OutcomeTransient
+	return r.waits.WaitBefore(max(retry, 1))
 }
 
 // fromOne turns a number that counts retries from 0 into one that counts from
@@ -142,23 +125,23 @@ func fromOne(retry int) int {
 }
 
 // FromZero adapts a function that counts retries from 1, such as
-// [backoff.Policy.Delay], to a client that counts retries from 0. A negative
+// [backoff.Policy.WaitBefore], to a client that counts retries from 0. A negative
 // number means the first retry. In these examples p is a [backoff.Policy]:
 //
-//	hcloud.WithRetryOpts(hcloud.RetryOpts{BackoffFunc: plug.FromZero(p.Delay), MaxRetries: 3})
-//	redis.Options{DialerRetryBackoff: plug.FromZero(p.Delay)}
+//	hcloud.WithRetryOpts(hcloud.RetryOpts{BackoffFunc: plug.FromZero(p.WaitBefore), MaxRetries: 3})
+//	redis.Options{DialerRetryBackoff: plug.FromZero(p.WaitBefore)}
 //	// sarama, metadata and producer
 //	config.Metadata.Retry.BackoffFunc = func(n, _ int) time.Duration {
-//		return plug.FromZero(p.Delay)(n)
+//		return plug.FromZero(p.WaitBefore)(n)
 //	}
 //
 // A client that counts retries from 1 takes the method itself:
 //
-//	kgo.RetryBackoffFn(p.Delay)                      // franz-go
-//	nats.CustomReconnectDelay(p.Delay)               // NATS
-//	elasticsearch.Config{RetryBackoff: p.Delay}      // Elasticsearch, OpenSearch
-//	config.Consumer.Retry.BackoffFunc = p.Delay      // sarama, consumer
-//	autopaho.ClientConfig{ReconnectBackoff: p.Delay} // MQTT; asks for 0 first, which is no wait
+//	kgo.RetryBackoffFn(p.WaitBefore)                      // franz-go
+//	nats.CustomReconnectDelay(p.WaitBefore)               // NATS
+//	elasticsearch.Config{RetryBackoff: p.WaitBefore}      // Elasticsearch, OpenSearch
+//	config.Consumer.Retry.BackoffFunc = p.WaitBefore      // sarama, consumer
+//	autopaho.ClientConfig{ReconnectBackoff: p.WaitBefore} // MQTT; asks for 0 first, which is no wait
 //
 // A few clients want a type with one method:
 //
@@ -184,7 +167,7 @@ func fromOne(retry int) int {
 //
 // The numbers that clients pass may be 0, negative or huge: delays saturate
 // and are never negative. Clients ask for more delays than they wait for, and
-// concurrently. So [backoff.Policy.Delay] depends on the number alone, and a
+// concurrently. So [backoff.Policy.WaitBefore] depends on the number alone, and a
 // jitter that uses the previous wait ([backoff.DecorrelatedJitter]) gets none.
 func FromZero(delay func(retry int) time.Duration) func(retry int) time.Duration {
 	return func(retry int) time.Duration { return delay(fromOne(retry)) }

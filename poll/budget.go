@@ -50,7 +50,7 @@ func (p *poll) Done(t backoff.Ticket, r backoff.Result) {
 		return
 	}
 	p.held = false
-	if p.last == pending && r.Outcome != backoff.OutcomeNotSent {
+	if p.last == pending && !r.NotSent {
 		r = backoff.Result{}
 	}
 	p.policy.Budget.Done(t, r)

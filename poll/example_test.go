@@ -50,7 +50,7 @@ func ExampleValue() {
 	// Output:
 	// reached: 40 %
 	// took too long: true
-	// backoff: export: gave up after 2 attempts: out of time (Policy.MaxElapsed): not yet
+	// backoff: export: gave up after 2 attempts: out of time (MaxElapsed): not yet
 }
 
 // A server said when to check again, as HTTP 202 with Retry-After does.

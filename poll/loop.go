@@ -87,7 +87,7 @@ func until(ctx context.Context, policy backoff.Policy, check func(context.Contex
 	case p.result != nil:
 		return p.result
 	case p.usedUp() && ctx.Err() == nil:
-		gave := backoff.Error{Attempts: run.Attempt(), Elapsed: clock.Now().Sub(p.start), Reason: backoff.ReasonAttempts, Last: err}
+		gave := backoff.Error{Attempts: run.Attempt(), Reason: backoff.ReasonAttempts, Last: err}
 		err = p.rules.GiveUp(ctx, gave)
 	}
 	return err
@@ -186,7 +186,7 @@ func (p *poll) spread(delay, prev time.Duration, u float64) time.Duration {
 // rest returns how long to wait if nothing asks for a wait.
 func (p *poll) rest() time.Duration { return leastInterval - clock.Now().Sub(p.began) }
 
-// inexact returns the error of a check without a [backoff.RetryExactlyAfter] that
+// inexact returns the error of a check without a [backoff.Pushback] that
 // would make the poll spin: it becomes a [backoff.RetryAfter].
 func (p *poll) inexact(err error) error {
 	if after, ok := backoff.RetryAfterOf(err); ok && after < p.rest() && p.last != final {

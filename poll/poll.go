@@ -17,7 +17,7 @@ import (
 // It is the same as (false, nil), except for the time. Breakers count it as a
 // success of the service. To begin with a wait, let the first check return
 //
-//	return false, backoff.RetryExactlyAfter(poll.ErrNotYet, time.Minute)
+//	return false, backoff.Pushback(poll.ErrNotYet, time.Minute)
 //
 // without a look at the service. The schedule begins after that.
 var ErrNotYet error = notYet{}
@@ -73,7 +73,7 @@ func (notYet) NonRetriable() {}
 //   - A server that asks for a wait, by [backoff.RetryAfter] on the error of a
 //     check or on ErrNotYet, moves the next check. If the wait does not fit
 //     into MaxElapsed, MaxRetryAfter or the deadline, the poll ends at once.
-//     [backoff.RetryExactlyAfter] is exact from 100 ms on, so that no server can
+//     [backoff.Pushback] is exact from 100 ms on, so that no server can
 //     make the poll spin.
 //   - Budget gets a success when a check says "not yet". It does not get the
 //     time of the next check, which belongs to one job. It is asked for each

@@ -50,28 +50,23 @@ func (l *ledger) Confirm(backoff.Ticket) bool {
 }
 
 func (l *ledger) Done(t backoff.Ticket, r backoff.Result) {
-	outcomes := map[backoff.Outcome]string{
-		backoff.OutcomeSuccess: "success", backoff.OutcomeTransient: "transient", backoff.OutcomeDefinitive: "definitive",
-		backoff.OutcomeThrottled: "throttled", backoff.OutcomeTimeout: "timeout", backoff.OutcomeCanceled: "canceled",
-		backoff.OutcomeNotSent: "not sent",
-	}
 	if t != (backoff.Ticket{Word: uint64(len(l.asked))}) {
 		l.notes = append(l.notes, "a ticket that was not given")
 	}
-	l.notes = append(l.notes, outcomes[r.Outcome])
+	l.notes = append(l.notes, r.String())
 }
 
 func TestToABudgetNotYetIsASuccessAndOnlyACheckAfterAFailedOneARetry(t *testing.T) {
 	throttled := check{err: backoff.OfClass(errDown, backoff.ClassThrottled)}
 	for want, checks := range map[string][]check{
 		"first 1, success": {done},
-		"first 1, success, first 1, success, first 1, success":                           {notYet, {err: backoff.RetryAfter(poll.ErrNotYet, time.Second)}, done},
-		"first 1, transient, retry 2, throttled, retry 3, success, first 1, success":     {down, throttled, notYet, done},
-		"first 1, success, first 1, definitive":                                          {notYet, {err: backoff.Permanent(errDown)}},
-		"first 1, definitive":                                                            {{done: true, err: errFailed}},
-		"first 1, timeout, retry 2, success":                                             {{takes: time.Minute}, done},
-		"first 1, transient, retry 2, transient, retry 3, transient, retry 4, transient": {down},
-		"first 1, transient, retry 2, success ":                                          {{err: errGone}, done},
+		"first 1, success, first 1, success, first 1, success":                    {notYet, {err: backoff.RetryAfter(poll.ErrNotYet, time.Second)}, done},
+		"first 1, failed, retry 2, throttled, retry 3, success, first 1, success": {down, throttled, notYet, done},
+		"first 1, success, first 1, permanent":                                    {notYet, {err: backoff.Permanent(errDown)}},
+		"first 1, permanent":                                                      {{done: true, err: errFailed}},
+		"first 1, timeout, retry 2, success":                                      {{takes: time.Minute}, done},
+		"first 1, failed, retry 2, failed, retry 3, failed, retry 4, failed":      {down},
+		"first 1, failed, retry 2, success ":                                      {{err: errGone}, done},
 	} {
 		b := &ledger{}
 		p := every(time.Hour)
@@ -126,7 +121,7 @@ func TestATicketIsGivenBackOnce(t *testing.T) {
 
 	b.notes, b.asked = nil, nil
 	cancelled(t, p, down)
-	require.Equal(t, []string{"first 1", "transient", "retry 2", "not sent"}, b.notes)
+	require.Equal(t, []string{"first 1", "failed", "retry 2", "not sent"}, b.notes)
 
 	for want, checks := range map[string]int{"first 1, not sent": 0, "first 1, success, first 1, not sent": 1} {
 		b := &ledger{refuses: checks + 1}

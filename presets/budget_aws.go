@@ -93,11 +93,11 @@ func (b *AWSQuota) Done(t backoff.Ticket, r backoff.Result) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	note, ok := b.ledger.Remove(t)
-	if !ok || r.Outcome != backoff.OutcomeSuccess && r.Outcome != backoff.OutcomeNotSent {
+	if !ok || r.Failed {
 		return
 	}
 	b.taken -= int(note >> 1)
-	if r.Outcome == backoff.OutcomeSuccess && (note == 0 || !b.FirstOnly) {
+	if !r.NotSent && (note == 0 || !b.FirstOnly) {
 		b.taken -= b.Increment
 	}
 	b.taken = max(0, b.taken)

@@ -67,10 +67,11 @@ func (b *GRPCThrottling) Done(t backoff.Ticket, r backoff.Result) {
 	if _, ok := b.ledger.Remove(t); !ok {
 		return
 	}
-	switch r.Outcome {
-	case backoff.OutcomeSuccess:
+	switch {
+	case r.NotSent || r.Canceled:
+	case !r.Failed:
 		b.taken = max(0, b.taken-int64(b.TokenRatio*1000+1e-6))
-	case backoff.OutcomeTransient, backoff.OutcomeThrottled, backoff.OutcomeTimeout:
+	case !r.Answered():
 		b.taken = min(b.most(), b.taken+1000)
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/gobackoff/backoff/backofftest"
 	"github.com/gobackoff/backoff/internal/clock/clocktest"
 	"github.com/gobackoff/backoff/internal/nightly"
+	"github.com/gobackoff/backoff/internal/results"
 	"github.com/gobackoff/backoff/presets"
 )
 
@@ -31,9 +32,9 @@ func begin(t *testing.T, b backoff.Budget) backoff.Ticket {
 	return ticket
 }
 
-func finish(t *testing.T, b backoff.Budget, o backoff.Outcome) {
+func finish(t *testing.T, b backoff.Budget, o string) {
 	t.Helper()
-	b.Done(begin(t, b), backoff.Result{Outcome: o})
+	b.Done(begin(t, b), results.ByName[o])
 }
 
 func repeat(n int, f func()) {
@@ -78,13 +79,13 @@ func TestBudgetsYieldsNewAndValidBudgets(t *testing.T) {
 func TestBudgetsGrantFirstAttempts(t *testing.T) {
 	for name, b := range presets.Budgets() {
 		for range 1000 {
-			finish(t, b, backoff.OutcomeTransient)
+			finish(t, b, "failed")
 			grants(b, 1)
 			_, wait, ok := b.Reserve(backoff.Attempt{Number: 1})
 			require.True(t, ok, name)
 			require.Zero(t, wait, name)
 		}
-		finish(t, b, backoff.OutcomeThrottled)
+		finish(t, b, "throttled")
 		_, wait, ok := b.Reserve(backoff.Attempt{Number: 1})
 		require.True(t, ok, name)
 		require.Zero(t, wait, name)
@@ -94,15 +95,15 @@ func TestBudgetsGrantFirstAttempts(t *testing.T) {
 // An attempt that was granted and not sent changes nothing.
 func TestBudgetsGetBackWhatWasNotMade(t *testing.T) {
 	for name, b := range presets.Budgets() {
-		repeat(50, func() { finish(t, b, backoff.OutcomeSuccess) })
+		repeat(50, func() { finish(t, b, "success") })
 		untouched := maps.Collect(presets.Budgets())[name]
-		repeat(50, func() { finish(t, untouched, backoff.OutcomeSuccess) })
+		repeat(50, func() { finish(t, untouched, "success") })
 		for range 2000 {
-			finish(t, b, backoff.OutcomeNotSent)
+			finish(t, b, "not sent")
 			ticket, ok := askRetry(b)
 			require.True(t, ok, name)
-			b.Done(ticket, backoff.Result{Outcome: backoff.OutcomeNotSent})
-			b.Done(ticket, backoff.Result{Outcome: backoff.OutcomeNotSent})
+			b.Done(ticket, backoff.Result{NotSent: true})
+			b.Done(ticket, backoff.Result{NotSent: true})
 		}
 		require.Equal(t, grants(untouched, 5000), grants(b, 5000), name)
 	}
@@ -116,17 +117,17 @@ func TestBudgetsHearADoneOnce(t *testing.T) {
 		random := rand.New(rand.NewPCG(1, 1))
 		for i := range 2000 {
 			attempt := backoff.Attempt{Number: 1 + random.IntN(2)}
-			a, b := backoff.Outcome(random.IntN(7)), backoff.Outcome(random.IntN(7))
+			a, b := results.ByName[results.Names[random.IntN(7)]], results.ByName[results.Names[random.IntN(7)]]
 			first, _, ok1 := once.Reserve(attempt)
 			second, _, ok2 := twice.Reserve(attempt)
 			require.Equal(t, ok1, ok2, "%s: step %d", name, i)
 			if !ok1 {
 				continue
 			}
-			once.Done(first, backoff.Result{Outcome: a})
-			twice.Done(second, backoff.Result{Outcome: a})
-			twice.Done(second, backoff.Result{Outcome: b})
-			twice.Done(backoff.Ticket{Word: 1 << 40}, backoff.Result{Outcome: b})
+			once.Done(first, a)
+			twice.Done(second, a)
+			twice.Done(second, b)
+			twice.Done(backoff.Ticket{Word: 1 << 40}, b)
 		}
 		require.Equal(t, grants(once, 5000), grants(twice, 5000), name)
 	}
@@ -169,12 +170,12 @@ func TestBudgetsAreNotMovedByAClockThatIsSet(t *testing.T) {
 
 func TestBudgetsAllocateNothing(t *testing.T) {
 	for name, b := range presets.Budgets() {
-		repeat(1000, func() { finish(t, b, backoff.OutcomeSuccess) })
+		repeat(1000, func() { finish(t, b, "success") })
 		require.Zero(t, testing.AllocsPerRun(2000, func() {
 			ticket, _, _ := b.Reserve(backoff.Attempt{Number: 1})
 			b.Done(ticket, backoff.Result{})
 			if ticket, ok := askRetry(b); ok {
-				b.Done(ticket, backoff.Result{Outcome: backoff.OutcomeNotSent})
+				b.Done(ticket, backoff.Result{NotSent: true})
 			}
 		}), name)
 	}
@@ -232,12 +233,12 @@ func runAWSCall(t *testing.T, b *presets.AWSQuota, c awsCall) {
 			require.Equal(t, c.tokens[i], b.Tokens(), "after attempt %d of %+v", i+1, c)
 			return
 		case 500:
-			b.Done(ticket, backoff.Result{Outcome: backoff.OutcomeTransient})
+			b.Done(ticket, backoff.Result{Failed: true})
 		case 400:
-			b.Done(ticket, backoff.Result{Outcome: backoff.OutcomeThrottled})
+			b.Done(ticket, backoff.Result{Failed: true, Class: backoff.ClassThrottled})
 			again.Class = backoff.ClassThrottled
 		case 0:
-			b.Done(ticket, backoff.Result{Outcome: backoff.OutcomeTimeout})
+			b.Done(ticket, backoff.Result{Failed: true, TimedOut: true})
 			again.TimedOut = true
 		}
 		var ok bool
@@ -324,9 +325,9 @@ func TestAWSQuotaIsRefilledBySuccessNotByTime(t *testing.T) {
 	grants(b, 1000)
 	_, _, ok := b.Reserve(backoff.Attempt{Number: 2, Now: time.Now().Add(time.Hour)})
 	require.False(t, ok)
-	repeat(1000, func() { finish(t, b, backoff.OutcomeDefinitive) })
+	repeat(1000, func() { finish(t, b, "permanent") })
 	require.Zero(t, b.Tokens())
-	repeat(1000, func() { finish(t, b, backoff.OutcomeSuccess) })
+	repeat(1000, func() { finish(t, b, "success") })
 	require.Equal(t, 500, b.Tokens())
 }
 
@@ -376,9 +377,9 @@ func TestGRPCThrottlingCountsInThousandths(t *testing.T) {
 		require.NoError(t, b.Validate())
 		for _, attempt := range c.attempts {
 			if attempt == 'F' {
-				finish(t, b, backoff.OutcomeTransient)
+				finish(t, b, "failed")
 			} else {
-				finish(t, b, backoff.OutcomeSuccess)
+				finish(t, b, "success")
 			}
 		}
 		require.Equal(t, c.left, b.Tokens(), "%+v", c)
@@ -388,17 +389,17 @@ func TestGRPCThrottlingCountsInThousandths(t *testing.T) {
 }
 
 func TestGRPCThrottlingCountsFailuresThatCouldBeRetried(t *testing.T) {
-	for o, want := range map[backoff.Outcome]float64{
-		backoff.OutcomeSuccess:    5.1,
-		backoff.OutcomeDefinitive: 5,
-		backoff.OutcomeTransient:  4,
-		backoff.OutcomeThrottled:  4, // a "don't retry" pushback among them
-		backoff.OutcomeTimeout:    4,
-		backoff.OutcomeCanceled:   5,
-		backoff.OutcomeNotSent:    5,
+	for o, want := range map[string]float64{
+		"success":   5.1,
+		"permanent": 5,
+		"failed":    4,
+		"throttled": 4, // a "don't retry" pushback among them
+		"timeout":   4,
+		"canceled":  5,
+		"not sent":  5,
 	} {
 		b := presets.NewGRPCThrottling()
-		repeat(5, func() { finish(t, b, backoff.OutcomeTransient) })
+		repeat(5, func() { finish(t, b, "failed") })
 		finish(t, b, o)
 		require.Equal(t, want, b.Tokens(), "outcome %d", o)
 	}
@@ -412,7 +413,7 @@ func TestGRPCThrottlingCountsEveryFailedAttempt(t *testing.T) {
 	p.Budget, p.MaxAttempts, p.Schedule = b, 2, backoff.Constant(0)
 	_ = p.Do(t.Context(), func(context.Context) error { return errTransient })
 	require.Equal(t, 8.0, b.Tokens())
-	_ = p.Do(t.Context(), func(context.Context) error { return backoff.RetryExactlyAfter(errors.New("no"), -1) })
+	_ = p.Do(t.Context(), func(context.Context) error { return backoff.Pushback(errors.New("no"), -1) })
 	require.Equal(t, 7.0, b.Tokens())
 	_ = p.Do(t.Context(), func(context.Context) error { return backoff.Permanent(errors.New("not found")) })
 	require.Equal(t, 7.0, b.Tokens())

@@ -17,7 +17,7 @@ func Example() {
 	policy.MaxAttempts = 3 // the original has 5
 
 	for retry := 1; retry < policy.MaxAttempts; retry++ {
-		fmt.Printf("retry %d after %v\n", retry, policy.Delay(retry))
+		fmt.Printf("retry %d after %v\n", retry, policy.WaitBefore(retry))
 	}
 	// Output:
 	// retry 1 after 1s
@@ -26,7 +26,7 @@ func Example() {
 
 func ExampleAll() {
 	policy, ok := maps.Collect(presets.All())["sip-timer-e"]
-	fmt.Println(ok, policy.MaxElapsed, policy.Delay(4))
+	fmt.Println(ok, policy.MaxElapsed, policy.WaitBefore(4))
 	// Output: true 32s 4s
 }
 
@@ -36,7 +36,7 @@ func ExampleIoTCore() {
 	policy.MaxAttempts = 9
 
 	for retry := 6; retry <= 8; retry++ {
-		fmt.Println(policy.Delay(retry))
+		fmt.Println(policy.WaitBefore(retry))
 	}
 	// Output:
 	// 32s
@@ -63,7 +63,7 @@ func ExampleGCloud() {
 func ExampleSIPTimerA() {
 	invite, other := presets.SIPTimerA(0), presets.SIPTimerE(0, 0)
 	for retry := 4; retry <= 6; retry++ {
-		fmt.Println(invite.Delay(retry), other.Delay(retry))
+		fmt.Println(invite.WaitBefore(retry), other.WaitBefore(retry))
 	}
 	// Output:
 	// 4s 4s
@@ -153,7 +153,7 @@ func outage(budget backoff.Budget, succeeded, retries int) {
 		ticket, _, ok := budget.Reserve(backoff.Attempt{Number: 2, Class: backoff.ClassRetryable})
 		if ok {
 			granted++
-			budget.Done(ticket, backoff.Result{Outcome: backoff.OutcomeTransient})
+			budget.Done(ticket, backoff.Result{Failed: true})
 		}
 	}
 	fmt.Println(granted, "of", retries)

@@ -46,7 +46,7 @@ func TestExponentialSlotsWaitHalfTheWindowOnAverage(t *testing.T) {
 	for _, c := range []int{1, 2, 3, 8, 10, 20} {
 		var sum float64
 		for range n {
-			sum += float64(p.Delay(c) / slot)
+			sum += float64(p.WaitBefore(c) / slot)
 		}
 		choices := math.Exp2(float64(c))
 		sigma := math.Sqrt((choices*choices - 1) / 12 / n)
@@ -64,7 +64,7 @@ func TestAThousandStationsCollideAsOftenAsChanceHasIt(t *testing.T) {
 	for range rounds {
 		var taken [window]int
 		for range stations {
-			k := p.Delay(10) / slot
+			k := p.WaitBefore(10) / slot
 			pairs += taken[k]
 			taken[k]++
 		}
@@ -83,8 +83,8 @@ func TestExponentialSlotsAreNotTruncatedAndDoNotWrap(t *testing.T) {
 	}
 	for _, c := range []int{48, 62, 63, 64, 70, 1000} {
 		require.Equal(t, math.MaxInt64-slot, p.Schedule.Delay(c))
-		require.Greater(t, p.Delay(c), time.Duration(math.MaxInt64)/2)
-		require.Zero(t, p.Delay(c)%slot)
+		require.Greater(t, p.WaitBefore(c), time.Duration(math.MaxInt64)/2)
+		require.Zero(t, p.WaitBefore(c)%slot)
 	}
 }
 
@@ -93,7 +93,7 @@ func slots(t *testing.T, p backoff.Policy, retry int, slot time.Duration, choice
 	t.Helper()
 	counts := make([]float64, choices)
 	for range draws {
-		wait := p.Delay(retry)
+		wait := p.WaitBefore(retry)
 		if wait%slot != 0 || wait/slot >= time.Duration(choices) {
 			require.FailNowf(t, "not one of the slots", "%v", wait)
 		}

@@ -211,7 +211,7 @@ func FuzzParse(f *testing.F) {
 		service, policy, err := s.Service()
 		require.NoError(t, err)
 		require.NoError(t, service.With(policy).Validate())
-		policy.Delay(3)
+		policy.WaitBefore(3)
 		again, err := json.Marshal(s)
 		require.NoError(t, err)
 		same, err := spec.Parse(again)

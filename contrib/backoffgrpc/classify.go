@@ -245,7 +245,7 @@ func expired(ctx context.Context) bool {
 func withPushback(f *failure, d time.Duration) error {
 	switch {
 	case d >= 0:
-		return backoff.RetryExactlyAfter(f, d)
+		return backoff.Pushback(f, d)
 	case !isTransient(status.Code(f)):
 		return backoff.Permanent(f)
 	}

@@ -8,7 +8,7 @@ import (
 )
 
 // parsePushback reads grpc-retry-pushback-ms, given all its values, and returns
-// what [backoff.RetryExactlyAfter] takes. It returns false if there is no value.
+// what [backoff.Pushback] takes. It returns false if there is no value.
 // A negative number, a malformed value and more than one value all mean "do not
 // retry", and give -1. Large numbers saturate.
 //

@@ -29,7 +29,7 @@ type places struct {
 	mu      sync.Mutex
 	last    uint64
 	taken   map[uint64]bool
-	ended   []backoff.Outcome
+	ended   []string
 	classes []backoff.Class
 }
 
@@ -52,7 +52,7 @@ func (p *places) Done(t backoff.Ticket, r backoff.Result) {
 	defer p.mu.Unlock()
 	if p.taken[t.Word] {
 		delete(p.taken, t.Word)
-		p.ended, p.classes = append(p.ended, r.Outcome), append(p.classes, r.Class)
+		p.ended, p.classes = append(p.ended, r.String()), append(p.classes, r.Class)
 	}
 }
 
@@ -98,8 +98,8 @@ func unavailable(pb.TestService_FullDuplexCallServer, int) error {
 
 func TestAStreamGivesItsPlaceBackHoweverItEnds(t *testing.T) {
 	type stream = pb.TestService_FullDuplexCallClient
-	canceled, definitive := []backoff.Outcome{backoff.OutcomeCanceled}, []backoff.Outcome{backoff.OutcomeDefinitive}
-	success := []backoff.Outcome{backoff.OutcomeSuccess}
+	canceled, definitive := []string{"canceled"}, []string{"permanent"}
+	success := []string{"success"}
 	later := func(f func()) { time.AfterFunc(20*time.Millisecond, f) }
 	for name, c := range map[string]struct {
 		serve   func(pb.TestService_FullDuplexCallServer, int) error // nil hangs
@@ -108,7 +108,7 @@ func TestAStreamGivesItsPlaceBackHoweverItEnds(t *testing.T) {
 		pause   time.Duration // before the first one
 		opts    []grpc.CallOption
 		use     func(*limited, stream)
-		want    []backoff.Outcome
+		want    []string
 	}{
 		"cancelled, and nobody receives": {use: func(l *limited, s stream) { l.end() }, want: canceled},
 		"cancelled after sending, and nobody receives": {
@@ -128,12 +128,12 @@ func TestAStreamGivesItsPlaceBackHoweverItEnds(t *testing.T) {
 			use:  func(l *limited, s stream) { s.Send(text("too long")) },
 			want: definitive,
 		},
-		"cancelled before the pause of the budget is over": {pause: time.Hour, want: []backoff.Outcome{backoff.OutcomeNotSent}},
+		"cancelled before the pause of the budget is over": {pause: time.Hour, want: []string{"not sent"}},
 		"cancelled before it is opened again": {
 			serve: unavailable,
 			wait:  time.Hour,
 			use:   func(l *limited, s stream) { later(l.end); s.Recv() },
-			want:  []backoff.Outcome{backoff.OutcomeTransient, backoff.OutcomeNotSent},
+			want:  []string{"failed", "not sent"},
 		},
 		"the server fails after the header was read": {
 			serve: func(s pb.TestService_FullDuplexCallServer, _ int) error {
@@ -141,7 +141,7 @@ func TestAStreamGivesItsPlaceBackHoweverItEnds(t *testing.T) {
 				return status.Error(codes.Unavailable, "not now")
 			},
 			use:  func(l *limited, s stream) { s.Header(); s.Recv() },
-			want: []backoff.Outcome{backoff.OutcomeTransient},
+			want: []string{"failed"},
 		},
 		"the server fails before a header, and nobody receives": {
 			serve: unavailable,

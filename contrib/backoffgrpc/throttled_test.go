@@ -80,7 +80,7 @@ func TestAPacerHearsOfEveryResourceExhausted(t *testing.T) {
 			}))
 			err := make(client)
 			require.Equal(t, c.calls, s.calls(), "%s, %s: %v", name, kind, err)
-			require.Equal(t, backoff.OutcomeThrottled, budget.ended[0], "%s, %s", name, kind)
+			require.Equal(t, "throttled", budget.ended[0], "%s, %s", name, kind)
 			require.Equal(t, backoff.ClassThrottled, budget.classes[0], "%s, %s", name, kind)
 			require.True(t, paces(pacer), "%s, %s", name, kind)
 			if c.calls == 1 {
@@ -235,7 +235,7 @@ func TestAPushbackOnADefinitiveAnswerIsNoFailure(t *testing.T) {
 			ended := m.Policy.Budget.(*places).ended
 			require.Len(t, ended, 6)
 			for _, outcome := range ended {
-				require.Equal(t, backoff.OutcomeDefinitive, outcome)
+				require.Equal(t, "permanent", outcome)
 			}
 		}
 	}

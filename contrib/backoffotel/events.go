@@ -91,7 +91,7 @@ func withTimes(all []attribute.KeyValue, e *backoff.Event) []attribute.KeyValue 
 		all = append(all, seconds(keyDelay, e.Delay), seconds(keyWait, e.Wait))
 	}
 	all = append(all, seconds(keySlept, e.Slept))
-	if e.Elapsed > 0 { // otherwise it was not measured
+	if e.Elapsed > 0 {
 		all = append(all, seconds(keyElapsed, e.Elapsed))
 	}
 	if e.RetryAfter > 0 {

@@ -240,7 +240,7 @@ func (b *Budget) Done(t backoff.Ticket, r backoff.Result) {
 		return
 	}
 	block, now := t.Word>>32%(1<<blockBits), time.Now()
-	switch sent := r.Outcome != backoff.OutcomeNotSent; {
+	switch sent := !r.NotSent; {
 	case t.Word&onCredit == 0 && !sent && block == uint64(b.block)%(1<<blockBits):
 		b.tokens++
 	case t.Word&onCredit != 0 && sent && !b.takeToken(now):

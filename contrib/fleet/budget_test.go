@@ -39,11 +39,11 @@ func spend(b *fleet.Budget, n int) (made int) {
 		}
 		time.Sleep(10 * time.Millisecond) // the backoff
 		if !b.Confirm(t) {
-			b.Done(t, backoff.Result{Outcome: backoff.OutcomeNotSent})
+			b.Done(t, backoff.Result{NotSent: true})
 			continue
 		}
 		made++
-		b.Done(t, backoff.Result{Outcome: backoff.OutcomeTransient})
+		b.Done(t, backoff.Result{Failed: true})
 	}
 	return made
 }
@@ -160,7 +160,7 @@ func TestARetryThatIsNeverConfirmedIsOwedWithoutAStore(t *testing.T) {
 			ticket, _, ok := b.Reserve(retry)
 			require.True(t, ok)
 			synctest.Wait()
-			b.Done(ticket, backoff.Result{Outcome: backoff.OutcomeTransient})
+			b.Done(ticket, backoff.Result{Failed: true})
 		}
 		require.Zero(t, spend(b, 100))
 		time.Sleep(time.Second)
@@ -211,7 +211,7 @@ func TestATicketIsGivenBackOnce(t *testing.T) {
 		r := rand.New(rand.NewPCG(1, 2))
 		first, _, _ := b.Reserve(retry)
 		synctest.Wait()
-		b.Done(first, backoff.Result{Outcome: backoff.OutcomeTransient})
+		b.Done(first, backoff.Result{Failed: true})
 		type ticket struct {
 			backoff.Ticket
 			out bool
@@ -224,7 +224,7 @@ func TestATicketIsGivenBackOnce(t *testing.T) {
 				if tickets[i].out && !made {
 					left++
 				}
-				b.Done(tickets[i].Ticket, backoff.Result{Outcome: map[bool]backoff.Outcome{true: backoff.OutcomeTransient, false: backoff.OutcomeNotSent}[made]})
+				b.Done(tickets[i].Ticket, backoff.Result{Failed: made, NotSent: !made})
 				tickets[i].out = false
 				continue
 			}
@@ -248,7 +248,7 @@ func TestATicketFromLongAgoIsForgotten(t *testing.T) {
 		b.Allowance, b.Block = 10*block, block
 		first, _, _ := b.Reserve(retry)
 		synctest.Wait()
-		b.Done(first, backoff.Result{Outcome: backoff.OutcomeTransient})
+		b.Done(first, backoff.Result{Failed: true})
 		var tickets []backoff.Ticket
 		for range block - 1 {
 			tk, _, ok := b.Reserve(retry)
@@ -257,10 +257,10 @@ func TestATicketFromLongAgoIsForgotten(t *testing.T) {
 		}
 		_, _, ok := b.Reserve(retry)
 		require.False(t, ok)
-		b.Done(tickets[0], backoff.Result{Outcome: backoff.OutcomeNotSent})
+		b.Done(tickets[0], backoff.Result{NotSent: true})
 		_, _, ok = b.Reserve(retry)
 		require.False(t, ok, "there were 1024 after it")
-		b.Done(tickets[1], backoff.Result{Outcome: backoff.OutcomeNotSent})
+		b.Done(tickets[1], backoff.Result{NotSent: true})
 		_, _, ok = b.Reserve(retry)
 		require.True(t, ok, "there were 1023 after it")
 	})
@@ -378,7 +378,7 @@ func TestRetriesThatWaitForTheSameTimeStayWithinTheAllowance(t *testing.T) {
 									return nil
 								}
 								first = false
-								return backoff.RetryExactlyAfter(errDown, time.Until(back))
+								return backoff.Pushback(errDown, time.Until(back))
 							})
 						})
 						time.Sleep(50 * time.Millisecond)

@@ -164,7 +164,7 @@ func TestNoMoreSessionsReconnectAtOnceThanTheirLimit(t *testing.T) {
 		defer cancel()
 		connect := reconnecting(s.dial, s.serve)
 		for range manySessions {
-			all.Go(func() { _ = presence.Run(ctx, connect) })
+			all.Go(func() { _ = presence.RunReady(ctx, connect) })
 		}
 		for range 3 {
 			time.Sleep(time.Minute)
@@ -181,13 +181,13 @@ var presence = backoff.Supervisor{Policy: backoff.Policy{
 	Budget:   &limit.Concurrency{Max: 100}, // of all sessions of the process, at once
 }}
 
-func reconnecting[C any](dial func(context.Context) (C, error), serve func(context.Context, C) error) func(context.Context) error {
-	return func(ctx context.Context) error {
+func reconnecting[C any](dial func(context.Context) (C, error), serve func(context.Context, C) error) func(context.Context, func()) error {
+	return func(ctx context.Context, ready func()) error {
 		conn, err := dial(ctx)
 		if err != nil {
 			return err
 		}
-		backoff.ReportReady(ctx) // now another session may dial
+		ready() // now another session may dial
 		return serve(ctx, conn)
 	}
 }

@@ -31,7 +31,7 @@ func TestALockIsTriedEvery50Milliseconds(t *testing.T) {
 		err := policy.Do(ctx, func(ctx context.Context) error {
 			err := write(ctx)
 			if errors.Is(err, errLocked) {
-				return backoff.RetryExactlyAfter(err, 50*time.Millisecond)
+				return backoff.Pushback(err, 50*time.Millisecond)
 			}
 			return err
 		})

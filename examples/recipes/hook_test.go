@@ -36,5 +36,5 @@ func Example_hook() {
 	// retry 1 in 10ms
 	// retry 2 in 20ms
 	// retry 3 in 1s
-	// backoff: save: gave up after 3 attempts: budget refused (Policy.Budget): down
+	// backoff: save: gave up after 3 attempts: budget refused (Budget): down
 }

@@ -42,6 +42,6 @@ func Example_post() {
 		server.Close()
 	}
 	// Output:
-	// key "", 1 requests: backoff: orders: gave up after 1 attempt: not idempotent (Policy.Idempotency); a POST without Idempotency-Key: status 503 Service Unavailable
+	// key "", 1 requests: backoff: orders: gave up after 1 attempt: not idempotent (Idempotency); a POST without Idempotency-Key: status 503 Service Unavailable
 	// key "order-4711", 2 requests: <nil>
 }

@@ -44,7 +44,7 @@ func (b *TokenBucket) add(tokens float64) { b.spent = max(0, b.spent-tokens) }
 
 // Done implements [backoff.Budget].
 func (b *TokenBucket) Done(_ backoff.Ticket, r backoff.Result) {
-	if b.PaidBySuccess && r.Outcome == backoff.OutcomeSuccess {
+	if b.PaidBySuccess && !r.Failed && !r.NotSent {
 		b.add(b.Ratio)
 	}
 }
@@ -77,7 +77,7 @@ func (b *ClassicThrottle) Reserve(a backoff.Attempt) (backoff.Ticket, time.Durat
 
 // Done implements [backoff.Budget].
 func (b *ClassicThrottle) Done(_ backoff.Ticket, r backoff.Result) {
-	if r.Outcome == backoff.OutcomeSuccess {
+	if !r.Failed && !r.NotSent {
 		b.buckets[b.advance(clock.Now())].accepts++
 		b.accepts++
 	}

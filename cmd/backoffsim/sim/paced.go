@@ -54,7 +54,7 @@ func (b *pacedBudget) GrantsFirst() bool {
 // drop gives a reservation back that a run has not got.
 func (b *pacedBudget) drop(number uint64) {
 	if b != nil && b.held[number] != nil {
-		b.Done(backoff.Ticket{Word: number}, backoff.Result{Outcome: backoff.OutcomeNotSent})
+		b.Done(backoff.Ticket{Word: number}, backoff.Result{NotSent: true})
 	}
 }
 

@@ -177,7 +177,7 @@ func TestFirstAttemptsThatAreGrantedUnaskedCountAsOthers(t *testing.T) {
 	}
 	require.True(t, grantsSome(b), "those that nobody needs to measure")
 	for range 4 {
-		b.Done(backoff.Ticket{}, backoff.Result{Outcome: backoff.OutcomeThrottled})
+		b.Done(backoff.Ticket{}, backoff.Result{Failed: true, Class: backoff.ClassThrottled})
 	}
 	require.False(t, grantsSome(b), "calls are paced")
 	b.Budget = &limit.Rate{Limiter: rate.NewLimiter(1, 1)}

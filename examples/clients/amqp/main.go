@@ -59,7 +59,7 @@ func run(ctx context.Context, out io.Writer, supervisor backoff.Supervisor) (dri
 
 	supervisor.Policy.Observer = d.Observe
 	service := service{drill: d, login: "guest:guest", queue: "backoff-" + rand.Text()[:8]}
-	err = supervisor.Run(ctx, service.connect)
+	err = supervisor.RunReady(ctx, service.connect)
 	if report := d.Report(); report.Received == drill.Messages {
 		return report, nil
 	}
@@ -74,7 +74,7 @@ type service struct {
 }
 
 // connect runs one connection, from dialling to its end.
-func (s *service) connect(ctx context.Context) error {
+func (s *service) connect(ctx context.Context, ready func()) error {
 	conn, err := amqp.DialConfig("amqp://"+s.login+"@"+s.drill.Addr(), amqp.Config{Dial: amqp.DefaultDial(5 * time.Second)})
 	if errors.Is(err, amqp.ErrCredentials) {
 		return backoff.Permanent(err) // wrong credentials stay wrong: this ends the loop
@@ -91,7 +91,7 @@ func (s *service) connect(ctx context.Context) error {
 			end(err) // ctx ends with the connection
 		}
 	}()
-	err = s.work(ctx, conn)
+	err = s.work(ctx, ready, conn)
 	if ctx.Err() != nil {
 		return context.Cause(ctx) // tells why the connection ended, as ctx.Err() does not
 	}
@@ -99,12 +99,12 @@ func (s *service) connect(ctx context.Context) error {
 }
 
 // work publishes and consumes until ctx ends.
-func (s *service) work(ctx context.Context, conn *amqp.Connection) error {
+func (s *service) work(ctx context.Context, ready func(), conn *amqp.Connection) error {
 	channel, deliveries, err := s.subscribe(conn)
 	if err != nil {
 		return err
 	}
-	backoff.ReportReady(ctx) // with a Budget, another service may connect now
+	ready() // with a Budget, another service may connect now
 	s.drill.Say("subscribed")
 	go s.consume(deliveries) // ends with the connection
 	return s.publish(ctx, channel)

@@ -41,7 +41,7 @@ func run(ctx context.Context, out io.Writer) error {
 	}
 	defer proxy.Close()
 	conn, err := nats.Connect(proxy.Addr(), nats.IgnoreDiscoveredServers(), // otherwise it would bypass the proxy
-		nats.MaxReconnects(-1), nats.CustomReconnectDelay(publishing.Delay))
+		nats.MaxReconnects(-1), nats.CustomReconnectDelay(publishing.WaitBefore))
 	if err != nil {
 		return fmt.Errorf("%w (compose.yaml starts the server)", err)
 	}

@@ -9,7 +9,7 @@
 // reconnect loop. It dials, logs in and subscribes again after a wait. The
 // first wait is jittered too, so that the devices of a fleet do not reconnect
 // all at once. (autopaho has its own loop. Its ReconnectBackoff takes
-// policy.Delay.)
+// policy.WaitBefore.)
 //
 // It needs a broker on 127.0.0.1:1883. In the root of the repository:
 //
@@ -61,7 +61,7 @@ func run(ctx context.Context, out io.Writer, supervisor backoff.Supervisor) (dri
 
 	supervisor.Policy.Observer = d.Observe
 	device := device{drill: d, id: "backoff-" + rand.Text()[:8]}
-	err = supervisor.Run(ctx, device.connect)
+	err = supervisor.RunReady(ctx, device.connect)
 	if report := d.Report(); report.Received == drill.Messages {
 		return report, nil
 	}
@@ -75,7 +75,7 @@ type device struct {
 }
 
 // connect runs one connection, from dialling to its end.
-func (v *device) connect(ctx context.Context) error {
+func (v *device) connect(ctx context.Context, ready func()) error {
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", v.drill.Addr())
 	if err != nil {
 		return err
@@ -91,7 +91,7 @@ func (v *device) connect(ctx context.Context) error {
 		return err
 	}
 	defer client.Disconnect(&paho.Disconnect{})
-	err = v.work(ctx, client)
+	err = v.work(ctx, ready, client)
 	if ctx.Err() != nil {
 		return context.Cause(ctx) // tells why the connection ended, as ctx.Err() does not
 	}
@@ -113,12 +113,12 @@ func (v *device) login(ctx context.Context, client *paho.Client) error {
 
 // work publishes until ctx ends. A message that was not confirmed is the first
 // message of the next connection.
-func (v *device) work(ctx context.Context, client *paho.Client) error {
+func (v *device) work(ctx context.Context, ready func(), client *paho.Client) error {
 	topic := paho.SubscribeOptions{Topic: v.id, QoS: 1}
 	if _, err := client.Subscribe(ctx, &paho.Subscribe{Subscriptions: []paho.SubscribeOptions{topic}}); err != nil {
 		return err
 	}
-	backoff.ReportReady(ctx) // with a Budget, another device may connect now
+	ready() // with a Budget, another device may connect now
 	v.drill.Say("subscribed")
 	for n := range v.drill.Numbers(ctx) {
 		message := paho.Publish{Topic: v.id, QoS: 1, Payload: []byte(strconv.Itoa(n))}

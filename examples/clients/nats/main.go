@@ -6,7 +6,7 @@
 // proxy in between makes the failures.
 //
 // NATS has its own reconnect loop, whose waits come from
-// [backoff.Policy.Delay]. Requests that were on their way when the connection
+// [backoff.Policy.WaitBefore]. Requests that were on their way when the connection
 // broke are lost, and [backoff.Policy.Do] sends them again.
 //
 // It needs a server on 127.0.0.1:4222. In the root of the repository:
@@ -59,7 +59,7 @@ func run(ctx context.Context, out io.Writer, policy backoff.Policy) (drill.Repor
 	defer d.Close()
 
 	conn, err := nats.Connect(d.Addr(),
-		nats.CustomReconnectDelay(d.Delay(policy.Delay)), // or policy.Delay, without the drill
+		nats.CustomReconnectDelay(d.Delay(policy.WaitBefore)), // or policy.WaitBefore, without the drill
 		nats.MaxReconnects(-1),
 		nats.IgnoreDiscoveredServers(), // otherwise it would bypass the proxy
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { d.Say("%v", err) }),

@@ -34,9 +34,9 @@ func BenchmarkDelay(b *testing.B) {
 		mean time.Duration // of the sum of all eight
 	}{
 		{"minimal", standard.delay, full},
-		{"backoff", backoff.Policy{}.Delay, full},
-		{"backoff-explicit", backoff.Policy{Schedule: backoff.Exponential{Initial: initial, Max: limit}, Jitter: backoff.FullJitter, MaxDelay: limit}.Delay, full},
-		{"backoff-pow", backoff.Policy{Schedule: backoff.Exponential{Multiplier: 1.9}}.Delay, 9380 * time.Millisecond},
+		{"backoff", backoff.Policy{}.WaitBefore, full},
+		{"backoff-explicit", backoff.Policy{Schedule: backoff.Exponential{Initial: initial, Max: limit}, Jitter: backoff.FullJitter, MaxDelay: limit}.WaitBefore, full},
+		{"backoff-pow", backoff.Policy{Schedule: backoff.Exponential{Multiplier: 1.9}}.WaitBefore, 9380 * time.Millisecond},
 		{"cenkalti", cenkaltiDelay(), 2 * full},
 		{"avast", avastDelay(), full},
 		{"sethvargo", sethvargoDelay(), full},

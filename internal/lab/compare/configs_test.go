@@ -170,7 +170,7 @@ func TestTheCollectorAndItsPolicyWaitAlike(t *testing.T) {
 			Multiplier: c.Multiplier, MaxInterval: c.MaxInterval}
 		const waits = 8
 		theirs := thousand(waits, func(int) time.Duration { return b.NextBackOff() }, b.Reset)
-		ours := thousand(waits, p.Delay, func() {})
+		ours := thousand(waits, p.WaitBefore, func() {})
 		for i := range theirs {
 			requireSameDraws(t, theirs[i], ours[i], fmt.Sprintf("%+v: retry %d", c, i+1))
 		}
@@ -277,7 +277,7 @@ func TestTheAWSSDKReadsItsEnvironmentAsThePolicyDoes(t *testing.T) {
 				require.NoError(t, err)
 				return d
 			}, func() {})
-			here := thousand(6, p.Delay, func() {})
+			here := thousand(6, p.WaitBefore, func() {})
 			for i := range there {
 				requireSameDraws(t, there[i], here[i], fmt.Sprintf("%q, %q: retry %d", attempts, mode, i+1))
 			}

@@ -405,7 +405,7 @@ func shareAtMaximum(t *testing.T, waits waiter) string {
 
 func oursWaits(p backoff.Policy) waiter {
 	p.Schedule = backoff.Exponential{Max: longest}
-	return func(*testing.T) []time.Duration { return drawn(func() time.Duration { return p.Delay(20) }) }
+	return func(*testing.T) []time.Duration { return drawn(func() time.Duration { return p.WaitBefore(20) }) }
 }
 
 func cenkaltiWaits(*testing.T) []time.Duration {

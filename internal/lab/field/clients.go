@@ -230,14 +230,14 @@ func (b *failsafeBudget) Confirm(t backoff.Ticket) bool {
 
 // Done implements [backoff.Budget].
 func (b *failsafeBudget) Done(t backoff.Ticket, r backoff.Result) {
-	if r.Outcome == backoff.OutcomeNotSent {
+	if r.NotSent {
 		return
 	}
 	if t.Word > 1 {
 		b.retries--
 		b.underWay--
 	}
-	if r.Outcome == backoff.OutcomeSuccess || t.Word == uint64(b.attempts) {
+	if !r.Failed || t.Word == uint64(b.attempts) {
 		b.underWay-- // the call ends
 	}
 }

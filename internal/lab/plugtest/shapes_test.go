@@ -54,7 +54,7 @@ var (
 	_ retry5.RetryIfFunc = p.Retryable
 	_ retry5.OnRetryFunc = func(n uint, err error) { plug.GRPC(p).OnRetry(context.Background(), n, err) }
 
-	_ = redis.Options{DialerRetryBackoff: plug.FromZero(p.Delay)}
+	_ = redis.Options{DialerRetryBackoff: plug.FromZero(p.WaitBefore)}
 
 	_ = rest.Config{WrapTransport: func(base http.RoundTripper) http.RoundTripper {
 		return &backoffhttp.Transport{Base: base, Policy: p}
@@ -64,9 +64,9 @@ var (
 	_ = acme.Client{RetryBackoff: func(n int, _ *http.Request, resp *http.Response) time.Duration {
 		return p.Decide(n, backoffhttp.Check(resp)).Wait
 	}}
-	_ = autopaho.ClientConfig{ReconnectBackoff: p.Delay}
+	_ = autopaho.ClientConfig{ReconnectBackoff: p.WaitBefore}
 
-	_ hcloud.BackoffFunc       = plug.FromZero(p.Delay)
+	_ hcloud.BackoffFunc       = plug.FromZero(p.WaitBefore)
 	_ gocql.ReconnectionPolicy = schedule{}
 	_ nsq.BackoffStrategy      = schedule{}
 	_ heimdall.Retriable       = schedule{}
@@ -76,11 +76,11 @@ var (
 // sarama's plug points are fields of a nested struct.
 func _() {
 	config := sarama.NewConfig()
-	fromZero := func(n, _ int) time.Duration { return plug.FromZero(p.Delay)(n) }
+	fromZero := func(n, _ int) time.Duration { return plug.FromZero(p.WaitBefore)(n) }
 	config.Metadata.Retry.BackoffFunc = fromZero
 	config.Producer.Retry.BackoffFunc = fromZero
 	config.Producer.Transaction.Retry.BackoffFunc = fromZero
-	config.Consumer.Retry.BackoffFunc = p.Delay
+	config.Consumer.Retry.BackoffFunc = p.WaitBefore
 	_ = config
 }
 

@@ -131,7 +131,7 @@ var adverse = [ways]struct {
 	{"hints", true, func(a *adversity, n int) {
 		hint := [...]time.Duration{math.MinInt64, -1, 0, 1, time.Microsecond, time.Millisecond, time.Hour, math.MaxInt64}[n/ways%8]
 		_ = a.do(n, func(context.Context) error {
-			return backoff.RetryAfter(backoff.RetryExactlyAfter(errAdverse, hint), hint/2)
+			return backoff.RetryAfter(backoff.Pushback(errAdverse, hint), hint/2)
 		})
 	}},
 	{"keys of others", true, func(a *adversity, n int) {
@@ -147,7 +147,7 @@ var adverse = [ways]struct {
 	{"cancelled waits", false, func(a *adversity, n int) {
 		ctx, cancel := context.WithTimeout(a.life, time.Duration(n%200)*time.Microsecond)
 		defer cancel()
-		_ = a.policy.Do(ctx, func(context.Context) error { return backoff.RetryExactlyAfter(errAdverse, time.Millisecond) })
+		_ = a.policy.Do(ctx, func(context.Context) error { return backoff.Pushback(errAdverse, time.Millisecond) })
 	}},
 	{"cancelled bodies", false, (*adversity).cancelBody},
 	{"hedges", true, (*adversity).race},

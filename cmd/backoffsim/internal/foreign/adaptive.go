@@ -172,7 +172,7 @@ func (b *AdaptiveRate) Done(t backoff.Ticket, r backoff.Result) {
 		return
 	}
 	now := b.advance(read)
-	if r.Outcome == backoff.OutcomeNotSent {
+	if r.NotSent {
 		b.release(now, note)
 		return
 	}
@@ -184,7 +184,7 @@ func (b *AdaptiveRate) Done(t backoff.Ticket, r backoff.Result) {
 	b.meter.count(now)
 	b.answers++
 	switch {
-	case r.Outcome != backoff.OutcomeThrottled:
+	case r.String() != "throttled":
 		b.setRate(now, b.curve.success(now))
 	case uint16(note) == b.cuts:
 		b.cut(now)

@@ -28,7 +28,7 @@ func offerTo(b backoff.Budget, service *rate.Limiter, every, d time.Duration) (t
 			b.Done(ticket, backoff.Result{})
 		} else {
 			refused++
-			b.Done(ticket, backoff.Result{Outcome: backoff.OutcomeThrottled})
+			b.Done(ticket, backoff.Result{Failed: true, Class: backoff.ClassThrottled})
 		}
 	}
 	return taken, refused
@@ -45,9 +45,9 @@ func TestAWSRateByTheTestOfTheSDK(t *testing.T) {
 		begin(t, b) // the time begins
 		for i, fill := range want {
 			time.Sleep(200 * time.Millisecond)
-			outcome := backoff.OutcomeSuccess
+			outcome := "success"
 			if i == 9 || i == 15 {
-				outcome = backoff.OutcomeThrottled
+				outcome = "throttled"
 			}
 			finish(t, b, outcome)
 			if i < 9 {
@@ -60,20 +60,20 @@ func TestAWSRateByTheTestOfTheSDK(t *testing.T) {
 }
 
 func TestAWSRateTakesOtherFailuresForAnswers(t *testing.T) {
-	for _, o := range []backoff.Outcome{backoff.OutcomeDefinitive, backoff.OutcomeTransient, backoff.OutcomeTimeout, backoff.OutcomeCanceled} {
+	for _, o := range []string{"permanent", "failed", "timeout", "canceled"} {
 		synctest.Test(t, func(t *testing.T) {
 			success, other := foreign.NewAWSRate(), foreign.NewAWSRate()
 			for range 100 {
-				finish(t, success, backoff.OutcomeSuccess)
+				finish(t, success, "success")
 				finish(t, other, o)
 				time.Sleep(10 * time.Millisecond)
 			}
-			finish(t, success, backoff.OutcomeThrottled)
-			finish(t, other, backoff.OutcomeThrottled)
-			require.Equal(t, success.Rate(), other.Rate(), "outcome %d", o)
+			finish(t, success, "throttled")
+			finish(t, other, "throttled")
+			require.Equal(t, success.Rate(), other.Rate(), o)
 			require.Positive(t, other.Rate())
 			before := other.Rate()
-			finish(t, other, backoff.OutcomeNotSent)
+			finish(t, other, "not sent")
 			require.Equal(t, before, other.Rate(), "what was not sent was not answered")
 		})
 	}
@@ -83,10 +83,10 @@ func TestAWSRateTakesOtherFailuresForAnswers(t *testing.T) {
 func throttleOnce(t *testing.T, b *foreign.AdaptiveRate, perSecond int) {
 	t.Helper()
 	for range 3 * perSecond {
-		finish(t, b, backoff.OutcomeSuccess)
+		finish(t, b, "success")
 		time.Sleep(time.Second / time.Duration(perSecond))
 	}
-	finish(t, b, backoff.OutcomeThrottled)
+	finish(t, b, "throttled")
 }
 
 func TestAWSRateMakesAttemptsWaitInOrder(t *testing.T) {
@@ -107,7 +107,7 @@ func TestAWSRateMakesAttemptsWaitInOrder(t *testing.T) {
 		require.InDelta(t, time.Duration(39-i)*apart, waits[39]-waits[i], float64(time.Millisecond))
 
 		for _, ticket := range tickets[i:] {
-			b.Done(ticket, backoff.Result{Outcome: backoff.OutcomeNotSent})
+			b.Done(ticket, backoff.Result{NotSent: true})
 		}
 		_, wait, _ := b.Reserve(backoff.Attempt{Number: 1})
 		require.Less(t, wait, 2*apart, "and nobody waits for those who have left")
@@ -123,11 +123,11 @@ func TestAWSRateCutsOnceForWhatWasUnderWay(t *testing.T) {
 		var tickets []backoff.Ticket
 		repeat(30, func() { tickets = append(tickets, begin(t, b)) })
 		before := b.Rate()
-		b.Done(tickets[0], backoff.Result{Outcome: backoff.OutcomeThrottled})
+		b.Done(tickets[0], backoff.Result{Failed: true, Class: backoff.ClassThrottled})
 		once := b.Rate()
 		require.InDelta(t, 0.7*before, once, 1e-9)
 		for _, ticket := range tickets[1:] {
-			b.Done(ticket, backoff.Result{Outcome: backoff.OutcomeThrottled})
+			b.Done(ticket, backoff.Result{Failed: true, Class: backoff.ClassThrottled})
 		}
 		require.Equal(t, once, b.Rate())
 	})
@@ -138,10 +138,10 @@ func TestAWSRateTakesWhatItHasForAMeasurement(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := foreign.NewAWSRate()
 		for range 49 {
-			finish(t, b, backoff.OutcomeSuccess)
+			finish(t, b, "success")
 			time.Sleep(5 * time.Millisecond)
 		}
-		finish(t, b, backoff.OutcomeThrottled)
+		finish(t, b, "throttled")
 		require.InDelta(t, 0.7*200, b.Rate(), 5)
 	})
 }
@@ -168,7 +168,7 @@ func TestAWSRateRecoversWithALineOfCallers(t *testing.T) {
 						taken[min(59, int(at/time.Second))]++
 						b.Done(ticket, backoff.Result{})
 					} else {
-						b.Done(ticket, backoff.Result{Outcome: backoff.OutcomeThrottled})
+						b.Done(ticket, backoff.Result{Failed: true, Class: backoff.ClassThrottled})
 					}
 					mu.Unlock()
 				}
@@ -187,16 +187,16 @@ func TestAWSRateRecoversWithALineOfCallers(t *testing.T) {
 func TestAWSRateGetsATokenBackThatWasDue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := foreign.NewAWSRate()
-		finish(t, b, backoff.OutcomeNotSent) // before there is a limit
+		finish(t, b, "not sent") // before there is a limit
 		throttleOnce(t, b, 20)
 		free := func() (n int) {
 			for {
 				ticket, wait, _ := b.Reserve(backoff.Attempt{Number: 1})
 				if wait > 0 {
-					b.Done(ticket, backoff.Result{Outcome: backoff.OutcomeNotSent})
+					b.Done(ticket, backoff.Result{NotSent: true})
 					return n
 				}
-				defer b.Done(ticket, backoff.Result{Outcome: backoff.OutcomeNotSent})
+				defer b.Done(ticket, backoff.Result{NotSent: true})
 				n++
 			}
 		}
@@ -269,7 +269,7 @@ func TestAWSAdaptiveIsKeptPerResource(t *testing.T) {
 func TestAWSAdaptiveRefillsItsQuota(t *testing.T) {
 	b := foreign.NewAWSAdaptive()
 	require.Equal(t, 100, grants(b, 1000))
-	repeat(1000, func() { finish(t, b, backoff.OutcomeSuccess) })
+	repeat(1000, func() { finish(t, b, "success") })
 	require.Equal(t, 100, grants(b, 1000))
 }
 
@@ -284,7 +284,7 @@ func limited(t *testing.T) *foreign.AdaptiveRate {
 func serve(t *testing.T, b backoff.Budget, d time.Duration) {
 	for range d / time.Millisecond {
 		time.Sleep(time.Millisecond)
-		finish(t, b, backoff.OutcomeSuccess)
+		finish(t, b, "success")
 	}
 }
 
@@ -293,11 +293,11 @@ func TestHalvingRateHalvesOnEachThrottledResponse(t *testing.T) {
 		b := limited(t)
 		require.Equal(t, math.Inf(1), b.Rate(), "no limit before there is a reason")
 		for _, want := range []float64{500, 250, 125, 62.5} {
-			finish(t, b, backoff.OutcomeThrottled)
+			finish(t, b, "throttled")
 			require.InEpsilon(t, want, b.Rate(), 0.01)
 		}
 		for range 20 {
-			finish(t, b, backoff.OutcomeThrottled)
+			finish(t, b, "throttled")
 		}
 		require.Equal(t, 0.5, b.Rate(), "but no further")
 	})
@@ -307,7 +307,7 @@ func TestHalvingRateHalvesOnEachThrottledResponse(t *testing.T) {
 func TestHalvingRateRisesInStepsMoreSlowlyThanItFell(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := limited(t)
-		finish(t, b, backoff.OutcomeThrottled)
+		finish(t, b, "throttled")
 		low := b.Rate()
 		for step := range 8 {
 			serve(t, b, time.Second-time.Millisecond)
@@ -355,7 +355,7 @@ func TestAWSRateGivesNoTurnToAnAttemptThatOnlyWaits(t *testing.T) {
 		}
 		_, wait, _ := b.Reserve(backoff.Attempt{Number: 1, Paced: true})
 		require.Zero(t, wait)
-		b.Done(tickets[19], backoff.Result{Outcome: backoff.OutcomeNotSent})
+		b.Done(tickets[19], backoff.Result{NotSent: true})
 		time.Sleep(time.Minute)
 
 		var last time.Duration
@@ -370,7 +370,7 @@ func TestAWSRateGivesNoTurnToAnAttemptThatOnlyWaits(t *testing.T) {
 		}
 		require.Greater(t, last, 3*time.Second)
 		before := b.Rate()
-		b.Done(tickets[18], backoff.Result{Outcome: backoff.OutcomeThrottled})
+		b.Done(tickets[18], backoff.Result{Failed: true, Class: backoff.ClassThrottled})
 		require.Less(t, b.Rate(), before, "one that went without its turn is heard")
 		_, wait, _ = b.Pace(tickets[18])
 		require.Zero(t, wait, "and forgotten")

@@ -12,6 +12,7 @@ import (
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backofftest"
 	"github.com/gobackoff/backoff/cmd/backoffsim/internal/foreign"
+	"github.com/gobackoff/backoff/internal/results"
 	"github.com/gobackoff/backoff/presets"
 )
 
@@ -57,9 +58,9 @@ func begin(t *testing.T, b backoff.Budget) backoff.Ticket {
 	return ticket
 }
 
-func finish(t *testing.T, b backoff.Budget, o backoff.Outcome) {
+func finish(t *testing.T, b backoff.Budget, o string) {
 	t.Helper()
-	b.Done(begin(t, b), backoff.Result{Outcome: o})
+	b.Done(begin(t, b), results.ByName[o])
 }
 
 func repeat(n int, f func()) {
@@ -118,7 +119,7 @@ func TestEnvoyCountsADepartedRetryAsUnderWay(t *testing.T) {
 	first := begin(t, b)
 	three, ok := askRetry(b)
 	require.True(t, ok, "3 of 6")
-	b.Done(three, backoff.Result{Outcome: backoff.OutcomeNotSent})
+	b.Done(three, backoff.Result{NotSent: true})
 	b.Done(one, backoff.Result{})
 	b.Done(one, backoff.Result{})
 	require.True(t, b.Confirm(one), "nobody departs who is gone")
@@ -133,7 +134,7 @@ func TestEnvoyCountsAHedgeAsBoth(t *testing.T) {
 	require.True(t, ok)
 	active, retries := b.Load()
 	require.Equal(t, []int{1, 1}, []int{active, retries})
-	b.Done(ticket, backoff.Result{Outcome: backoff.OutcomeCanceled})
+	b.Done(ticket, backoff.Result{Failed: true, Canceled: true})
 	active, retries = b.Load()
 	require.Equal(t, []int{0, 0}, []int{active, retries})
 }
@@ -251,23 +252,23 @@ func TestFinagleHasAReserveOf100RetriesAndATokenForEveryFifthCall(t *testing.T) 
 func TestFinagleIsPaidWhenItIsToBe(t *testing.T) {
 	for name, c := range map[string]struct {
 		budget *foreign.Finagle
-		paid   map[backoff.Outcome]bool
+		paid   map[string]bool
 	}{
-		"at start": {foreign.NewFinagle(), map[backoff.Outcome]bool{backoff.OutcomeSuccess: true, backoff.OutcomeDefinitive: true, backoff.OutcomeTransient: true,
-			backoff.OutcomeThrottled: true, backoff.OutcomeTimeout: true, backoff.OutcomeCanceled: true}},
-		"on success": {foreign.NewFinagleRequeue(), map[backoff.Outcome]bool{backoff.OutcomeSuccess: true}},
-		"Linkerd":    {foreign.NewLinkerd(), map[backoff.Outcome]bool{backoff.OutcomeSuccess: true, backoff.OutcomeDefinitive: true}},
+		"at start": {foreign.NewFinagle(), map[string]bool{"success": true, "permanent": true, "failed": true,
+			"throttled": true, "timeout": true, "canceled": true}},
+		"on success": {foreign.NewFinagleRequeue(), map[string]bool{"success": true}},
+		"Linkerd":    {foreign.NewLinkerd(), map[string]bool{"success": true, "permanent": true}},
 	} {
 		b := c.budget
 		b.PercentCanRetry = 1
-		for o := range backoff.OutcomeNotSent + 1 {
+		for _, o := range results.Names {
 			before := b.Balance()
 			finish(t, b, o)
 			want := before
 			if c.paid[o] {
 				want++
 			}
-			require.Equal(t, want, b.Balance(), "%s: outcome %d", name, o)
+			require.Equal(t, want, b.Balance(), "%s: %s", name, o)
 		}
 	}
 }
@@ -352,7 +353,7 @@ func TestLinkerdByTheTestsOfTower(t *testing.T) {
 			b.Balance() // the clock starts
 			for i, s := range c.steps {
 				time.Sleep(s.wait)
-				repeat(s.deposit, func() { finish(t, b, backoff.OutcomeSuccess) })
+				repeat(s.deposit, func() { finish(t, b, "success") })
 				for _, want := range s.retries {
 					_, got := askRetry(b)
 					require.Equal(t, want, got, "%s: step %d", name, i)
@@ -367,7 +368,7 @@ func TestLinkerdHasATenthMoreThanFinagle(t *testing.T) {
 		finagle, linkerd := foreign.NewFinagleRequeue(), foreign.NewLinkerd()
 		for _, b := range []*foreign.Finagle{finagle, linkerd} {
 			b.MinRetriesPerSec = 0
-			repeat(5, func() { finish(t, b, backoff.OutcomeSuccess) })
+			repeat(5, func() { finish(t, b, "success") })
 		}
 		for range 10 {
 			time.Sleep(time.Second)
@@ -388,18 +389,18 @@ func TestFinagleTakesBackFromTheSlotItWasCountedIn(t *testing.T) {
 		retry, _ := askRetry(b)
 		time.Sleep(2500 * time.Millisecond)
 		require.Equal(t, 99, b.Balance())
-		b.Done(retry, backoff.Result{Outcome: backoff.OutcomeNotSent})
+		b.Done(retry, backoff.Result{NotSent: true})
 		require.Equal(t, 100, b.Balance())
 		repeat(4, func() { begin(t, b) })
 		require.Equal(t, 101, b.Balance())
-		b.Done(early, backoff.Result{Outcome: backoff.OutcomeNotSent})
+		b.Done(early, backoff.Result{NotSent: true})
 		require.Equal(t, 100, b.Balance())
 
 		late := begin(t, b)
 		retry, _ = askRetry(b)
 		time.Sleep(time.Minute)
-		b.Done(late, backoff.Result{Outcome: backoff.OutcomeNotSent})
-		b.Done(retry, backoff.Result{Outcome: backoff.OutcomeNotSent})
+		b.Done(late, backoff.Result{NotSent: true})
+		b.Done(retry, backoff.Result{NotSent: true})
 		require.Equal(t, 100, b.Balance(), "both have expired")
 	})
 }

@@ -107,17 +107,17 @@ func (b *Finagle) Done(t backoff.Ticket, r backoff.Result) {
 	defer b.mu.Unlock()
 	if note, ok := b.ledger.Remove(t); ok {
 		b.advance(now)
-		b.close(note, r.Outcome)
+		b.close(note, r)
 	}
 }
 
-// close pays for the outcome of an attempt, or undoes what was paid if the
+// close pays for an attempt that has ended, or undoes what was paid if the
 // attempt was not sent.
-func (b *Finagle) close(note uint64, o backoff.Outcome) {
+func (b *Finagle) close(note uint64, r backoff.Result) {
 	switch {
-	case o == backoff.OutcomeNotSent:
+	case r.NotSent:
 		b.undo(note)
-	case b.PaidBySuccess && (o == backoff.OutcomeSuccess || b.tower && o == backoff.OutcomeDefinitive):
+	case b.PaidBySuccess && (!r.Failed || b.tower && r.Answered()):
 		b.ring.written += b.deposit()
 	}
 }

@@ -50,7 +50,7 @@ func (s *share) done(t backoff.Ticket, r backoff.Result) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	note, ok := s.ledger.Remove(t)
-	if !ok || r.Outcome != backoff.OutcomeNotSent {
+	if !ok || !r.NotSent {
 		return
 	}
 	kind := sliding.Other

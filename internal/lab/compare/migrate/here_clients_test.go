@@ -77,7 +77,7 @@ func hereTerraformState(ctx context.Context, describe describing) (*volume, erro
 	v, err := poll.Value(ctx, policy, func(ctx context.Context) (*volume, bool, error) {
 		if d := delay; d > 0 {
 			delay = 0
-			return nil, false, backoff.RetryExactlyAfter(poll.ErrNotYet, d)
+			return nil, false, backoff.Pushback(poll.ErrNotYet, d)
 		}
 		v, err := describe(ctx)
 		switch {
