@@ -4,9 +4,7 @@ package main
 import (
 	"errors"
 	"fmt"
-	"go/ast"
 	"go/parser"
-	"go/scanner"
 	"go/token"
 	"io/fs"
 	"log"
@@ -23,10 +21,14 @@ import (
 type tally struct {
 	code, tests, names map[string]int
 	folders, modules   int
+	largest            largest // of the core
 }
 
 // vet is a tool for any Go code, and no part of the library.
 const vet = "cmd/backoffvet"
+
+// beside is the code that is not the core.
+var beside = []string{"cmd", vet, "examples", "internal/lab"}
 
 func main() {
 	log.SetFlags(0)
@@ -34,8 +36,7 @@ func main() {
 	if err := errors.Join(os.Chdir("../.."), filepath.WalkDir(".", t.visit)); err != nil {
 		log.Fatal(err)
 	}
-	beside, alone := kibibytes()
-	t.print(beside, alone)
+	t.print()
 }
 
 func (t *tally) visit(path string, d fs.DirEntry, err error) error {
@@ -63,9 +64,9 @@ func (t *tally) file(path string) error {
 	if !below {
 		top = "."
 	}
-	for _, apart := range []string{"internal/lab", vet} {
-		if strings.HasPrefix(path, apart+"/") {
-			top = apart
+	for _, folder := range []string{"internal/lab", vet} {
+		if strings.HasPrefix(path, folder+"/") {
+			top = folder
 		}
 	}
 	if strings.HasSuffix(path, "_test.go") || strings.Contains(path, "/testdata/") {
@@ -73,54 +74,23 @@ func (t *tally) file(path string) error {
 		return nil
 	}
 	t.code[top] += lines(text)
-	if slices.Contains([]string{"cmd", vet, "contrib", "examples"}, top) || strings.Contains("/"+path, "/internal/") {
-		return nil // not a package of the root module that users import
+	if slices.Contains(beside, top) {
+		return nil
 	}
-	f, err := parser.ParseFile(token.NewFileSet(), path, text, parser.SkipObjectResolution)
-	if err == nil {
+	files := token.NewFileSet()
+	f, err := parser.ParseFile(files, path, text, parser.SkipObjectResolution)
+	if err != nil {
+		return err
+	}
+	t.largest.add(path, files, f)
+	if top != "contrib" && !strings.Contains("/"+path, "/internal/") { // users import it with the root module
 		t.names[top] += exported(f)
 	}
-	return err
-}
-
-func lines(text []byte) int {
-	file := token.NewFileSet().AddFile("", -1, len(text))
-	var s scanner.Scanner
-	s.Init(file, text, nil, 0)
-	with := map[int]bool{}
-	for pos, tok, lit := s.Scan(); tok != token.EOF; pos, tok, lit = s.Scan() {
-		for i := range 1 + strings.Count(strings.TrimPrefix(lit, "\n"), "\n") {
-			with[file.Line(pos)+i] = true
-		}
-	}
-	return len(with)
-}
-
-func exported(f *ast.File) (n int) {
-	for _, decl := range f.Decls {
-		var names []*ast.Ident
-		switch d := decl.(type) {
-		case *ast.FuncDecl:
-			if d.Recv == nil {
-				names = append(names, d.Name)
-			}
-		case *ast.GenDecl:
-			for _, spec := range d.Specs {
-				switch s := spec.(type) {
-				case *ast.TypeSpec:
-					names = append(names, s.Name)
-				case *ast.ValueSpec:
-					names = append(names, s.Names...)
-				}
-			}
-		}
-		n += len(names) - len(slices.DeleteFunc(names, (*ast.Ident).IsExported))
-	}
-	return n
+	return nil
 }
 
 // kibibytes asks the tests of package size, which build programs.
-func kibibytes() (beside, alone string) {
+func kibibytes() (withHTTP, alone string) {
 	out, _ := exec.Command("go", "test", "-C=internal/lab", "-v", "-count=1", "-run=Growth", "./bench/size").CombinedOutput()
 	found := regexp.MustCompile(`(?s)Policy\.Do beside net/http: (\d+) KiB.*Policy\.Do alone: (\d+) KiB`).FindSubmatch(out)
 	if found == nil {
@@ -129,21 +99,35 @@ func kibibytes() (beside, alone string) {
 	return string(found[1]), string(found[2])
 }
 
-func (t *tally) print(beside, alone string) {
+// words counts what go doc says of the root package.
+func words() int {
+	out, err := exec.Command("go", "doc", "-all", ".").Output()
+	if err != nil {
+		log.Fatalf("go doc: %v", err)
+	}
+	return len(strings.Fields(string(out)))
+}
+
+func (t *tally) print() {
 	row := func(what string, limit int, is any) { fmt.Printf("%-56s %8d %8v\n", what, limit, is) }
 	core := sum(t.code)
-	for _, apart := range []string{"cmd", vet, "examples", "internal/lab"} {
-		core -= t.code[apart]
+	for _, folder := range beside {
+		core -= t.code[folder]
 	}
+	withHTTP, alone := kibibytes()
 	fmt.Printf("%-56s %8s %8s\n", "", "at most", "is")
-	row("lines of the root package", 3_400, t.code["."])
-	row("exported names of the root package", 108, t.names["."])
-	row("lines of code, without cmd, examples, internal/lab", 25_600, core)
-	row("lines of tests, without "+vet, 70_000, sum(t.tests)-t.tests[vet])
-	row("exported names of the root module", 325, sum(t.names))
+	row("lines of the root package", 3_300, t.code["."])
+	row("exported names of the root package", 100, t.names["."])
+	row("words of the documentation of the root package", 10_500, words())
+	row("lines of code, without cmd, examples, internal/lab", 25_000, core)
+	row("lines of tests, without "+vet, 68_000, sum(t.tests)-t.tests[vet])
+	row("exported names of the root module", 320, sum(t.names))
 	row("folders at the top", 20, t.folders)
-	row("KiB that Do adds to a program with net/http", 114, beside)
+	row("KiB that Do adds to a program with net/http", 110, withHTTP)
 	row("KiB that Do adds to a program that has nothing", 340, alone)
+	row("fields of a struct of state of the core", 18, t.largest.state)
+	row("lines of a function of the root package", 40, t.largest.function)
+	row("cyclomatic complexity of a function of the core", 15, t.largest.complexity)
 	fmt.Printf("\n%d modules\n\n%-20s %8s %8s %8s\n", t.modules, "folder", "code", "tests", "names")
 	for _, top := range slices.Sorted(maps.Keys(t.code)) {
 		fmt.Printf("%-20s %8d %8d %8d\n", top, t.code[top], t.tests[top], t.names[top])
