@@ -29,7 +29,7 @@ func Text(value any) ([]byte, error) {
 
 // convert returns a copy of value that encoding/json accepts. left is how many
 // values the document may still have.
-func convert(value any, left *int) (_ any, err error) {
+func convert(value any, left *int) (any, error) {
 	if *left--; *left < 0 {
 		return nil, fmt.Errorf("has more than %d values", maxValues)
 	}
@@ -41,38 +41,11 @@ func convert(value any, left *int) (_ any, err error) {
 	case interface{ ToMap() map[any]any }: // yaml.MapSlice of github.com/goccy/go-yaml
 		return convert(v.ToMap(), left)
 	case map[any]any: // of yaml.v2, and of yaml.v3 if a key is not a string
-		members := make(map[string]any, len(v))
-		for key, element := range v {
-			name := "null"
-			if key != nil {
-				name = fmt.Sprint(key)
-			}
-			if _, twice := members[name]; twice {
-				return nil, errors.New("has two keys that read " + name)
-			}
-			*left -= len(name) / 64
-			if members[name], err = convert(element, left); err != nil {
-				return nil, err
-			}
-		}
-		return members, nil
+		return object(v, left)
 	case map[string]any:
-		members := make(map[string]any, len(v))
-		for name, element := range v {
-			*left -= len(name) / 64
-			if members[name], err = convert(element, left); err != nil {
-				return nil, err
-			}
-		}
-		return members, nil
+		return object(v, left)
 	case []any:
-		list := make([]any, len(v))
-		for i, element := range v {
-			if list[i], err = convert(element, left); err != nil {
-				return nil, err
-			}
-		}
-		return list, nil
+		return array(v, left)
 	case float64:
 		if math.IsNaN(v) || math.IsInf(v, 0) {
 			return fmt.Sprint(v), nil
@@ -81,4 +54,34 @@ func convert(value any, left *int) (_ any, err error) {
 		return v.Format(time.RFC3339Nano), nil // MarshalJSON refuses some times
 	}
 	return value, nil
+}
+
+// object is convert for a map. The text of a key is the name of its member.
+func object[K comparable](from map[K]any, left *int) (_ any, err error) {
+	members := make(map[string]any, len(from))
+	for key, element := range from {
+		name := "null"
+		if any(key) != nil {
+			name = fmt.Sprint(key)
+		}
+		if _, twice := members[name]; twice {
+			return nil, errors.New("has two keys that read " + name)
+		}
+		*left -= len(name) / 64
+		if members[name], err = convert(element, left); err != nil {
+			return nil, err
+		}
+	}
+	return members, nil
+}
+
+// array is convert for a list.
+func array(from []any, left *int) (_ any, err error) {
+	list := make([]any, len(from))
+	for i, element := range from {
+		if list[i], err = convert(element, left); err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
 }
