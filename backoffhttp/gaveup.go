@@ -52,10 +52,8 @@ func (c *call) remark(gave *backoff.Error) string {
 	switch why := gave.Reason; {
 	case gave.Note != "":
 		return "" // it is said
-	case why == backoff.ReasonBudget && c.guards.source.Budget == nil && c.isPaced(gave):
-		return "too many calls to the host wait for their turn (Policy.MaxRetryAfter, Transport.Services)"
 	case why == backoff.ReasonBudget && c.guards.source.Budget == nil:
-		return "it is the budget of the host (Transport.Services)"
+		return c.hostBudgetRemark(gave)
 	case why == backoff.ReasonAttempts && c.sentOnce:
 		return "the body of the request cannot be sent again (Request.GetBody, Transport.MaxBuffer)"
 	case c.upstream > 1 && (why == backoff.ReasonNotIdempotent || why == backoff.ReasonAttempts && gave.Attempts == 1 && c.guards.source.MaxAttempts != 1):
@@ -66,9 +64,13 @@ func (c *call) remark(gave *backoff.Error) string {
 	return ""
 }
 
-// isPaced reports whether the pacer of the host refused, and not the RetryBudget
-// in it, which grants first attempts and does not pay for throttled ones.
-func (c *call) isPaced(gave *backoff.Error) bool {
-	_, ok := c.guards.budget.(*pace.Pacer)
-	return ok && (gave.Attempts == 0 || c.t.classify(gave.Last) == backoff.ClassThrottled)
+// hostBudgetRemark is remark for a refusal of the host's budget. A Pacer that refuses a
+// first attempt, or the retry of a throttled one, has no turn for it. The RetryBudget in
+// it refuses neither.
+func (c *call) hostBudgetRemark(gave *backoff.Error) string {
+	_, paces := c.guards.budget.(*pace.Pacer)
+	if paces && (gave.Attempts == 0 || c.t.classify(gave.Last) == backoff.ClassThrottled) {
+		return "too many calls to the host wait for their turn (Policy.MaxRetryAfter, Transport.Services)"
+	}
+	return "it is the budget of the host (Transport.Services)"
 }

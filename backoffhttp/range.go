@@ -54,18 +54,22 @@ func offset(digits string) int64 {
 	return n
 }
 
-// partOf returns which part of the resource a 206 holds. It returns false if
-// the answer holds several parts, or contradicts itself.
+// partOf returns which part of the resource an answer holds. It returns false if
+// the answer is neither a 200 nor a 206, holds several parts, or contradicts
+// itself.
 func partOf(resp *http.Response) (contentRange, bool) {
+	if resp.StatusCode == http.StatusOK {
+		return wholeOf(resp), true
+	}
 	values := resp.Header["Content-Range"]
-	if len(values) != 1 || strings.HasPrefix(strings.ToLower(resp.Header.Get("Content-Type")), "multipart/byteranges") {
+	if resp.StatusCode != http.StatusPartialContent || len(values) != 1 || strings.HasPrefix(strings.ToLower(resp.Header.Get("Content-Type")), "multipart/byteranges") {
 		return contentRange{}, false
 	}
 	part, ok := parseRange(values[0])
 	return part, ok && (resp.ContentLength <= 0 || resp.ContentLength == part.last-part.first+1)
 }
 
-// wholeOf returns a 200 as a part: all of the resource.
+// wholeOf is partOf for a 200, which holds all of the resource.
 func wholeOf(resp *http.Response) contentRange {
 	if resp.ContentLength <= 0 { // a RoundTripper may leave it out
 		return contentRange{last: -1, size: -1}

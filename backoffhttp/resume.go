@@ -29,7 +29,7 @@ func resumable(resp *http.Response, method string) (validator string, ok bool) {
 		return "", false
 	}
 	validator = strongValidator(resp.Header)
-	return validator, validator != "" && (resp.StatusCode == http.StatusOK || resp.StatusCode == http.StatusPartialContent)
+	return validator, validator != ""
 }
 
 // resumedBody is the body of an answer that continues where it breaks off.
@@ -60,18 +60,12 @@ type resumedBody struct {
 // which continues where it breaks off.
 func (c *call) resume(resp *http.Response) io.ReadCloser {
 	validator, ok := resumable(resp, c.req.Method)
-	if !ok {
+	part, holdsOne := partOf(resp)
+	if !ok || !holdsOne {
 		return resp.Body
 	}
-	whole := resp.StatusCode == http.StatusOK
-	part := wholeOf(resp)
-	if !whole {
-		if part, ok = partOf(resp); !ok {
-			return resp.Body
-		}
-	}
 	b := &resumedBody{
-		call: *c, validator: validator, coding: coding(resp.Header), whole: whole,
+		call: *c, validator: validator, coding: coding(resp.Header), whole: resp.StatusCode == http.StatusOK,
 		next: part.first, last: part.last, until: part.last, size: part.size, body: resp.Body,
 	}
 	b.call.resp, b.call.resumed = nil, true
@@ -267,16 +261,7 @@ func (b *resumedBody) finish(resp *http.Response) error {
 // it, or the whole body again.
 func (b *resumedBody) accept(resp *http.Response) error {
 	part, ok := partOf(resp)
-	switch resp.StatusCode {
-	case http.StatusPartialContent:
-		ok = ok && part.first == b.next
-	case http.StatusOK:
-		part = wholeOf(resp)
-		ok = b.whole && (part.size < 0 || part.size >= b.next)
-	default:
-		ok = false
-	}
-	if !ok || !b.isSame(resp) || b.size >= 0 && part.size >= 0 && b.size != part.size || b.last >= 0 && part.last > b.last {
+	if !ok || !b.continuesWith(part, resp.StatusCode) || !b.isSame(resp) {
 		return changed(resp)
 	}
 	if _, err := io.CopyN(io.Discard, resp.Body, b.next-part.first); err != nil {
@@ -294,6 +279,17 @@ func (b *resumedBody) accept(resp *http.Response) error {
 	b.call.resp = nil
 	b.replace(resp.Body)
 	return nil
+}
+
+// continuesWith reports whether a part begins where the body broke off, or is the
+// whole body again (200), and does not contradict the first answer.
+func (b *resumedBody) continuesWith(part contentRange, status int) bool {
+	begins := part.first == b.next
+	if status == http.StatusOK {
+		begins = b.whole && (part.size < 0 || part.size >= b.next)
+	}
+	sameSize := b.size < 0 || part.size < 0 || b.size == part.size
+	return begins && sameSize && (b.last < 0 || part.last <= b.last)
 }
 
 // changed returns the error for an answer that is not the rest.

@@ -493,6 +493,7 @@ func TestResumeRefusesWhatContradicts(t *testing.T) {
 		"a weak tag":                              {sized, []step{unsized(206, "456789", "Content-Range", "bytes 4-9/10", "Etag", `W/"v1"`)}, ""},
 		"a whole of an unknown version":           {first, []step{unsized(200, "abcdefghij")}, ""},
 		"a whole of an unknown version as a part": {first, []step{unsized(200, "abcdefghij", "Content-Range", "bytes 4-9/10")}, ""},
+		"a part with another status":              {sized, []step{unsized(203, "456789", "Content-Range", "bytes 4-9/10", "Etag", v1)}, ""},
 		"not modified":                            {sized, []step{unsized(304, "", "Etag", v1)}, ""},
 		"moved":                                   {sized, []step{unsized(302, "", "Location", "http://b.test/")}, ""},
 		"a whole, after a part":                   {brokenOff(206, "0123", "Content-Range", "bytes 0-4/10"), []step{unsized(200, digits, "Etag", v1)}, ""},
