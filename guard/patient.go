@@ -133,29 +133,22 @@ func read(ctx context.Context, err error) (r line.Result, waits bool) {
 		waits = true
 	case errtree.Is(err, backoff.ErrBudget):
 		r.Verdict, r.Attempts, waits = line.Full, 0, true
-	case d.Class == backoff.ClassPermanent && !gaveUp && !errtree.Is(err, context.Canceled):
-		r.Verdict = line.Answered
 	case gaveUp || d.Class != backoff.ClassPermanent:
-		r.Verdict, r.NotSent, r.After = line.Failed, d.Class == backoff.ClassNotSent, d.RetryAfter
-		if d.Class == backoff.ClassThrottled {
-			r.Verdict = line.Throttled
-		}
+		readFailure(d.Class, d.RetryAfter, &r)
 		waits = d.Class.Retryable()
+	case !errtree.Is(err, context.Canceled):
+		r.Verdict = line.Answered
 	}
 	return r, waits
 }
 
 // readGivenUp is read for the error of a policy.
 func readGivenUp(gave *backoff.Error, r *line.Result) (waits bool) {
-	r.Verdict, r.NotSent, r.After, r.Attempts = line.Failed, gave.Class() == backoff.ClassNotSent, gave.RetryAfter(), gave.Attempts
-	if gave.Class() == backoff.ClassThrottled { // which may be about this caller alone
-		r.Verdict = line.Throttled
-	}
+	readFailure(gave.Class(), gave.RetryAfter(), r)
+	r.Attempts = gave.Attempts
 	switch gave.Reason {
-	case backoff.ReasonAttempts, backoff.ReasonElapsed:
-		return gave.Repeatable()
-	case backoff.ReasonBudget:
-		if gave.Attempts == 0 {
+	case backoff.ReasonAttempts, backoff.ReasonElapsed, backoff.ReasonBudget:
+		if gave.Reason == backoff.ReasonBudget && gave.Attempts == 0 {
 			r.Verdict, r.After = line.Full, 0
 		}
 		return gave.Repeatable()
@@ -167,6 +160,14 @@ func readGivenUp(gave *backoff.Error, r *line.Result) (waits bool) {
 		r.Verdict = line.Silent
 	}
 	return false
+}
+
+// readFailure is read for a failure of the service.
+func readFailure(c backoff.Class, after time.Duration, r *line.Result) {
+	r.Verdict, r.NotSent, r.After = line.Failed, c == backoff.ClassNotSent, after
+	if c == backoff.ClassThrottled { // which may be about this caller alone
+		r.Verdict = line.Throttled
+	}
 }
 
 // readRefused is read for the refusal of a breaker. A circuit that lets some calls
