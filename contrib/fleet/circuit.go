@@ -13,11 +13,7 @@ import (
 type circuit struct {
 	client *Client
 	key    string
-	trust  time.Duration
-
-	seen             Circuit   // what the store said last
-	seenAt           time.Time // when the store said it; zero if it never did
-	rejectOlderUntil time.Time // until then, an answer with an older generation is wrong
+	seen   answer // what the store said last
 
 	used     bool      // called since the last tick
 	retained bool      // not called any more, and only kept for what it knows
@@ -30,13 +26,42 @@ type circuit struct {
 	sentAt   time.Time     // when the current request was sent
 	failedAt time.Time     // when the last request failed; zero if it did not fail
 
-	leasedUntil  time.Time // until when this process may probe
-	probed       bool      // this process has used its lease
-	obeyingSince time.Time // since when it follows the fleet against its own judgement
-	independent  bool      // it probes by its own rules until it knows more
-	overruled    uint64    // the generation that this process has found wrong
+	leasedUntil time.Time // until when this process may probe
+	probed      bool      // this process has used its lease
+	obeys       obedience
+	overruled   uint64 // the generation that this process has found wrong
 
 	timer *time.Timer
+}
+
+// answer is what the store said about a circuit.
+type answer struct {
+	Circuit
+	at               time.Time // when the store said it; zero if it never did
+	rejectOlderUntil time.Time // until then, an answer with an older generation is wrong
+}
+
+// age returns how old the answer is. Without an answer, that is the longest
+// duration.
+func (a *answer) age(now time.Time) time.Duration { return now.Sub(a.at) }
+
+// openLeft returns how long the circuit of the fleet stays open.
+func (a *answer) openLeft(now time.Time) time.Duration { return a.Open - a.age(now) }
+
+// obedience is how a process follows its fleet against its own judgement.
+type obedience struct {
+	trust       time.Duration // longest time for it
+	since       time.Time     // when it began; zero if the process judges for itself
+	independent bool          // it probes by its own rules until it knows more
+}
+
+// left notes that the process follows the fleet, and returns for how long it
+// will.
+func (o *obedience) left(now time.Time) time.Duration {
+	if o.since.IsZero() {
+		o.since = now
+	}
+	return o.since.Add(o.trust).Sub(now)
 }
 
 // requests is what is to be sent to the store.
@@ -66,11 +91,8 @@ func (e *circuit) look(q query, now time.Time) (backoff.BreakerTransition, <-cha
 
 // knows reports whether the last answer is recent enough.
 func (e *circuit) knows(now time.Time) bool {
-	return !e.seenAt.IsZero() && (now.Sub(e.seenAt) < 2*e.client.every() || e.openLeft(now) > 0)
+	return e.seen.age(now) < 2*e.client.every() || e.seen.openLeft(now) > 0
 }
-
-// openLeft returns how long the circuit of the fleet stays open.
-func (e *circuit) openLeft(now time.Time) time.Duration { return e.seen.Open - now.Sub(e.seenAt) }
 
 // tripped reports whether the fleet found the service down, and this process
 // has not found otherwise.
@@ -79,10 +101,10 @@ func (e *circuit) tripped() bool { return e.seen.Tripped && e.seen.Generation !=
 // advice says what the state of the fleet's circuit means for a closed breaker.
 func (e *circuit) advice(now time.Time) backoff.BreakerTransition {
 	if !e.tripped() {
-		e.obeyingSince = time.Time{}
+		e.obeys.since = time.Time{}
 		return backoff.BreakerTransition{}
 	}
-	if left := min(e.openLeft(now), e.obeyFor(now)); left > 0 {
+	if left := min(e.seen.openLeft(now), e.obeys.left(now)); left > 0 {
 		return e.open(left)
 	}
 	return backoff.BreakerTransition{To: backoff.BreakerHalfOpen, Openings: e.seen.Openings, Err: ErrTripped}
@@ -96,37 +118,28 @@ func (e *circuit) open(left time.Duration) backoff.BreakerTransition {
 	return backoff.BreakerTransition{To: backoff.BreakerOpen, RetryAfter: left, Openings: e.seen.Openings, Err: ErrTripped}
 }
 
-// obeyFor notes that the process follows the fleet, and returns for how long it
-// will.
-func (e *circuit) obeyFor(now time.Time) time.Duration {
-	if e.obeyingSince.IsZero() {
-		e.obeyingSince = now
-	}
-	return e.obeyingSince.Add(e.trust).Sub(now)
-}
-
 // probe answers a half-open breaker.
 func (e *circuit) probe(q query, now time.Time) (advice backoff.BreakerTransition, coming <-chan struct{}, asks bool) {
 	e.markUsed()
 	switch {
-	case e.independent || e.storeIsAway(now):
+	case e.obeys.independent || e.storeIsAway(now):
 		return advice, nil, false
 	case e.leasedUntil.After(now):
-		e.probed, e.obeyingSince = true, time.Time{} // not earlier: a lease may be over when its grant arrives
+		e.probed, e.obeys.since = true, time.Time{} // not earlier: a lease may be over when its grant arrives
 		return advice, nil, false
-	case e.obeyFor(now) <= 0:
-		e.independent, e.obeyingSince = true, time.Time{}
+	case e.obeys.left(now) <= 0:
+		e.obeys.independent, e.obeys.since = true, time.Time{}
 		return advice, nil, false
 	}
-	fresh := e.fresh(now)
+	fresh := e.seen.age(now) < e.client.every()
 	hold := backoff.BreakerTransition{To: backoff.BreakerHalfOpen}
-	switch left := min(e.openLeft(now), e.obeyFor(now)); {
+	switch left := min(e.seen.openLeft(now), e.obeys.left(now)); {
 	case e.tripped() && left > 0: // it cannot be closed earlier
 		return e.open(left), nil, false
 	case e.knownClosed(fresh):
-		e.obeyingSince = time.Time{}
+		e.obeys.since = time.Time{}
 		return advice, nil, false
-	case fresh && e.seen.Leased > now.Sub(e.seenAt):
+	case fresh && e.seen.Leased > e.seen.age(now):
 		return hold, nil, false
 	}
 	if !now.Before(e.nextAsk) {
@@ -136,16 +149,11 @@ func (e *circuit) probe(q query, now time.Time) (advice backoff.BreakerTransitio
 	return hold, e.answered, asks
 }
 
-// fresh reports whether the last answer is less than Every old.
-func (e *circuit) fresh(now time.Time) bool {
-	return !e.seenAt.IsZero() && now.Sub(e.seenAt) < e.client.every()
-}
-
 // knownClosed reports whether the circuit of the fleet is closed. The answer
 // that says so must be fresh, or newer than the first question of this
 // half-open breaker.
 func (e *circuit) knownClosed(fresh bool) bool {
-	return !e.tripped() && (fresh || e.seenAt.After(e.obeyingSince))
+	return !e.tripped() && (fresh || e.seen.at.After(e.obeys.since))
 }
 
 // leaseMargin returns how long it may take from the grant of a lease to the
@@ -173,10 +181,8 @@ func (e *circuit) storeIsAway(now time.Time) bool {
 
 // reportOpened handles that this process found the service down.
 func (e *circuit) reportOpened(openFor time.Duration, openings int) {
-	e.markUsed()
-	e.stopObeying()
+	e.judged()
 	e.todo.trip = &Trip{By: e.client.id, Voter: e.client.voter(), Open: min(openFor, forever), Openings: openings, Quorum: e.client.quorum()}
-	e.todo.lease = 0
 	e.overruled = 0
 	e.send()
 }
@@ -184,9 +190,7 @@ func (e *circuit) reportOpened(openFor time.Duration, openings int) {
 // reportClosed handles that this process found the service up again. The
 // process tells the fleet only if it holds the lease.
 func (e *circuit) reportClosed(now time.Time) {
-	e.markUsed()
-	e.stopObeying()
-	e.todo.lease = 0
+	e.judged()
 	if !e.seen.Tripped {
 		return
 	}
@@ -198,8 +202,12 @@ func (e *circuit) reportClosed(now time.Time) {
 	e.leasedUntil = time.Time{}
 }
 
-// stopObeying notes that the process has judged for itself.
-func (e *circuit) stopObeying() { e.independent, e.obeyingSince = false, time.Time{} }
+// judged notes that the process has judged for itself, and needs no lease.
+func (e *circuit) judged() {
+	e.markUsed()
+	e.obeys.independent, e.obeys.since = false, time.Time{}
+	e.todo.lease = 0
+}
 
 // shutDown stops the timer, and gives back the lease.
 func (e *circuit) shutDown(now time.Time) {
@@ -232,10 +240,10 @@ func (e *circuit) markUsed() {
 // since when the process follows the fleet: otherwise it would follow for
 // longer than Trust.
 func (e *circuit) worthKeepingFor(now time.Time) time.Duration {
-	if (e.overruled != 0 || !e.obeyingSince.IsZero()) && e.trust < forever {
-		return e.trust
+	if (e.overruled != 0 || !e.obeys.since.IsZero()) && e.obeys.trust < forever {
+		return e.obeys.trust
 	}
-	return min(max(e.rejectOlderUntil.Sub(now), e.leasedUntil.Sub(now)), defaultTrust)
+	return min(max(e.seen.rejectOlderUntil.Sub(now), e.leasedUntil.Sub(now)), defaultTrust)
 }
 
 // tick runs when the circuit may be loaded again. The next call loads it. If
@@ -318,7 +326,7 @@ func (e *circuit) nextRequest() func(context.Context) (Circuit, error) {
 func (e *circuit) mostUrgent() func(context.Context) (Circuit, error) {
 	store, key, id, todo := e.client.Store, e.key, e.client.id, &e.todo
 	switch {
-	case todo.trip != nil && !e.seenAt.IsZero():
+	case todo.trip != nil && !e.seen.at.IsZero():
 		t := *todo.trip
 		t.Seen = e.seen.Generation
 		todo.trip = nil
@@ -356,15 +364,14 @@ func (e *circuit) receive(seen Circuit, err error) (wakes []func()) {
 		return nil
 	}
 	e.failedAt = time.Time{}
-	if seen.Generation < e.seen.Generation && now.Before(e.rejectOlderUntil) {
+	if seen.Generation < e.seen.Generation && now.Before(e.seen.rejectOlderUntil) {
 		return nil
 	}
 	if seen.Tripped && !e.seen.Tripped {
 		wakes, e.wakes = e.wakes, nil
 	}
 	e.updateLease(seen)
-	e.seen, e.seenAt = seen, now
-	e.rejectOlderUntil = now.Add(min(seen.Open, e.trust) + c.every())
+	e.seen = answer{seen, now, now.Add(min(seen.Open, e.obeys.trust) + c.every())}
 	return wakes
 }
 
@@ -372,7 +379,7 @@ func (e *circuit) receive(seen Circuit, err error) (wakes []func()) {
 func (e *circuit) failed(now time.Time) {
 	e.failedAt = now
 	e.todo.load, e.todo.lease = false, 0 // the next call asks again if it needs them
-	if e.seenAt.IsZero() {
+	if e.seen.at.IsZero() {
 		e.todo.trip = nil
 	}
 }

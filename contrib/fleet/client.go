@@ -339,7 +339,7 @@ func (c *Client) setUp() {
 func (c *Client) circuit(name string) *circuit {
 	e := c.circuits[name]
 	if e == nil {
-		e = &circuit{client: c, key: name, trust: c.trust()}
+		e = &circuit{client: c, key: name, obeys: obedience{trust: c.trust()}}
 		e.timer = time.AfterFunc(c.every(), e.tick)
 		c.circuits[name] = e
 	}
@@ -371,14 +371,10 @@ func (c *Client) timeout() time.Duration { return cmp.Or(c.Timeout, defaultTimeo
 func (c *Client) every() time.Duration { return cmp.Or(max(0, c.Every), defaultEvery) }
 
 // voter returns Voter or its default.
-func (c *Client) voter() string {
-	return cmp.Or(c.Voter, c.id)
-}
+func (c *Client) voter() string { return cmp.Or(c.Voter, c.id) }
 
 // quorum returns Quorum or its default.
-func (c *Client) quorum() int {
-	return max(1, cmp.Or(c.Quorum, defaultQuorum))
-}
+func (c *Client) quorum() int { return max(1, cmp.Or(c.Quorum, defaultQuorum)) }
 
 // trust draws how long the fleet is trusted.
 func (c *Client) trust() time.Duration {

@@ -396,6 +396,19 @@ func TestAStoreThatLiesIsFoundOut(t *testing.T) {
 	}
 }
 
+func TestAProcessThatFoundOutBelievesTheNextOpening(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lie := &liar{says: fleet.Circuit{Generation: 7, Tripped: true, Leased: time.Hour}}
+		b := breaker(&fleet.Client{Store: lie, Trust: time.Minute})
+		b.MinCalls = 1_000_000 // it does not trust its own eyes
+		steady(t, b, 2*time.Minute, nil)
+		require.Equal(t, 100, call(t, b, 100, nil), "it found out")
+		synctest.Wait()
+		lie.says.Generation++
+		require.Less(t, steady(t, b, 50*time.Second, nil), 30)
+	})
+}
+
 func TestTrustMayHaveNoLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lie := &liar{says: fleet.Circuit{Generation: 7, Tripped: true, Leased: time.Hour}}
