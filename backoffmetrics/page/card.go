@@ -3,6 +3,7 @@ package page
 import (
 	"math"
 	"net/url"
+	"time"
 
 	"github.com/gobackoff/backoff/guard/endpoint"
 	"github.com/gobackoff/backoff/internal/snapshot"
@@ -18,22 +19,28 @@ type card struct {
 	Text     string      `json:"text"`
 	Circuit  *breakerRow `json:"circuit,omitempty"`
 
-	Calls           uint64      `json:"calls"`
-	Attempts        uint64      `json:"attempts"`
-	BudgetRefused   uint64      `json:"budget_refused"`
-	AttemptsPerCall float64     `json:"attempts_per_call"` // 0 without calls
-	CallsPerSecond  float64     `json:"calls_per_second"`
-	FailedShare     string      `json:"failed_share"`
-	Outcomes        []outcome   `json:"outcomes"` // of all calls
-	Errors          []errorRow  `json:"errors"`   // of all attempts that failed
-	Attempting      *attempting `json:"attempting,omitempty"`
-	Chart           *chart      `json:"chart"`
+	numbers                // members of the card, too
+	Errors     []errorRow  `json:"errors"` // of all attempts that failed
+	Attempting *attempting `json:"attempting,omitempty"`
+	Chart      *chart      `json:"chart"`
 
-	finding  finding
-	since    string
-	failures uint64
+	finding finding
+	since   string
 
 	retriesOff bool // by hand
+}
+
+// numbers are what an operation counted in the page's window.
+type numbers struct {
+	Calls           uint64    `json:"calls"`
+	Attempts        uint64    `json:"attempts"`
+	BudgetRefused   uint64    `json:"budget_refused"`
+	AttemptsPerCall float64   `json:"attempts_per_call"` // 0 without calls
+	CallsPerSecond  float64   `json:"calls_per_second"`
+	FailedShare     string    `json:"failed_share"`
+	Outcomes        []outcome `json:"outcomes"` // of all calls
+
+	failures uint64
 }
 
 // outcome is how many calls ended in a way.
@@ -65,25 +72,29 @@ type chart struct {
 
 // cardOf returns the card of an operation.
 func (h *history) cardOf(t timeline, o *snapshot.Operation) card {
-	now := t.now().totals[o.Labels]
-	w := now.minus(t.lately().totals[o.Labels])
+	w := t.now().totals[o.Labels].minus(t.lately().totals[o.Labels])
 	d := t.diagnose(o.Labels)
 	if o.Labels == (snapshot.Labels{Name: snapshot.Other}) {
 		d.text += " These are all operations beyond MaxNames, counted together."
 	}
-	c := card{
+	return card{
 		ID: idOf(o.Labels), Name: o.Name, Endpoint: o.Endpoint,
-		Level: d.finding.level(), Text: d.text,
-		Calls: w.calls(), Attempts: w.attempts, BudgetRefused: w.refused,
-		FailedShare: failedShare(w), Outcomes: outcomesOf(w),
-		Errors: h.errorRows(o.Labels, w.errors), Chart: t.chart(o.Labels),
-		finding: d.finding, since: d.since, failures: w.failed,
+		Level: d.finding.level(), Text: d.text, finding: d.finding, since: d.since,
+		numbers: numbersOf(w, t.length()), Errors: h.errorRows(o.Labels, w.errors), Chart: t.chart(o.Labels),
 	}
-	if w.calls() > 0 {
-		c.AttemptsPerCall = round(float64(w.attempts) / float64(w.calls()))
+}
+
+// numbersOf returns what was counted in a window of that length.
+func numbersOf(w totals, length time.Duration) numbers {
+	n := numbers{
+		Calls: w.calls(), Attempts: w.attempts, BudgetRefused: w.refused, failures: w.failed,
+		CallsPerSecond: round(float64(w.calls()) / length.Seconds()),
+		FailedShare:    failedShare(w), Outcomes: outcomesOf(w),
 	}
-	c.CallsPerSecond = round(float64(w.calls()) / t.length().Seconds())
-	return c
+	if n.Calls > 0 {
+		n.AttemptsPerCall = round(float64(w.attempts) / float64(n.Calls))
+	}
+	return n
 }
 
 // idOf returns the id of an operation's card, which can be a link as it is. No

@@ -54,7 +54,7 @@ func TestADiagnosisSaysWhatTheNumbersMean(t *testing.T) {
 
 func TestTheHeadlineSaysWhatToDoFirst(t *testing.T) {
 	operation := func(name string, f finding, circuit string) card {
-		c := card{Name: name, ID: name, finding: f, FailedShare: "28 %"}
+		c := card{Name: name, ID: name, finding: f, numbers: numbers{FailedShare: "28 %"}}
 		if circuit != "" {
 			c.Circuit = &breakerRow{Name: name, State: circuit}
 		}
@@ -98,6 +98,8 @@ func TestTheHeadlineSaysWhatToDoFirst(t *testing.T) {
 			[]string{"a is down: its circuit is open, and 28 % of its calls failed. Retries cannot help; look at the service."}},
 		{[]card{operation("a", well, "open")}, []breakerRow{breaker("a", "open"), breaker("b", "open (observed only)")}, bad,
 			[]string{"The circuit is open for a: calls are refused. Retries cannot help; look at the service."}},
+		{nil, []breakerRow{breaker("a", "half-open")}, watch,
+			[]string{"The circuit is half-open for a: the next calls probe the service. Wait for their result."}},
 		{nil, []breakerRow{breaker("a", "open"), breaker("b", "half-open"), breaker("c", "forced open"), breaker("d", "open")}, bad, []string{
 			"The circuit is open for a and d: calls are refused. Retries cannot help; look at the service.",
 			"The circuit is forced open for c: close it when the service may be called.",
@@ -115,7 +117,10 @@ func TestTheHeadlineSaysWhatToDoFirst(t *testing.T) {
 
 // Numbers change all the time, and a screen reader should not.
 func TestTheAnnouncementHasNoNumbers(t *testing.T) {
-	h := headlineOf(&pageData{Operations: []card{{Name: "a", finding: broken, FailedShare: "28 %"}, {Name: "b", Endpoint: "GET http://b:8080", finding: partly, FailedShare: "4 %"}}})
+	h := headlineOf(&pageData{Operations: []card{
+		{Name: "a", finding: broken, numbers: numbers{FailedShare: "28 %"}},
+		{Name: "b", Endpoint: "GET http://b:8080", finding: partly, numbers: numbers{FailedShare: "4 %"}},
+	}})
 	require.Equal(t, "a is failing. b (GET http://b:8080) is flaky. ", h.Announcement)
 }
 

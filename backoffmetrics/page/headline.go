@@ -100,27 +100,20 @@ func (h *headline) add(l level, s sentence) {
 
 // addBreakers adds the breakers that no sentence names yet.
 func (h *headline) addBreakers(rows []breakerRow, named map[string]bool) {
-	var open, forced, probing []string
+	names := make(map[string][]string) // by state
 	for _, b := range rows {
-		switch {
-		case named[b.Name]:
-		case b.State == backoff.BreakerOpen.String():
-			open = append(open, b.Name)
-		case b.State == backoff.ModeForcedOpen.String():
-			forced = append(forced, b.Name)
-		case b.State == backoff.BreakerHalfOpen.String():
-			probing = append(probing, b.Name)
+		if !named[b.Name] {
+			names[b.State] = append(names[b.State], b.Name)
 		}
 	}
-	if len(open) > 0 {
-		h.add(bad, say("The circuit is open for "+list(open), ": calls are refused."+lookAtService))
+	add := func(l level, state, more string) {
+		if len(names[state]) > 0 {
+			h.add(l, say("The circuit is "+state+" for "+list(names[state]), more))
+		}
 	}
-	if len(forced) > 0 {
-		h.add(bad, say("The circuit is forced open for "+list(forced), ": close it when the service may be called."))
-	}
-	if len(probing) > 0 {
-		h.add(watch, say("The circuit is half-open for "+list(probing), ": the next calls probe the service. Wait for their result."))
-	}
+	add(bad, backoff.BreakerOpen.String(), ": calls are refused."+lookAtService)
+	add(bad, backoff.ModeForcedOpen.String(), ": close it when the service may be called.")
+	add(watch, backoff.BreakerHalfOpen.String(), ": the next calls probe the service. Wait for their result.")
 }
 
 // addOverrides adds what is overridden, as a reminder.
