@@ -220,8 +220,8 @@ func (p *Pacer) leastWait(before int) time.Duration {
 	if quiet <= 0 {
 		quiet = paceQuiet
 	}
-	if p.speed.resume > 0 {
-		quiet = min(quiet, p.speed.restUntil-p.now)
+	if p.speed.rest.resume > 0 {
+		quiet = min(quiet, p.speed.rest.until-p.now)
 	}
 	return max(time.Millisecond, min(quiet, p.speed.leastTime(steady)))
 }
@@ -291,7 +291,7 @@ func (p *Pacer) onThrottled(t uint64, r backoff.Result, paced bool) {
 	fresh := p.fresh(t)
 	p.speed.lastThrottled = p.now
 	if fresh || !paced {
-		p.speed.restFor(p.now, max(0, r.RetryAfter))
+		p.speed.rest.ask(p.now, max(0, r.RetryAfter))
 	}
 
 	switch {

@@ -21,13 +21,18 @@ type speed struct {
 	began         time.Duration // when that was
 	fell          time.Duration // when the rate fell last
 	lastThrottled time.Duration // when the last throttled response came
-	askedWait     time.Duration // the wait that it asked for
-	restUntil     time.Duration // when the longest such wait is over
-	resume        float64       // the rate after that wait, if nothing is served meanwhile; or 0
+	rest          rest
 	served        served
 	sample        tally // since the first of at most 4 refusals
 	trial         trial
 	tolerance     tolerance
+}
+
+// A rest is the wait that a throttled response asked for.
+type rest struct {
+	asked  time.Duration // by the last one
+	until  time.Duration // when the longest one is over
+	resume float64       // the rate after that, if nothing is served meanwhile; or 0
 }
 
 const (
@@ -76,7 +81,7 @@ func (s *speed) begin(now time.Duration, usual, recent float64, young bool) {
 		s.served.perSecond = recent * (1 - share)
 		s.beginTrial(now, share)
 	case young:
-		s.perSecond, s.climb = max(climbFrom, s.perSecond), climbGrowth
+		s.raiseTo(usual)
 	}
 }
 
@@ -89,11 +94,11 @@ func (s *speed) fall(now time.Duration) {
 
 // quietSince returns the time from which on quiet counts: of the last throttled
 // response, or of the end of the wait that the service asked for.
-func (s *speed) quietSince() time.Duration { return max(s.lastThrottled, s.restUntil) }
+func (s *speed) quietSince() time.Duration { return max(s.lastThrottled, s.rest.until) }
 
-// restFor notes the wait that a throttled response asked for.
-func (s *speed) restFor(now, asked time.Duration) {
-	s.askedWait, s.restUntil = asked, max(s.restUntil, limits.Add(now, asked))
+// ask notes the wait that a throttled response asked for.
+func (r *rest) ask(now, wait time.Duration) {
+	r.asked, r.until = wait, max(r.until, limits.Add(now, wait))
 }
 
 // onAnswer adjusts the rate to a response that is not throttled. The response is
@@ -102,9 +107,9 @@ func (s *speed) onAnswer(now time.Duration, fresh bool) {
 	s.answers++
 	s.served.add(now, s.perSecond)
 	if fresh {
-		if now < s.restUntil { // the wait was not for all attempts
-			s.perSecond = max(s.perSecond, min(s.resume, s.floor(now)))
-			s.askedWait, s.restUntil, s.resume = 0, 0, 0
+		if now < s.rest.until { // the wait was not for all attempts
+			s.perSecond = max(s.perSecond, min(s.rest.resume, s.floor(now)))
+			s.rest = rest{}
 		}
 		s.sample.add(1)
 		s.tolerance.earn(1)
@@ -132,7 +137,7 @@ func (s *speed) grow(now time.Duration) {
 		s.perSecond = min(s.perSecond+min(s.perSecond, most), s.goal)
 		return
 	}
-	s.perSecond += min(s.perSecond*paceProbe, most) / (1 + s.askedWait.Seconds())
+	s.perSecond += min(s.perSecond*paceProbe, most) / (1 + s.rest.asked.Seconds())
 	s.goal = s.perSecond
 }
 
@@ -181,7 +186,7 @@ func (s *speed) slowDown(now time.Duration, calls float64) {
 	if s.usual < slowCaller {
 		s.refusals = 1
 	}
-	depth := min(1, paceFull*s.refusals*(1+s.askedWait.Seconds())/max(1, s.answers))
+	depth := min(1, paceFull*s.refusals*(1+s.rest.asked.Seconds())/max(1, s.answers))
 	most, left := paceUnused*s.usual, 1-paceFall*depth
 	if s.climb > 0 {
 		left = climbEnds
@@ -189,7 +194,7 @@ func (s *speed) slowDown(now time.Duration, calls float64) {
 	s.peak = s.perSecond
 	s.goal = min(s.goal, most) * (1 - paceGoal*depth)
 	rate := max(min(s.perSecond, most)*left, s.usual*paceLeast)
-	if s.resume == 0 {
+	if s.rest.resume == 0 {
 		rate = max(rate, min(s.perSecond, s.floor(now)))
 	}
 	s.perSecond = rate
@@ -198,17 +203,17 @@ func (s *speed) slowDown(now time.Duration, calls float64) {
 	}
 	s.trial.running, s.climb = false, 0
 	s.fall(now)
-	if s.askedWait > 0 && s.resume == 0 && s.usual >= slowCaller/2 {
-		s.resume = s.perSecond
+	if s.rest.asked > 0 && s.rest.resume == 0 && s.usual >= slowCaller/2 {
+		s.rest.resume = s.perSecond
 	}
 }
 
 // endRest returns to the rate with which the wait began that the service asked for. That
 // it refused all attempts meanwhile says nothing about the rate.
 func (s *speed) endRest(now time.Duration) {
-	if s.resume > 0 && now >= s.restUntil {
-		s.perSecond, s.goal = max(s.perSecond, s.resume), max(s.goal, s.resume)
-		s.resume = 0
+	if s.rest.resume > 0 && now >= s.rest.until {
+		s.perSecond, s.goal = max(s.perSecond, s.rest.resume), max(s.goal, s.rest.resume)
+		s.rest.resume = 0
 	}
 }
 
@@ -256,8 +261,8 @@ func (s *speed) endTrial(now time.Duration, v verdict) {
 	s.goal, s.sample = s.perSecond, tally{}
 }
 
-// raiseTo lets the rate climb: a program whose first calls began the pace makes more
-// calls now.
+// raiseTo lets the rate climb, for a program whose first calls began the pace and that
+// makes so many calls now.
 func (s *speed) raiseTo(calls float64) {
 	s.usual = max(s.usual, calls)
 	s.perSecond, s.climb = max(climbFrom, s.perSecond), climbGrowth
