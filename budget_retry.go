@@ -18,104 +18,57 @@ const (
 	defaultWindow = 10 * time.Second
 	defaultFloor  = 3
 	maxRatio      = 1e6
-	newClient     = 3   // a client with fewer successes in its life has just started
-	latePrice     = 3   // of a retry after a timeout; others cost 1
-	wonPays       = 3   // times its price, for a retry that succeeds
-	spareRoom     = 0.5 // is enough for a spare retry
+	newClient     = 3   // successes in its life after which a client is no longer new
+	latePrice     = 3   // price of a retry after a timeout; others cost 1
+	wonPays       = 3   // retries of its price that a successful retry pays for
+	spareRoom     = 0.5 // least room for a spare retry
 )
 
-// RetryBudget is the usual [Budget]: successes pay for retries. Within a
-// Window there may be Ratio retries per call that succeeded or failed
-// definitively. A client with few calls gets one more per three of them, up to
-// Floor. A retry that succeeds pays for three more, so that a service
-// that fails by chance is retried as often as without a budget. A retry after a
-// timeout costs three times as much, and pays three times as much if it
-// succeeds. First attempts are never refused.
+// RetryBudget is the usual [Budget]: successes pay for retries. Within a Window
+// there may be Ratio retries per call that succeeded or got a permanent error. A
+// client with few calls may make up to Floor more, and a spare one after a long
+// time without any. A retry that succeeds pays for three more. A retry after a
+// timeout costs, and pays, three times as much.
 //
-// Retries also must not become the load that a service fails under. So the
-// budget compares how long attempts take with how long they usually take. While
-// they take 2.5 to 5 times as long, the more of that the more they differ among
-// each other, there is no Floor, no spare retry, and retries do not pay. If one
-// attempt in 50 times out as well, or they take 25 times as long, there are no
-// retries at all. All of that comes back evenly within 15 s. A process that
-// starts while the service is overloaded takes that for usual.
+// While attempts take much longer than usual, fewer retries are granted, down to
+// none. First attempts are never refused. Until the third success of all, one
+// call may use all of its MaxAttempts. See docs/retrybudget.md for the rule, and
+// for the bound on the retries of any interval.
 //
-// A client that has had no success within the Window still has a spare retry:
-// one at the start and one after each success, but not within two Windows of
-// the last time it asked for a retry, and after a timeout only one time in
-// four. While it has had fewer than three successes in its life, it has its
-// spare retry at any time.
-//
-// Until the third success, one call may use all of its MaxAttempts, so that a
-// program that makes one call and then ends gets what it asked for. If several
-// calls run at once, it is the one with the most retries. A call without a limit
-// counts as one with MaxAttempts 4.
-//
-// In any interval of length T there are at most
-//
-//	Ratio*paid + 3*won + Floor*(2 + T/(0.9*Window)) + spare + first
-//
-// retries, where
-//
-//	paid   counts the calls that succeeded or failed definitively, from
-//	       asked - Window/10 to the end of the interval
-//	asked  is when a retry was last asked for at least a Window before the
-//	       interval
-//	won    counts the retries that succeeded or failed definitively, from
-//	       Window before the interval to its end; three times after a timeout,
-//	       and not at all after the server said "too much", or for a hedge
-//	spare  is the number of successes in the interval, plus one
-//	first  is MaxAttempts - 1, by the largest limit of a Policy or of its
-//	       ByClass, until the budget has had three successes, once in its
-//	       life, and then 0
-//
-// So in an outage, in which nothing succeeds, there are Ratio*paid and what
-// does not grow with the number of calls.
-//
-// docs/retrybudget.md derives the bound and the defaults, and shows what a
-// fleet makes of them.
-//
-// The zero value is ready to use. A RetryBudget must not be copied, nor its
-// fields changed, after first use. It is safe for concurrent use. A success
-// costs one addition to a counter where processors rarely meet: no lock, no
-// clock, no allocation. About 40 attempts a second, and all of a client with
-// fewer calls, are measured: each reads the clock and takes a lock, which costs
-// some 300 ns. A retry takes a lock twice, each time for some 30 ns. A Done
-// that is never called is a success that is not counted. A second Done changes
-// nothing for a retry, and counts twice for a first attempt.
+// The zero value is ready to use. It is safe for concurrent use, and must not be
+// copied, nor its fields changed, after first use.
 //
 // Sources: Google SRE book, "Handling Overload"; Brooker, "Fixing retries with
 // token buckets and circuit breakers", 2022; Finagle's RetryBudget.
 type RetryBudget struct {
-	// Ratio is the number of retries per success. 0 means 0.12. A negative
-	// Ratio is invalid. Finagle, Linkerd and Envoy use 0.2.
+	// Retries per success. Defaults to 0.12; negative is invalid.
 	Ratio float64
-	// Window is the time over which successes and retries count. 0 means 10 s.
-	// A negative Window is invalid.
+
+	// Time over which successes and retries count. Defaults to 10 seconds;
+	// negative is invalid.
 	Window time.Duration
-	// Floor is how many retries beyond Ratio a client with few calls may make:
-	// one per three successes, up to Floor. 0 means 3. A negative Floor is
-	// invalid.
+
+	// Retries beyond Ratio for a client with few calls: one per three successes,
+	// up to Floor. Defaults to 3; negative is invalid.
 	Floor int
 
 	earned  window.Tally   // successes
-	sampler strain.Sampler // of the first attempts that are measured
+	sampler strain.Sampler // chooses the first attempts that are measured
 
 	mu          sync.Mutex
 	grants      window.Grants   // retries, and the prices of those that succeeded
-	left        uint64          // what the last look allows yet, until the window slides
-	watch       clock.Stopwatch // of the gauge
-	gauge       strain.Gauge    // of the service
-	lookedUntil int64           // the number of the bucket after the one in which a retry last looked; 0 before the first
-	spareAt     uint64          // the number of successes when a spare retry was last asked for
-	spared      bool            // it was granted
-	spareGrant  window.Grant    // the last one
-	furthest    int             // how many retries the call has made that has got furthest
+	left        uint64          // retries that the newest look still allows, until the window slides
+	watch       clock.Stopwatch // clock of the gauge
+	gauge       strain.Gauge    // strain of the service
+	lookedUntil int64           // number of the bucket after that of the newest look; 0 before the first
+	spareAt     uint64          // number of successes when a spare retry was last asked for
+	spared      bool            // the spare retry of spareAt is taken
+	spareGrant  window.Grant    // newest spare retry
+	furthest    int             // most retries of one call so far
 }
 
-// GrantsFirst implements [Budget]. It reports whether the budget
-// is valid and has no need to measure the attempt: first attempts are never
-// refused.
+// GrantsFirst implements [Budget]. It is false if the budget is invalid, or
+// measures the attempt.
 func (b *RetryBudget) GrantsFirst() bool {
 	return b != nil && b.Ratio >= 0 && b.Ratio <= maxRatio && b.Window >= 0 && b.Floor >= 0 &&
 		!b.sampler.Chosen(b.earned.Here())
@@ -152,8 +105,8 @@ func (b *RetryBudget) grant(a *Attempt) (window.Grant, bool) {
 	return b.look(a, price)
 }
 
-// look dates the successes since the last look, and grants a retry if the window
-// allows it, or the spare one is there, or it is of the first call.
+// look dates the successes since the last look. It grants a retry that the window
+// allows, the spare one, or one of the first call.
 func (b *RetryBudget) look(a *Attempt, price uint64) (window.Grant, bool) {
 	earned := b.earned.Total()
 	b.advance(a.Now, earned)
@@ -190,8 +143,8 @@ func oneInFour(now time.Time) bool {
 	return uint64(now.UnixNano())*golden>>62 == 0
 }
 
-// spare takes the retry of a client without recent success. quiet means that no
-// retry was asked for within two Windows.
+// spare takes the spare retry of a client without recent success. quiet means that
+// no retry was asked for within two Windows.
 func (b *RetryBudget) spare(quiet bool, earned uint64) bool {
 	if earned != b.spareAt {
 		b.spareAt, b.spared = earned, false
@@ -217,7 +170,7 @@ func (b *RetryBudget) grantFurther(number, most int) bool {
 	return true
 }
 
-// allowed is how many retries the window allows, with so much room left. It
+// allowed returns how many retries the window allows, with so much room left. It
 // counts in millionths, because in floats 100 * 0.29 is less than 29.
 func (b *RetryBudget) allowed(room, certain float64) uint64 {
 	const unit = 1_000_000
@@ -239,7 +192,7 @@ func (b *RetryBudget) Done(t Ticket, r Result) {
 	answered := r.Answered()
 	if g := window.Grant(t.Word); g != 0 {
 		answered = b.settle(g, &r, answered) && answered
-	} else if r.Took > 0 && b.mu.TryLock() { // one sample more or less does not matter
+	} else if r.Took > 0 && b.mu.TryLock() { // a sample that is lost does not matter
 		b.measure(&r)
 		b.mu.Unlock()
 	}
@@ -249,7 +202,7 @@ func (b *RetryBudget) Done(t Ticket, r Result) {
 }
 
 // settle ends a retry, and gives it back if it was not made. It reports whether
-// its result counts: a second one does not.
+// the result counts, which a second one does not.
 func (b *RetryBudget) settle(g window.Grant, r *Result, answered bool) (counts bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -278,8 +231,8 @@ func (b *RetryBudget) giveBack(g window.Grant) {
 	}
 }
 
-// measure takes how long an attempt took that succeeded or timed out. Under
-// strain it takes back what is left to grant.
+// measure records how long an attempt took, if it succeeded or timed out. Under
+// strain nothing is left to grant without a new look.
 func (b *RetryBudget) measure(r *Result) {
 	if r.Failed && !r.TimedOut || r.NotSent || r.Canceled {
 		return
@@ -294,10 +247,10 @@ func (b *RetryBudget) measure(r *Result) {
 // RetryBudgetStats is the state of a [RetryBudget]. Retries may exceed Allowed:
 // the successes that paid for them leave the window first.
 type RetryBudgetStats struct {
-	Successes uint64 // within the window
-	Retries   uint64 // granted within the window, less those that were not made; one after a timeout counts as three
-	Allowed   uint64 // by these successes, plus the Retries that were spare or of the first call
-	Strained  bool   // the service is, or was within 15 s, much slower than usual, and Allowed is less for that
+	Successes uint64 // successes in the window
+	Retries   uint64 // retries granted in the window and not given back; one after a timeout counts as three
+	Allowed   uint64 // retries that these successes pay for, plus those that were spare or of the first call
+	Strained  bool   // the service was much slower than usual within 15 s, so Allowed is less
 }
 
 // Stats returns the state of the budget at this moment.
@@ -322,7 +275,7 @@ func (b *RetryBudget) Pace(t Ticket) (Ticket, time.Duration, bool) { return t, 0
 // Confirm implements [Budget]: a retry that was granted may be made.
 func (b *RetryBudget) Confirm(Ticket) bool { return true }
 
-// Validate reports every field that is negative, and a Ratio that is NaN or beyond
+// Validate reports every field that is negative, and a Ratio that is NaN or above
 // a million.
 func (b *RetryBudget) Validate() error {
 	if b == nil {

@@ -7,16 +7,13 @@ import (
 	"github.com/gobackoff/backoff/internal/idemkey"
 )
 
-// An Idempotency says whether an operation may be sent again. It decides
-// together with the [Class] of the failure: it is asked only for classes that
-// may be retried, with the context of the call. It must be safe for concurrent
-// use.
+// An Idempotency says whether an operation may be sent again. It is asked with
+// the context of the call, and only for a [Class] that may be retried. It must be
+// safe for concurrent use. The ready-made ones are [Idempotent], which nil means
+// to [Policy.Do], [NonIdempotent] and [Keyed].
 //
-// The ready-made ones are [Idempotent], which nil means to [Policy.Do] as well,
-// [NonIdempotent] and [Keyed]. To retry nothing, set MaxAttempts to 1 instead.
-//
-// Who makes a key for a call, and an Idempotency for it, gives that the method
-// MadeKey() string. Then no other call makes the operation again under another key.
+// An Idempotency that belongs to a key made for one call has a method MadeKey()
+// string. Then no policy repeats the operation under another key.
 type Idempotency interface {
 	Repeatable(ctx context.Context, c Class) bool
 }
@@ -24,17 +21,14 @@ type Idempotency interface {
 // The ready-made Idempotencies. A program must not assign to them.
 var (
 	// Idempotent operations may be sent twice with the effect of once (RFC
-	// 9110, 9.2.2), or their caller prefers a doubled effect to a lost one. To
-	// call Do on a function states it by default.
+	// 9110, 9.2.2), or their caller prefers a doubled effect to a lost one.
 	Idempotent Idempotency = idempotent
 	// NonIdempotent operations are sent again only if the last attempt provably
-	// never reached the server (ClassNotSent). A key in the context does not
-	// change that, because nobody says that the operation sends it.
+	// never reached the server (ClassNotSent), also if the context carries a key.
 	NonIdempotent Idempotency = nonIdempotent
-	// Keyed operations send the idempotency key of their context, which
-	// [IdempotencyKey] reads. The key lets the server recognize a repetition. The
-	// policy makes one key per call, unless the caller made one
-	// ([WithIdempotencyKey]), and gives it to every attempt.
+	// Keyed operations send the key of their context (see [IdempotencyKey]), by
+	// which the server recognizes a repetition. The policy makes one key per call,
+	// unless the caller made one ([WithIdempotencyKey]).
 	Keyed Idempotency = keyed
 )
 
@@ -59,23 +53,17 @@ func (i idempotency) String() string {
 
 // WithIdempotencyKey returns a context that carries key, for the one operation
 // that sends it. An empty key is replaced by a new one of 130 random bits. A
-// [Keyed] policy gives the key that it finds in the context of the call to every
-// attempt.
-//
-// To carry a key is not to send it. The operation reads it ([IdempotencyKey]) and
-// puts it where its server looks: into a column, or into the header of a request.
+// [Keyed] policy gives the key in its context to every attempt. The operation
+// sends the key where its server looks for it:
 //
 //	req.Header.Set("Idempotency-Key", backoff.IdempotencyKey(ctx))
 //
-// A Transport of package backoffhttp does so by itself only for requests that it is
-// told are Keyed. Any other POST under the context goes out without the key. If it
-// may have arrived, it is not repeated, and its failure ends the calls of the
-// policies around it. Other clients send no key, and end no calls.
+// A Transport of package backoffhttp sends it with Keyed requests only. Another
+// POST that may have arrived is not repeated, and its failure ends the calls of
+// the policies around it.
 //
-// A key that this package makes is unique, but it is no secret. The bits come
-// from math/rand/v2, because crypto/rand would add 172 KiB to every program
-// that imports this package. A server keeps the keys of its clients apart. For
-// one that does not, pass the Text of crypto/rand as the key.
+// A new key is unique, but no secret. For a server that does not keep the keys of
+// its clients apart, pass the Text of crypto/rand.
 func WithIdempotencyKey(ctx context.Context, key string) context.Context {
 	if key == "" {
 		key = newKey()
@@ -107,8 +95,8 @@ func madeKey(i Idempotency) string {
 	return ""
 }
 
-// IdempotencyKey returns the key that ctx carries, the same for all attempts of
-// a call, or "" if there is none.
+// IdempotencyKey returns the key that ctx carries, or "". All attempts of a call
+// have the same.
 func IdempotencyKey(ctx context.Context) string {
 	key, _ := ctx.Value(idemkey.In{}).(string)
 	return key

@@ -18,18 +18,16 @@ const (
 	EventRetry EventKind = iota
 	// EventGiveUp: the call ended without success, for Reason.
 	EventGiveUp
-	// EventSuccess: the call succeeded at the attempt Attempt. For a hedged
-	// call, Attempt is the number of attempts sent.
+	// EventSuccess: the call succeeded at the attempt Attempt; for a hedged call
+	// that is the number of attempts sent.
 	EventSuccess
 	// EventReconnect: a run under a [Supervisor] ended, and another one
 	// follows after Wait.
 	EventReconnect
 	// EventRefused: a [Breaker] refused a call (ReasonOpen), or a [Budget]
-	// refused something that the call goes on without (ReasonBudget): a hedge,
-	// or for now a run under a [Supervisor]. A budget's refusal that ends
-	// the call is an EventGiveUp instead. A policy that waits for a circuit
-	// (see [OpenError]) reports each refusal once more, with the Wait until it
-	// asks again.
+	// refused a hedge, or a run that a [Supervisor] asks for again (ReasonBudget).
+	// A policy that waits for a circuit (see [OpenError]) reports each refusal
+	// once more, with the Wait until it asks again.
 	EventRefused
 	// EventHedgeWon: a hedge had the result of the call.
 	EventHedgeWon
@@ -51,50 +49,43 @@ func (k EventKind) String() string {
 // apply are zero.
 //
 // An attempt has ended if Kind is EventRetry, EventReconnect, EventSuccess,
-// EventHedgeWon or EventHedgeLost, or if it is EventGiveUp with an Attempt and
-// not Waiting. So an observer counts attempts without remembering anything of a
-// call.
+// EventHedgeWon or EventHedgeLost, or EventGiveUp with an Attempt and without
+// Waiting.
 type Event struct {
 	Kind        EventKind
-	Class       Class              // of the attempt's error
+	Class       Class              // class of the attempt's error
 	Reason      Reason             // why the call ended or was refused; 0 if it goes on or succeeded
-	Waiting     bool               // the call ended between two attempts; the retry last announced was not made
-	Name        string             // of the policy, hedge or breaker
-	Attempt     int                // the attempt that just ended, from 1, since the call or its last Progress began; 0 if none was made
-	MaxAttempts int                // the limit, for the class of the last failure; negative if there is none
-	Err         error              // of the attempt; the policy's own if it is invalid
-	Delay       time.Duration      // what the schedule says, before jitter
-	Wait        time.Duration      // what will be slept
-	Slept       time.Duration      // what was slept before the attempt
-	RetryAfter  time.Duration      // what the server asked for
-	Elapsed     time.Duration      // since the call, or its last Progress, began
-	Transition  *BreakerTransition // of a breaker; not to be changed
-	// Header is the header of the response that came with the error, if Err or
-	// an error in its tree has a method ResponseHeader() map[string][]string,
-	// as the errors of backoffhttp have. Not to be changed.
+	Waiting     bool               // the call ended between two attempts, and the announced retry was not made
+	Name        string             // name of the policy, hedge or breaker
+	Attempt     int                // number of the attempt that ended, from 1, since the call or its last Progress began; 0 for none
+	MaxAttempts int                // limit for the class of the last failure; negative if there is none
+	Err         error              // error of the attempt, or of an invalid policy
+	Delay       time.Duration      // delay of the schedule, before jitter
+	Wait        time.Duration      // time that will be slept
+	Slept       time.Duration      // time slept before the attempt
+	RetryAfter  time.Duration      // wait that the server asked for
+	Elapsed     time.Duration      // time since the call, or its last Progress, began
+	Transition  *BreakerTransition // transition of a breaker; not to be changed
+
+	// Header of the response that came with Err; not to be changed. An error in
+	// the tree of Err has it, by a method ResponseHeader() map[string][]string.
 	Header map[string][]string
 }
 
-// An Observer receives events, for logs, metrics or a callback on retry.
-// [Policy] and [Breaker] have one, and so has what other packages offer.
-//
-// It is called once for every retry and for the end of every call, on the
-// goroutine of the call and with its context. It is called for hedges when
-// their call is over. It is called for a breaker's transitions in order, one
-// at a time, with the context of the call that caused them, which may have
-// ended, or with context.Background.
+// An Observer receives events, for logs, metrics or a callback on retry. It is
+// called for every retry and for the end of every call, on the goroutine of the
+// call and with its context; for hedges when their call is over; for the
+// transitions of a breaker in order, one at a time, with the context of the call
+// that caused them or with context.Background.
 //
 // An Observer must be safe for concurrent use, and should return soon, because
 // the call waits. If it panics, the call goes on, and the first such panic of
 // the program is reported on standard error.
-//
-// A first attempt that succeeds costs a call of the Observer, and no
-// allocation.
 type Observer func(context.Context, Event)
 
-// JoinObservers returns an [Observer] that calls each of observers, in order.
-// If one of them panics, it still calls the others. It leaves out nil
-// observers, and returns nil if none is left, so that no events are built.
+// JoinObservers returns an [Observer] that calls each of observers, in order, even
+// if one of them panics. It leaves out nil observers, and returns nil if none is
+// left.
 func JoinObservers(observers ...Observer) Observer {
 	var all []Observer
 	for _, o := range observers {
@@ -112,9 +103,8 @@ func JoinObservers(observers ...Observer) Observer {
 	}
 }
 
-// Notify calls o with e, for code that makes events of its own, and fills in
-// the Header if e has none. If o panics, Notify recovers. A nil
-// Observer gets nothing.
+// Notify calls o with e, for code that makes events of its own. It fills in the
+// Header if e has none. If o panics, Notify recovers. A nil Observer gets nothing.
 func (o Observer) Notify(ctx context.Context, e Event) {
 	if o == nil {
 		return
@@ -138,7 +128,7 @@ func contain() {
 	}
 }
 
-// headerOf returns the header of the response that an error stands for.
+// headerOf returns the header of the response that came with an error.
 func headerOf(err error) (header map[string][]string) {
 	errtree.Find(err, func(err error) bool {
 		answer, ok := err.(interface{ ResponseHeader() map[string][]string })

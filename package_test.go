@@ -6,9 +6,12 @@ import (
 	"go/doc"
 	"go/parser"
 	"go/token"
+	"go/types"
 	"io/fs"
+	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -145,6 +148,88 @@ func requireValues(t *testing.T, dir string, v *doc.Value) {
 	}
 }
 
+// The steps in the box of docs/architecture.md are methods of Run, and what stands in
+// backquotes there is a name of this module.
+func TestTheNamesInTheArchitectureAreDeclared(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("docs/architecture.md")
+	if err != nil {
+		t.Skip("this copy of the module comes without docs")
+	}
+	parts := strings.Split(string(text), "```")
+	require.Len(t, parts, 3, "one diagram")
+	declared := declarations(t)
+
+	steps := step.FindAllStringSubmatch(strings.Join(boxed.FindAllString(parts[1], -1), "\n"), -1)
+	require.Greater(t, len(steps), 15, "the steps are still found")
+	for _, m := range steps {
+		require.True(t, declared["Run."+m[1]+m[2]], "a Run has no method %s", m[1]+m[2])
+	}
+
+	names := quoted.FindAllStringSubmatch(parts[0]+parts[2], -1)
+	require.Greater(t, len(names), 50, "the names are still found")
+	for _, m := range names {
+		require.True(t, declared[m[1]], "nothing is named %s", m[0])
+	}
+}
+
+var (
+	boxed = regexp.MustCompile(`(?m)^  \|.*$`)
+	// A step begins a line of the box, or follows a colon, a semicolon or an arrow.
+	step   = regexp.MustCompile(`(?m)^  \|[ |]*(?:-- )?([a-z]\w*)(?:  |, deferred)|(?:: |; |> )([a-z]\w*)(?:,|:| -| *\|$)`)
+	quoted = regexp.MustCompile("`([A-Za-z][\\w.]*)`")
+)
+
+// declarations returns what the packages of this module declare: each as Name, and as
+// package.Name or Type.Name.
+func declarations(t *testing.T) map[string]bool {
+	declared := map[string]bool{}
+	add := func(of string, names ...*ast.Ident) {
+		for _, name := range names {
+			declared[name.Name], declared[of+"."+name.Name] = true, true
+		}
+	}
+	for _, dir := range packages(t) {
+		_, files := parsedFiles(t, dir)
+		for _, file := range files {
+			for _, d := range file.Decls {
+				addDeclaration(add, file.Name.Name, d)
+			}
+		}
+	}
+	return declared
+}
+
+func addDeclaration(add func(of string, names ...*ast.Ident), pkg string, d ast.Decl) {
+	switch d := d.(type) {
+	case *ast.FuncDecl:
+		of := pkg
+		if d.Recv != nil {
+			of = strings.TrimPrefix(types.ExprString(d.Recv.List[0].Type), "*")
+		}
+		add(of, d.Name)
+	case *ast.GenDecl:
+		for _, spec := range d.Specs {
+			addSpec(add, pkg, spec)
+		}
+	}
+}
+
+func addSpec(add func(of string, names ...*ast.Ident), pkg string, spec ast.Spec) {
+	switch s := spec.(type) {
+	case *ast.ValueSpec:
+		add(pkg, s.Names...)
+	case *ast.TypeSpec:
+		add(pkg, s.Name)
+		ast.Inspect(s.Type, func(n ast.Node) bool {
+			if f, ok := n.(*ast.Field); ok {
+				add(s.Name.Name, f.Names...)
+			}
+			return true
+		})
+	}
+}
+
 // packages lists the directories of this module that hold Go files.
 func packages(t *testing.T) []string {
 	seen := map[string]bool{}
@@ -171,16 +256,20 @@ func nested(dir string) bool {
 }
 
 func parsed(t *testing.T, dir string) *doc.Package {
+	set, files := parsedFiles(t, dir)
+	p, err := doc.NewFromFiles(set, files, filepath.ToSlash(dir))
+	require.NoError(t, err)
+	return p
+}
+
+func parsedFiles(t *testing.T, dir string) (set *token.FileSet, files []*ast.File) {
 	names, err := filepath.Glob(filepath.Join(dir, "*.go"))
 	require.NoError(t, err)
-	set := token.NewFileSet()
-	var files []*ast.File
+	set = token.NewFileSet()
 	for _, name := range names {
 		file, err := parser.ParseFile(set, name, nil, parser.ParseComments)
 		require.NoError(t, err)
 		files = append(files, file)
 	}
-	p, err := doc.NewFromFiles(set, files, filepath.ToSlash(dir))
-	require.NoError(t, err)
-	return p
+	return set, files
 }

@@ -22,26 +22,26 @@ func (p Priority) String() string {
 	return [...]string{"background", "normal", "high"}[p-PriorityBackground]
 }
 
-// priorityKey is the key by which a context finds its priority.
+// priorityKey is the key of a priority in a context.
 type priorityKey struct{}
 
-// WithPriority returns a context for calls that matter more or less than others
-// under the same policy. A call of high priority waits half as long between attempts
-// as a normal one, and a background one four times as long. [Policy.MaxDelay] still
-// bounds the wait, and what a server asked for is not shortened. A [Budget] sees the priority and may refuse calls of low
-// priority first, as the Throttle of package limit does. A priority out of range
-// counts as the nearest one.
+// WithPriority returns a context for calls that matter more or less than others.
+// A call of high priority waits half as long between attempts as a normal one,
+// and a background one four times as long, within [Policy.MaxDelay]. What a server
+// asked for is not shortened. A [Budget] may refuse calls of low priority first,
+// as the Throttle of package limit does. A priority out of range counts as the
+// nearest one.
 func WithPriority(ctx context.Context, p Priority) context.Context {
 	return context.WithValue(ctx, priorityKey{}, min(max(p, PriorityBackground), PriorityHigh))
 }
 
-// PriorityOf returns the priority that ctx carries, PriorityNormal if there is none.
+// PriorityOf returns the priority that ctx carries, or PriorityNormal.
 func PriorityOf(ctx context.Context) Priority {
 	p, _ := ctx.Value(priorityKey{}).(Priority)
 	return p
 }
 
-// waitFactor is what a wait is multiplied by.
+// waitFactor returns the factor of a wait.
 func (p Priority) waitFactor() float64 {
 	return [...]float64{4, 1, 0.5}[p-PriorityBackground]
 }

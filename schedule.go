@@ -14,19 +14,16 @@ const (
 	defaultInitial    = 100 * time.Millisecond
 	defaultMax        = 30 * time.Second
 	defaultMultiplier = 2
-	maxGrowthFactor   = 30 // times the first delay is the longest one, if that is beyond defaultMax
+	maxGrowthFactor   = 30 // first delays in the longest one, if that is beyond defaultMax
 	maxDuration       = time.Duration(math.MaxInt64)
 )
 
 // A Schedule is the delay before each retry, before jitter. [Exponential]{} is
-// the default, Constant(time.Second) is the simplest. Any other one, such as
-// Fibonacci delays, is a [ScheduleFunc].
+// the default.
 //
-// Delay gets the number of the retry, counted from 1; for 0 and less it returns
-// 0. It must be pure and safe for concurrent use, must saturate where the
-// arithmetic would overflow, and must not return a negative delay, which would
-// count as 0. What belongs to one call, such as the previous wait, goes to the
-// [Jitter] instead.
+// Delay gets the number of the retry, from 1; for 0 and less it returns 0. It
+// must be pure and safe for concurrent use, and must saturate where the
+// arithmetic would overflow. A negative delay counts as 0.
 type Schedule interface {
 	Delay(retry int) time.Duration
 }
@@ -45,8 +42,7 @@ func (f ScheduleFunc) Delay(retry int) time.Duration {
 }
 
 // Constant is a [Schedule] with the same delay before every retry. Constant(0)
-// retries at once. That is right for a single retry and wrong for a loop,
-// because a jitter cannot spread a delay of 0.
+// retries at once, and a jitter cannot spread it.
 type Constant time.Duration
 
 // Delay returns the constant.
@@ -58,18 +54,17 @@ func (c Constant) Delay(retry int) time.Duration {
 }
 
 // Linear is a [Schedule] that grows by the same step: Initial, Initial+Step,
-// Initial+2*Step, and so on up to Max.
-//
-// The zero value is 100 ms, 200 ms, 300 ms, up to 30 s.
+// Initial+2*Step, and so on up to Max. The zero value is 100 ms, 200 ms, 300 ms,
+// up to 30 s.
 type Linear struct {
-	// Initial is the delay before the first retry. 0 means 100 ms.
+	// Delay before the first retry. Defaults to 100 ms.
 	Initial time.Duration
-	// Step is what each further retry adds. 0 means Initial, which makes the
-	// delay Initial times the number of the retry.
+
+	// Growth with each further retry. Defaults to Initial.
 	Step time.Duration
-	// Max bounds the delay, before jitter. 0 means 30 s, or thirty times the
-	// larger of Initial and Step if that is longer. A negative Max means no
-	// limit.
+
+	// Longest delay, before jitter. Defaults to 30 s, or thirty times the larger
+	// of Initial and Step if that is longer; negative means no limit.
 	Max time.Duration
 }
 
@@ -92,25 +87,21 @@ func (l Linear) Delay(retry int) time.Duration {
 }
 
 // Exponential is a [Schedule] that grows by a factor: Initial,
-// Initial*Multiplier, Initial*Multiplier^2, and so on up to Max.
-//
-// The zero value is 100 ms, 200 ms, 400 ms, up to 30 s. The first delay is
-// Initial. For a document that starts at Initial*Multiplier, set Initial to
-// that product.
+// Initial*Multiplier, Initial*Multiplier^2, and so on up to Max. The zero value
+// is 100 ms, 200 ms, 400 ms, up to 30 s.
 type Exponential struct {
-	// Initial is the delay before the first retry, the base of other
-	// libraries. 0 means 100 ms.
+	// Delay before the first retry. Defaults to 100 ms.
 	Initial time.Duration
-	// Max bounds the delay, before jitter. 0 means 30 s, or thirty times
-	// Initial if that is longer. A negative Max means no limit. With a Max of
-	// Initial the delay never grows.
+
+	// Longest delay, before jitter. Defaults to 30 s, or thirty times Initial if
+	// that is longer; negative means no limit.
 	Max time.Duration
-	// Multiplier is the factor between two delays, at least 1. 0 means 2.
+
+	// Factor between two delays, at least 1. Defaults to 2.
 	Multiplier float64
 }
 
-// Delay returns min(Initial * Multiplier^(retry-1), Max), saturating. It costs
-// a shift if Multiplier is 2, and a math.Pow otherwise.
+// Delay returns min(Initial * Multiplier^(retry-1), Max), saturating.
 func (e Exponential) Delay(retry int) time.Duration {
 	if retry <= 0 {
 		return 0
@@ -126,9 +117,9 @@ func (e Exponential) Delay(retry int) time.Duration {
 	return min(initial<<(retry-1), limit)
 }
 
-// Sequence returns a [Schedule] that lists the delay of each retry. The last
-// delay serves all retries that follow. Sequence keeps a copy of delays.
-// [Policy.Validate] refuses an empty list and a negative delay.
+// Sequence returns a [Schedule] that lists the delay of each retry. The last one
+// is repeated. Sequence keeps a copy of delays. [Policy.Validate] refuses an empty
+// list and a negative delay.
 func Sequence(delays ...time.Duration) Schedule {
 	s := sequence(append([]time.Duration(nil), delays...))
 	if len(s) == 0 {
@@ -152,14 +143,15 @@ func (s sequence) Delay(retry int) time.Duration {
 	return max(0, s[min(retry, len(s))-1])
 }
 
-// invalidSchedule is a Schedule that was not made as it should be. Functions that
-// make a Schedule find that out, so that the calls under it need not.
+// invalidSchedule is a Schedule in which its constructor found a mistake, so that
+// the calls under it need not look for one.
 type invalidSchedule struct {
 	Schedule
 	field, text string
 }
 
-// delayOf is s.Delay, for a schedule that may be nil or a user's own. retry is 1 or more.
+// delayOf returns s.Delay(retry) for a schedule that may be nil or a user's own.
+// retry is 1 or more.
 func delayOf(s Schedule, retry int) time.Duration {
 	if s == nil {
 		return min(defaultInitial<<min(retry-1, 20), defaultMax) // Exponential{}.Delay(retry)
@@ -175,8 +167,8 @@ func initialOf(initial time.Duration) time.Duration {
 	return initial
 }
 
-// limitOf returns the longest delay of a schedule. Without a limit of its own,
-// it has room to grow: longest is the larger of its first delay and its step.
+// limitOf returns the longest delay of a schedule with the given Max. longest is
+// the larger of its first delay and its step.
 func limitOf(limit, longest time.Duration) time.Duration {
 	switch {
 	case limit > 0:
@@ -199,10 +191,9 @@ func scale(d time.Duration, f float64) time.Duration {
 	return 0
 }
 
-// A checked Schedule has values that it must not have. All kinds of this
-// package are checked that can be wrong.
+// A checked Schedule can have values that it must not have.
 type checked interface {
-	problem() (field, text string) // of one that is not valid; the field is within the schedule
+	problem() (field, text string) // mistake of an invalid one; field is within the schedule
 }
 
 // valid reports whether Validate accepts a schedule and a jitter. It runs

@@ -16,74 +16,54 @@ import (
 const (
 	defaultResetAfter = 2 * time.Minute
 	longestRefusal    = 2 * time.Minute
-	leastHealthy      = time.Second // or AtOnce would make the loop spin
+	leastHealthy      = time.Second // shortest run after which AtOnce is obeyed again
 )
 
-// endedRun is the error of a run that returned nil. It is marked, because no classifier can
-// know it.
+// endedRun returns the error of a run that returned nil. It is marked, because no
+// classifier can know it.
 func endedRun() error { return OfClass(errors.New("run ended"), ClassRetryable) }
 
 // A Supervisor runs an operation again and again: it is a reconnect loop. The
 // operation is a connection, a subscription or a watch, which should not end but
-// does.
+// does. The zero Supervisor reconnects for as long as its context lives.
 //
 //	err := backoff.Supervisor{Policy: policy}.Run(ctx, connectAndServe)
-//
-// The zero Supervisor reconnects for as long as its context lives. Like a
-// Policy it is data.
 type Supervisor struct {
 	_ [0]func() // no unkeyed literals, no ==
 
-	// Policy sets the wait after each run, and everything else that is not
-	// below. Its MaxAttempts must be 0 or negative: MaxRuns takes its place.
-	//
-	// Its MaxElapsed counts from the last run that lasted ResetAfter. Its
-	// Idempotency is asked as for a retry. A server, or a [Breaker] in the
-	// operation, that asks for a wait beyond MaxRetryAfter gets MaxRetryAfter,
-	// and up to a tenth more.
-	// A [Pushback] counts as a [RetryAfter], so that no server can make
-	// the loop spin.
+	// Policy of the loop. Its MaxAttempts must be 0 or negative: MaxRuns takes its
+	// place. Its MaxElapsed counts from the last run that lasted ResetAfter. Its
+	// Idempotency is asked as for a retry. If a server, or a [Breaker] in the
+	// operation, asks for a wait beyond MaxRetryAfter, the loop waits
+	// MaxRetryAfter, and up to a tenth longer.
 	Policy Policy
-	// MaxRuns limits how many runs in a row may end, the first included,
-	// since one that lasted ResetAfter, which is itself the first of them. 0 and
-	// negative mean no limit. Policy.ByClass may set another one for a class.
+
+	// Most runs that may end in a row. 0 and negative mean no limit. A run that
+	// lasted ResetAfter is the first of a new row. Policy.ByClass may set another
+	// limit for a class.
 	MaxRuns int
-	// ResetAfter is how long a run must last for the schedule to start again,
-	// and for a Budget to count the run as a success. A dial is part of the run:
-	// one that hangs for so long counts, too. 0 means 2 minutes. A negative value
-	// means that the schedule starts again after every run. An [AtOnce] is obeyed
-	// again only after a run of a second or more.
+
+	// Time that a run, with its dial, must last for the schedule to start again,
+	// and for a Budget to count a success. Defaults to 2 minutes; negative means
+	// no time. An [AtOnce] is obeyed again only after a run of a second or more.
 	ResetAfter time.Duration
 }
 
-// Run runs op again and again until ctx ends. Between two runs it waits as after
-// a failure, even if op returned nil or ran long: clients that were
-// disconnected together must not reconnect together.
+// Run runs op again and again until ctx ends, with a wait after each run. A run
+// that returns nil counts as a failure of ClassRetryable.
 //
-// The schedule starts again after a run that lasted ResetAfter, and not
-// before: a service that accepts connections and drops them is not healthy. A
-// run that returned nil is of ClassRetryable.
-//
-// A Budget is asked after the wait before a run. So a Rate of package limit
-// that many loops share spaces their runs, and a Concurrency bounds them; see
-// [Supervisor.RunReady]. If the budget refuses, the loop waits once more, as the
-// schedule says, and asks again. It never asks without a wait: if the schedule
-// says 0, the zero Exponential is used. After 2 minutes of refusals it asks as
-// for a first attempt; otherwise a [RetryBudget], which needs a success, would
-// deadlock with the loop.
+// A Budget is asked after the wait before a run. If it refuses, the loop waits as
+// the schedule says, or as the zero Exponential if that is 0, and asks again.
+// After 2 minutes of refusals it asks as for a first attempt.
 //
 // Run returns when ctx ends, the next wait would pass its deadline, a limit is
 // reached, op returns an error marked [Permanent] or ClassOverloaded, or the
-// policy's own Classify says one of the two. Nothing else ends it. A failure that
-// DefaultClassifier finds permanent, such as a name that does not exist, a
-// certificate or a cancellation of op's own, may be gone at the next run. The same
-// holds for what another policy in op gave up on, which Classify gets to see here.
-// So mark the errors that should end the loop, such as a refused login. The loop
-// waits for an open [Breaker] in op, however often.
+// policy's own Classify says one of the two. So mark the errors that should end
+// the loop, such as a refused login. What DefaultClassifier finds permanent does
+// not end it, nor does an open [Breaker] in op, or a policy in op that gave up.
 //
-// The error is an [*Error], even after a permanent one, and its Reason says
-// why the loop ended. Do not test for context.Canceled instead: it would also
-// match one of op's own. An invalid Supervisor is refused with the error of
+// The error is an [*Error], and its Reason says why the loop ended; it may match
+// a context.Canceled of op. An invalid Supervisor is refused with the error of
 // Validate. A panic in op passes through.
 func (s Supervisor) Run(ctx context.Context, op func(context.Context) error) error {
 	return s.RunReady(ctx, func(ctx context.Context, _ func()) error { return op(ctx) })
@@ -119,9 +99,9 @@ func (s Supervisor) RunReady(ctx context.Context, op func(ctx context.Context, r
 	return l.loop.err
 }
 
-// Decide is [Policy.Decide] for a loop of runs that keeps its own count: what
-// follows after the given run ended with err. Of the errors that another policy
-// gave up on, it sees what that policy got.
+// Decide is [Policy.Decide] for a loop that keeps its own count: it says what
+// follows after the given run, from 1, ended with err. It looks below the error
+// of another policy that gave up.
 func (s Supervisor) Decide(run int, err error) Decision {
 	if err == nil {
 		err = endedRun()
@@ -131,8 +111,7 @@ func (s Supervisor) Decide(run int, err error) Decision {
 	return p.Decide(run, err)
 }
 
-// Validate reports every field that has a value it must not have, and that
-// value, or returns nil.
+// Validate reports every invalid field with its value, or returns nil.
 func (s Supervisor) Validate() error {
 	return errors.Join(s.checkAttempts(), s.Policy.Validate())
 }
@@ -163,16 +142,16 @@ func (g *runGrant) settle(r Result) {
 	}
 }
 
-// reconnects is the loop of a Supervisor. It stands in for the budget of its own
-// Run, and grants everything; the user's budget is asked after the wait.
+// reconnects is the loop of a Supervisor. It is also the budget of its own Run,
+// and grants everything, because a loop asks the user's budget after the wait.
 type reconnects struct {
 	Supervisor
 	BudgetDefaults
 
 	loop         Run
-	pending      Attempt   // what the Run asked for
-	grant        *runGrant // of the last run
-	refusedSince time.Time // zero if the budget does not refuse
+	pending      Attempt   // attempt that the Run asked for
+	grant        *runGrant // grant of the newest run
+	refusedSince time.Time // start of the budget's refusals; zero if it does not refuse
 }
 
 // Reserve implements [Budget] for the loop's own Run.
@@ -286,7 +265,7 @@ func (l *reconnects) minimalWait() time.Duration {
 	return wait
 }
 
-// waitMore waits again before the same run, if that is within the loop's time.
+// waitMore waits again before the same run, if the loop has the time.
 func (l *reconnects) waitMore(wait time.Duration) bool {
 	r := &l.loop
 	if why := r.timeFor(wait, r.age()); wait > 0 && why != goOn {

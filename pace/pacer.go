@@ -23,76 +23,33 @@ import (
 )
 
 // Pacer is a [backoff.Budget] for a service that may respond with "too much",
-// such as HTTP 429. Each host of a Transport of package backoffhttp has one.
-// Until such responses come, it is only a RetryBudget. Then calls are paced: they
-// wait for their turn, instead of being refused.
-//
-//   - A pace begins with the first throttled response, or with the fourth for a
-//     program that makes 12 calls a second or more. It begins at three quarters
-//     of the program's recent rate of calls. A program that has just started, or
-//     rested before a burst of calls, begins at 10 turns a second or more, and
-//     climbs: by 4 turns a second for each answer, until it is throttled.
-//   - A throttled response lowers the rate by a quarter, or by less if there were
-//     more than five answers for each. So does an attempt that timed out. A
-//     response to an attempt that was sent before the rate fell, or within 50 ms
-//     after that, does not lower it again. The rate does not fall below 0.95 of
-//     what is being served.
-//   - If the service asks for a wait and serves nothing until it is over, as when a
-//     quota is used up, all that it refused meanwhile counts as one refusal.
-//   - An answer raises the rate: by a quarter in a second near the rate of the
-//     last fall, and up to four times as fast above it.
-//   - Four throttled responses begin a trial, at 0.7 of what is being served. If
-//     they stop, the rate was the reason. If they go on, it was not: then one for
-//     each eight answers is tolerated, and slows only its own call. That holds
-//     for 30 s, and for twice as long each time that a trial confirms it, up to 8
-//     minutes. It ends if many refusals come together: they are those of a limit.
-//     Programs that share one limit may see the same, so no more is tolerated.
-//   - A program with fewer than 8 calls a second makes no trials. Its rate may fall
-//     to 1/200 of its own, and grows by at most half a turn a second for each
-//     answer. With fewer than 4, all of its refusals count.
-//   - First attempts and retries of throttled attempts wait in one line, in the
-//     order in which they asked. A retry whose backoff is longer joins the line
-//     after the backoff. A call that another budget delays when its turn has
-//     come joins the line again. The first retry goes at once if its turn is more
-//     than 3 s away. These retries need no success to pay for them.
-//   - Other retries need a grant of the RetryBudget, and do not wait in the line.
-//   - Unused turns are lost, except for a burst of 10 ms.
-//   - Ten seconds without a throttled response end the pace, if at most one
-//     call waits. If the service asked for a wait, they begin when that is over.
-//     If more calls wait, there is a turn every 50 s at least.
+// such as HTTP 429. Until such responses come, it is only a RetryBudget. Then it
+// paces calls: first attempts, and retries of throttled ones, wait in a line for
+// their turn, at a rate that follows the responses. Ten seconds without a
+// throttled response end the pace. See docs/patience.md for the rule.
 //
 // A call waits as long as its context and its policy allow, and no longer than
-// MaxWait. It is refused if 1,000 others wait, or as many as pass in 10 s at
-// the present rate, if that is more. A response that asks for a wait beyond
-// MaxWait means that a quota is used up. It ends its call, and slows no other.
-// Nor does a response of [backoff.ClassOverloaded], which is about one request.
+// MaxWait. It is refused if 1,000 others wait, or as many as pass in 10 s if that
+// is more. A response that asks for a wait beyond MaxWait slows no other call, nor
+// does one of [backoff.ClassOverloaded].
 //
-// All calls that share a Pacer slow down together. If a service throttles some
-// of its keys and not the others, use one per key. If it throttles more than
-// one in nine calls at any rate, or one in thirty of a program with fewer than
-// 8 calls a second, a Pacer slows the program for nothing: use a
-// [backoff.RetryBudget]. Programs that share a limit share it unevenly.
+// If a service throttles some of its keys and not the others, use a Pacer per key.
+// If it throttles more than one in nine calls at any rate, use a
+// [backoff.RetryBudget].
 //
-// The zero value is ready to use. A Pacer must not be copied, nor its fields
-// changed, after first use. It is safe for concurrent use. While calls are not
-// paced, there is no lock, every eighth success reads the clock, and nothing is
-// allocated after the first call. While calls are paced, an attempt takes a
-// lock two or three times. A Done that never comes is a response that is not
-// counted. A second Done gives no turn back while the attempt waits, and counts
-// twice otherwise.
+// The zero value is ready to use. It is safe for concurrent use, and must not be
+// copied, nor its fields changed, after first use.
 //
-// Sources: Ha, Rhee and Xu, "CUBIC: a new TCP-friendly high-speed TCP
-// variant", 2008, for growing slowly near the rate of the last fall, and fast
-// beyond; Jacobson, "Congestion avoidance and control", 1988, for the climb at
-// the start; Wald, "Sequential tests of statistical hypotheses", 1945, for the
-// trial; Chiu and Jain, "Analysis of the increase and decrease algorithms for
-// congestion avoidance", 1989.
+// Sources: Ha, Rhee and Xu, "CUBIC: a new TCP-friendly high-speed TCP variant",
+// 2008; Jacobson, "Congestion avoidance and control", 1988; Wald, "Sequential
+// tests of statistical hypotheses", 1945; Chiu and Jain, "Analysis of the increase
+// and decrease algorithms for congestion avoidance", 1989.
 type Pacer struct {
-	// RetryBudget grants retries after failures other than throttling.
+	// Budget of retries after failures other than throttling.
 	backoff.RetryBudget
-	// MaxWait is the longest wait for a turn. A call that has waited so long is
-	// refused. 0 means 5 minutes, a negative value no limit. A Transport puts
-	// its policy's MaxRetryAfter here.
+
+	// Longest wait for a turn. Defaults to 5 minutes; negative means no limit. A
+	// call that has waited so long is refused.
 	MaxWait time.Duration
 
 	slow  atomic.Bool // calls wait for their turn
@@ -100,35 +57,33 @@ type Pacer struct {
 
 	mu             sync.Mutex
 	watch          clock.Stopwatch
-	now            time.Duration // the last reading of the clock
+	now            time.Duration // newest reading of the clock
 	line           line
 	speed          speed
-	callsAtRefusal uint64        // the number of calls at the last refusal
-	lastRefusal    time.Duration // when that was, while calls are not paced
+	callsAtRefusal uint64        // number of calls at the newest refusal
+	lastRefusal    time.Duration // time of the newest refusal outside of a pace
 	firstRetryFree bool          // the next retry need not wait for its turn
 }
 
 const (
-	paceQuiet    = 10 * time.Second // without throttling ends the pace
-	paceSlowest  = 1. / 50          // turns a second after that, if more than one call waits
-	paceFar      = 3 * time.Second  // the longest wait of the first retry
-	paceLine     = 1000             // how many calls may wait
-	paceLineTime = 10               // or as many as pass in that many seconds
+	paceQuiet    = 10 * time.Second // time without throttling that ends the pace
+	paceSlowest  = 1. / 50          // least turns a second after that time, if more than one call waits
+	paceFar      = 3 * time.Second  // longest wait of the first retry
+	paceLine     = 1000             // most calls in the line
+	paceLineTime = 10               // seconds of turns that may wait, if those are more calls
 	busyCaller   = 12               // calls a second of a program whose first refusals prove nothing
-	fewCalls     = 4                // calls in a second; with fewer, a program never counts as just started
-	burstShare   = 0.7              // of the calls of 4 s in the last one; with more, the program has begun anew
+	fewCalls     = 4                // least calls in a second of a program that has just started
+	burstShare   = 0.7              // share of the calls of 4 s that makes the last second a burst
 
 	defaultMaxWait = 5 * time.Minute
 )
 
-// The ticket of an attempt that the RetryBudget did not grant has the bit paced. It
-// has the bit later if the attempt joins the line in Pace, after a wait for another
-// reason, and the bit ready if its turn had come when it last asked. The rest is the
-// epoch and the number in the line; 0 is no number.
+// The bits of a ticket. The others are the epoch and the number in the line; 0 is no
+// number.
 const (
-	paced       = 1 << 62 // a Grant of the RetryBudget has the bit above, too
-	later       = 1 << 61
-	ready       = 1 << 60
+	paced       = 1 << 62 // the RetryBudget did not grant the attempt; one of its Grants has the bit above, too
+	later       = 1 << 61 // the attempt joins the line in Pace, after a wait for another reason
+	ready       = 1 << 60 // its turn had come when it last asked
 	epochBits   = 16
 	withoutTurn = paced
 )
@@ -175,7 +130,8 @@ func (p *Pacer) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool)
 	return p.joinLine(wait)
 }
 
-// joinLine gives an attempt the next number. wait is that to its turn.
+// joinLine gives an attempt the next number in the line. wait is the time to its
+// turn.
 func (p *Pacer) joinLine(wait time.Duration) (backoff.Ticket, time.Duration, bool) {
 	if float64(p.line.waiting()) >= max(paceLine, paceLineTime*p.speed.perSecond) {
 		return backoff.Ticket{}, 0, false
@@ -209,8 +165,8 @@ func (p *Pacer) waitAtRate(before int) time.Duration {
 	return time.Duration(min(turns/p.speed.perSecond*1e9, math.MaxInt64/2))
 }
 
-// leastWait is waitAtRate for a rate that keeps growing. An attempt that wakes too
-// early asks again; one that sleeps too long wastes its turn.
+// leastWait returns how long the attempt waits if the rate keeps growing. An attempt
+// that wakes too early asks again; one that sleeps too long wastes its turn.
 func (p *Pacer) leastWait(before int) time.Duration {
 	steady := p.waitAtRate(before)
 	if steady == 0 {
@@ -241,8 +197,7 @@ func (p *Pacer) Pace(t backoff.Ticket) (backoff.Ticket, time.Duration, bool) {
 	}
 	number := t.Word & numberMask
 	before := p.line.position(number)
-	// Another budget made the attempt wait although its turn had come, and others
-	// have gone since.
+	// Another budget delayed the attempt when its turn had come, and others went.
 	missed := t.Word&ready != 0 && number != 0 && p.line.turnsAfter(number) >= saved(p.speed.perSecond)
 	switch {
 	case missed, t.Word&later != 0:
@@ -388,10 +343,9 @@ func (p *Pacer) busy() bool {
 	return p.calls.within(time.Second) >= busyCaller || p.justStarted() && p.calls.recent() >= busyCaller
 }
 
-// reviewStart corrects a pace that one refusal began, when the program turns out to
-// make more calls than before: the rate rises. If these are the program's first
-// calls and no other was refused, one refusal proves nothing: the pace ends, and
-// reviewStart returns false. It waits for the first answer.
+// reviewStart raises the rate of a pace that one refusal began, if the program calls
+// more often than before. It ends the pace, and returns false, if the only refusal
+// came among the program's first calls. It waits for the first answer.
 func (p *Pacer) reviewStart() bool {
 	s, soon := &p.speed, p.now-p.speed.began < time.Second
 	switch calls := p.calls.rate(); {
@@ -406,10 +360,9 @@ func (p *Pacer) reviewStart() bool {
 	return true
 }
 
-// reviewBurst corrects a pace that a refusal began, when more refusals show that it
-// was one of a burst: most calls of the last 4 s came in the last one. The mean rate
-// of a program that rests between its bursts says as little as that of one that has
-// just started.
+// reviewBurst raises the rate of a pace that one refusal began, if more refusals show
+// that it was one of a burst: most calls of the last 4 s came in the last one. The
+// mean rate of a program that rests between bursts says little.
 func (p *Pacer) reviewBurst() {
 	s, refused := &p.speed, p.speed.refusals+1
 	if s.epoch != s.opened || refused < fewCalls || p.now-s.began >= time.Second {
@@ -446,7 +399,7 @@ func maxWait(d time.Duration) time.Duration {
 	return cmp.Or(d, defaultMaxWait)
 }
 
-// Validate names the field of the RetryBudget that is invalid.
+// Validate reports every invalid field of the RetryBudget.
 func (p *Pacer) Validate() error {
 	if p == nil {
 		return backoff.Permanent(badfield.New("pace.Pacer", "is nil"))
