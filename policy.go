@@ -262,7 +262,8 @@ func (p Policy) Decide(retry int, err error) Decision {
 //		return p.GiveUp(ctx, backoff.Error{Attempts: n, Reason: d.Reason, Last: err})
 //	}
 //
-// The loop fills in the fields of e that it knows. For ReasonOpen, the refusal is
+// The loop fills in the fields of e that it knows. ReasonCanceled is for any
+// context that has ended; GiveUp makes it ReasonDeadline if its deadline did that. For ReasonOpen, the refusal is
 // Last, or Interrupted if an attempt failed before it. The rest follows from the
 // policy, from ctx and from what the errors say. So the error is final to the
 // policies around the loop, unless the limit of attempts is 1. For ReasonPermanent,
@@ -285,6 +286,9 @@ func (p Policy) GiveUp(ctx context.Context, e Error) error {
 		e.open, e.retryAfter, e.Interrupted = then.open, then.hint.after, nil
 	}
 	e.Name, e.single = cmp.Or(e.Name, p.Name), p.limitsFor(e.class).MaxAttempts == 1 && e.Attempts == 1
+	if then.ended != nil && e.Reason == ReasonCanceled {
+		e.Reason = endOf(then.ended)
+	}
 	e.early = then.ended == nil && untilDeadline(ctx) > 0
 	e.endedBy(ctx)
 	e.bound = p.binds(ctx, "", e.class, true)

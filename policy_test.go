@@ -1464,3 +1464,11 @@ func TestADecisionHasTheResultForABudget(t *testing.T) {
 		require.Equal(t, b.results[0], backoff.Policy{}.Decide(1, err).Result(), "%v", err)
 	}
 }
+
+func TestGiveUpTellsADeadlineFromACancellation(t *testing.T) {
+	late, cancel := context.WithTimeout(t.Context(), -1)
+	defer cancel()
+	e := backoff.Error{Attempts: 1, Reason: backoff.ReasonCanceled, Last: errBoom}
+	require.Equal(t, backoff.ReasonDeadline, gaveUp(t, backoff.Policy{}.GiveUp(late, e)).Reason)
+	require.Equal(t, backoff.ReasonCanceled, gaveUp(t, backoff.Policy{}.GiveUp(t.Context(), e)).Reason, "the loop may know of another context")
+}
