@@ -36,7 +36,7 @@ func TestWrongCredentialsEndTheLoop(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
 	defer cancel()
 	service := service{drill: d, login: "guest:wrong"}
-	if err := supervisor.Run(ctx, service.connect); !errors.Is(err, amqp.ErrCredentials) {
+	if err := supervisor.RunReady(ctx, service.connect); !errors.Is(err, amqp.ErrCredentials) {
 		t.Errorf("got %v, want %v", err, amqp.ErrCredentials)
 	}
 	if n := d.Report().Connections; n != 1 {

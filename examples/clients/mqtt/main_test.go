@@ -26,7 +26,7 @@ func TestALoginThatIsNotAuthorizedEndsTheLoop(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	device := device{drill: d}
-	if err := supervisor.Run(ctx, device.connect); err == nil || ctx.Err() != nil {
+	if err := supervisor.RunReady(ctx, device.connect); err == nil || ctx.Err() != nil {
 		t.Errorf("the loop went on until %v", err)
 	}
 	if n := d.Report().Connections; n != 1 {
