@@ -190,41 +190,51 @@ func DefaultClassifier(err error) Class {
 	return judge(nil, err).class
 }
 
-// verdict is what the loop needs to know of an error.
-type verdict struct {
-	_ [0]func() // no ==, which every program would have the code of
-
-	class     Class
-	marked    bool       // the operation, or a policy that gave up, set the class
-	judged    bool       // a classifier of the policy's own set the class
-	gaveUp    bool       // a policy inside, or the loop of another library, gave up
-	outOfTime *Error     // its error, if it did so because no time was left
-	persists  bool       // of marks, those of the operation count (Policy.persists)
-	timedOut  bool       // the attempt's own timeout ended it
-	throttled bool       // there is a mark that says so below the mark that counts
-	ended     error      // of the caller's context, when the attempt had failed
-	open      *OpenError // a breaker refused
-	hint      hint       // what the server asked for
-	atOnce    bool       // the operation asked for a retry without a wait
-	seen      int        // errors of the tree that were read
+// A failure is what the loop, and the error of a call, keep of an attempt that
+// failed.
+type failure struct {
+	class    Class      // class of the error
+	hint     hint       // wait that the server asked for
+	open     *OpenError // refusal of a breaker; nil if the attempt was made
+	timedOut bool       // whether the policy's own attempt timeout ended it
 }
 
+// A verdict is what the tree of an error says. It is for one error.
+type verdict struct {
+	_ [0]func() // no ==, which every program would have the code of
+	failure
+
+	err           error  // error that was read
+	ended         error  // error of the caller's context when the attempt had failed
+	persists      bool   // whether only marks of the operation count (Policy.persists)
+	marked        bool   // whether a mark, or a policy that gave up, set the class
+	judged        bool   // whether a classifier of the policy's own set the class
+	gaveUp        bool   // whether a policy inside, or the loop of another library, gave up
+	throttled     bool   // whether a mark below the one that counts says so
+	atOnce        bool   // whether the operation asked for a retry without a wait
+	outOfTime     *Error // error of a policy inside that had no time left
+	innerTimedOut bool   // whether an attempt timeout further in ended it; read for a Budget only
+	seen          int    // errors of the tree that were read
+}
+
+// judge returns what err says under a classifier.
 func judge(classify Classifier, err error) (v verdict) {
 	v.judge(classify, err)
 	return v
 }
 
 // judge reads the marks, then asks the classifier, then looks for evidence. It
-// fills in a verdict that is zero: returning the struct by value costs more than
+// fills in a verdict that is new: returning the struct by value costs more than
 // computing it.
 func (v *verdict) judge(classify Classifier, err error) {
+	v.err = err
 	if err == nil {
 		v.class = ClassPermanent
 		return
 	}
 	plain := isPlain(err)
 	if !plain {
-		v.collectMarks(err, false)
+		v.read(err, false)
 		if v.marked || v.gaveUp {
 			return
 		}
@@ -264,14 +274,108 @@ func isPlain(err error) bool {
 	return evidence.None(err)
 }
 
-// interruptedByContext reports whether the end of the caller's context, which has
-// ended, interrupted the attempt that failed with err. A definitive answer that
-// the operation marked came in time.
-func (v *verdict) interruptedByContext(err error) bool {
-	return !v.answered() || errtree.Is(err, v.ended)
+// read reads the marks in err's tree, and what servers asked for. Below a mark,
+// other marks are overruled; what a server asked for still counts.
+func (v *verdict) read(err error, overruled bool) {
+	if v.seen++; v.seen > errtree.Most {
+		return
+	}
+	switch e := err.(type) {
+	case *marked:
+		v.read(e.err, v.readMark(e, overruled))
+		return
+	case *Error:
+		v.readGivenUp(e, overruled)
+		return
+	case *OpenError: // its last error is of another call
+		v.readRefusal(e, overruled)
+		return
+	case interface{ RetryAfter() time.Duration }:
+		v.hint = v.hint.longer(hint{after: max(0, e.RetryAfter()), given: true})
+	default:
+		if !overruled && !v.persists && evidence.GaveUp(err) { // no mark: AttemptTimeout may have ended that loop
+			v.class, v.gaveUp, overruled = ClassPermanent, true, true
+		}
+	}
+	v.readWrapped(err, overruled)
 }
 
-// answered reports whether the operation marked the error as final.
+// readMark reads one mark, and reports whether those below it are overruled.
+func (v *verdict) readMark(m *marked, overruled bool) bool {
+	v.hint, v.atOnce = v.hint.longer(m.hint), v.atOnce || m.atOnce
+	switch {
+	case overruled:
+		v.throttled = v.throttled || m.class == ClassThrottled
+	case m.class != ClassUnknown && !(m.inferred && v.persists):
+		v.mark(m.class)
+		return true
+	}
+	return overruled
+}
+
+// readGivenUp reads the error of a policy inside.
+func (v *verdict) readGivenUp(e *Error, overruled bool) {
+	switch {
+	case e == nil: // returned by mistake
+	case e.isFinal() && !overruled && !v.persists:
+		v.mark(ClassPermanent)
+		v.gaveUp = true
+		v.outOfTime = e.ifOutOfTime()
+	case e.Last != nil:
+		atOnce := v.atOnce
+		v.read(e.Last, overruled)
+		v.atOnce = atOnce || v.atOnce && !e.isFinal() // the policy that gave up had its turn
+	}
+}
+
+// readRefusal reads the refusal of a breaker inside. The operation may want to wait
+// for the circuit: then it has marked the refusal as retryable.
+func (v *verdict) readRefusal(e *OpenError, overruled bool) {
+	switch {
+	case e == nil:
+	case !overruled:
+		v.mark(ClassPermanent)
+		v.open = e
+	case v.class == ClassRetryable:
+		v.open = e
+	}
+	v.hint = v.hint.longer(hint{after: e.RetryAfter(), given: true})
+}
+
+// mark takes note of a mark. Of marks side by side the greatest class counts.
+func (v *verdict) mark(c Class) {
+	v.class = max(v.class, c)
+	v.marked = true
+}
+
+// readWrapped reads what err wraps.
+func (v *verdict) readWrapped(err error, overruled bool) {
+	branches, inner := errtree.Unwrap(err)
+	if inner != nil {
+		v.read(inner, overruled)
+	}
+	marked, all := v.marked, true
+	for _, inner := range branches {
+		if inner != nil {
+			v.marked = false
+			v.read(inner, overruled)
+			marked, all = marked || v.marked, all && v.marked
+		}
+	}
+	if v.marked = marked; marked && !all && v.class == ClassNotSent {
+		v.class = ClassRetryable // the branch without a mark may have been sent
+	}
+}
+
+// interruptedByContext reports whether the end of the caller's context, which has
+// ended, interrupted the attempt. A permanent answer that the operation marked
+// came in time.
+func (v *verdict) interruptedByContext() bool {
+	return !v.answered() || errtree.Is(v.err, v.ended)
+}
+
+// answered reports whether the operation marked the error as one that a retry does
+// not mend.
 func (v *verdict) answered() bool {
 	return v.marked && !v.class.Retryable() && !v.gaveUp && v.open == nil
 }
@@ -282,7 +386,7 @@ func (v *verdict) result() Result {
 		Failed:     v.open == nil,
 		NotSent:    v.open != nil,
 		Canceled:   v.ended != nil,
-		TimedOut:   v.timedOut,
+		TimedOut:   v.timedOut || v.innerTimedOut,
 		Class:      v.classOfAnswer(),
 		RetryAfter: v.hint.after,
 	}
@@ -298,78 +402,4 @@ func (v *verdict) classOfAnswer() Class {
 		return ClassUnknown
 	}
 	return v.class
-}
-
-// collectMarks collects the marks in err's tree, and what servers asked for. Below a
-// mark, other marks are overruled; what a server asked for still counts.
-func (v *verdict) collectMarks(err error, overruled bool) {
-	if v.seen++; v.seen > errtree.Most {
-		return
-	}
-	switch e := err.(type) {
-	case *marked:
-		if e.class != ClassUnknown && !overruled && !(e.inferred && v.persists) {
-			v.mark(e.class)
-			overruled = true
-		} else if overruled && e.class == ClassThrottled {
-			v.throttled = true
-		}
-		v.hint, v.atOnce = v.hint.longer(e.hint), v.atOnce || e.atOnce
-		v.collectMarks(e.err, overruled)
-	case *Error:
-		switch {
-		case e == nil: // returned by mistake
-		case e.isFinal() && !overruled && !v.persists:
-			v.mark(ClassPermanent)
-			v.gaveUp = true
-			v.outOfTime = e.ifOutOfTime()
-		case e.Last != nil:
-			atOnce := v.atOnce
-			v.collectMarks(e.Last, overruled)
-			v.atOnce = atOnce || v.atOnce && !e.isFinal() // the policy that gave up had its turn
-		}
-	case *OpenError: // its last error is of another call
-		switch {
-		case e == nil:
-		case !overruled:
-			v.mark(ClassPermanent)
-			v.open = e
-		case v.class == ClassRetryable: // the operation wants to wait for the circuit
-			v.open = e
-		}
-		v.hint = v.hint.longer(hint{after: e.RetryAfter(), given: true})
-	case interface{ RetryAfter() time.Duration }:
-		v.hint = v.hint.longer(hint{after: max(0, e.RetryAfter()), given: true})
-		v.descend(err, overruled)
-	default:
-		if !overruled && !v.persists && evidence.GaveUp(err) { // no mark: AttemptTimeout may have ended that loop
-			v.class, v.gaveUp, overruled = ClassPermanent, true, true
-		}
-		v.descend(err, overruled)
-	}
-}
-
-// mark takes note of a mark. Of marks side by side the greatest class counts.
-func (v *verdict) mark(c Class) {
-	v.class = max(v.class, c)
-	v.marked = true
-}
-
-// descend reads what err wraps.
-func (v *verdict) descend(err error, overruled bool) {
-	branches, inner := errtree.Unwrap(err)
-	if inner != nil {
-		v.collectMarks(inner, overruled)
-	}
-	marked, all := v.marked, true
-	for _, inner := range branches {
-		if inner != nil {
-			v.marked = false
-			v.collectMarks(inner, overruled)
-			marked, all = marked || v.marked, all && v.marked
-		}
-	}
-	if v.marked = marked; marked && !all && v.class == ClassNotSent {
-		v.class = ClassRetryable // the branch without a mark may have been sent
-	}
 }

@@ -13,9 +13,9 @@ import (
 // a wait, or the end of the call.
 func (r *Run) fail(err error) (wait time.Duration, again bool) {
 	var v verdict
-	r.assess(&v, err)
+	r.judge(&v, err)
 	r.settle(v.result())
-	if r.interrupted != nil {
+	if r.draft.Interrupted != nil {
 		v.class = ClassUnknown // it is not that of the last error
 	}
 	wait, why := r.decide(&v)
@@ -23,41 +23,28 @@ func (r *Run) fail(err error) (wait time.Duration, again bool) {
 	case why == goOn:
 		r.phase, r.slept = waiting, 0
 		if wait > 0 && r.began.IsZero() {
-			r.began = clock.Now()
+			r.began = clock.Now() // for the timer
 		}
 		return wait, true
 	case r.policy.persists:
 		r.giveUp(why, v.class, wait)
 	case why == ReasonOpen && r.number == 0 && v.class == ClassPermanent, why == ReasonPermanent && !v.judged: // there is nothing to add
-		r.end(why, v.class, r.last)
+		r.end(why, v.class, r.draft.Last)
 	case why == ReasonPermanent:
-		r.end(why, v.class, inferred(r.last))
+		r.end(why, v.class, inferred(r.draft.Last))
 	default:
 		r.giveUp(why, v.class, wait)
 	}
 	return 0, false
 }
 
-// assess judges the error of an attempt, and keeps what the decision and the
-// error of the call need of it.
-func (r *Run) assess(v *verdict, err error) {
+// judge judges the error of the attempt that has ended, and takes note of it.
+func (r *Run) judge(v *verdict, err error) {
 	v.ended, v.persists = r.ctx.Err(), r.policy.persists
 	v.judge(r.policy.Classify, err)
-	r.timedOut = r.cancel != nil && r.timeoutEnded(v, err)
-	v.timedOut = r.timedOut || r.policy.Budget != nil && r.attempt == nil && errtree.Is(err, ErrAttemptTimeout)
-	if r.timedOut && (!v.marked || v.outOfTime != nil) && !v.isBound(err) { // also where a classifier lists what it retries
-		v.class = ClassRetryable
-	}
-	r.refused = v.open
-	if v.ended != nil && r.number-r.base > 1 && v.interruptedByContext(err) {
-		r.interrupted = err
-	} else {
-		r.retryAfter = v.hint.after
-		if v.open == nil || r.number == 1 {
-			r.last = err // after a refusal, the service's last answer stays, if there is one
-		}
-	}
-	if r.policy.persists {
+	r.readTimeout(v)
+	r.draft.note(v, r.count, v.ended != nil && v.interruptedByContext())
+	if v.persists {
 		v.hint = r.policy.capped(v.hint)
 	}
 	if v.open == nil {
@@ -68,27 +55,35 @@ func (r *Run) assess(v *verdict, err error) {
 	}
 }
 
+// readTimeout finds out whether an attempt timeout ended the attempt. Then the
+// attempt may be retried, also where a classifier lists what it retries.
+func (r *Run) readTimeout(v *verdict) {
+	v.timedOut = r.cancel != nil && r.timeoutEnded(v)
+	v.innerTimedOut = r.policy.Budget != nil && r.attempt == nil && errtree.Is(v.err, ErrAttemptTimeout)
+	if v.timedOut && (!v.marked || v.outOfTime != nil) && !v.isBound() {
+		v.class = ClassRetryable
+	}
+}
+
 // timeoutEnded reports whether AttemptTimeout ended the attempt. The context
 // alone does not tell, because the attempt may have failed before it ended. Nor
 // does the error, because operations report the end of their context in many
 // ways.
-func (r *Run) timeoutEnded(v *verdict, err error) bool {
+func (r *Run) timeoutEnded(v *verdict) bool {
 	if v.outOfTime != nil && v.ended == nil { // a policy inside had no use for the rest of the time
 		own, _ := r.attempt.Deadline()
 		outer, bounded := r.ctx.Deadline()
 		return !bounded || own.Before(outer)
 	}
-	return context.Cause(r.attempt) == ErrAttemptTimeout && errtree.Find(err, func(err error) bool {
-		t, ok := err.(interface{ Timeout() bool })
-		return ok && t.Timeout() || errtree.Matches(err, context.Canceled) || errtree.Matches(err, ErrAttemptTimeout)
+	return context.Cause(r.attempt) == ErrAttemptTimeout && errtree.Find(v.err, func(err error) bool {
+		return isTimeout(err) || errtree.Matches(err, context.Canceled) || errtree.Matches(err, ErrAttemptTimeout)
 	})
 }
 
-// isBound reports whether the error of a policy inside, which had no time left,
-// must end this call, too: the operation marked its last error as final, or that
-// policy must not repeat it, or made a key, in place of which a further call would
-// have another.
-func (v *verdict) isBound(err error) bool {
+// isBound reports whether an inner policy that ran out of time also ends this call:
+// its last error was permanent, it may not repeat, or it sent a key that a new call
+// would not reuse.
+func (v *verdict) isBound() bool {
 	var last verdict
 	binds := func(err error) bool {
 		e, ok := err.(*Error)
@@ -97,11 +92,11 @@ func (v *verdict) isBound(err error) bool {
 		}
 		if err := cmp.Or(e.Interrupted, e.Last); err != nil {
 			last = verdict{seen: last.seen} // the limit is for all of them together
-			last.collectMarks(err, false)
+			last.read(err, false)
 		}
 		return last.answered() || e.Reason == ReasonNotIdempotent || e.bound
 	}
-	return v.outOfTime != nil && (errtree.Find(err, binds) || errtree.Find(v.outOfTime, binds))
+	return v.outOfTime != nil && (errtree.Find(v.err, binds) || errtree.Find(v.outOfTime, binds))
 }
 
 // decide returns the wait before the next attempt, or why there is none. This
@@ -111,19 +106,7 @@ func (v *verdict) isBound(err error) bool {
 // call. Package hedge decides for itself.
 func (r *Run) decide(v *verdict) (time.Duration, Reason) {
 	p := &r.policy
-	if p.ByClass != nil && r.number == 1 {
-		if err := p.checkByClass(); err != nil {
-			r.invalid = err
-			return 0, ReasonInvalid
-		}
-	}
-	switch {
-	case v.ended != nil:
-		return 0, endOf(v.ended)
-	case v.open == nil:
-		r.limit = p.limitsFor(v.class).MaxAttempts
-	}
-	if why := p.ends(r.ctx, v, r.number-r.base, r.limit); why != goOn {
+	if why := r.ends(v); why != goOn {
 		return 0, why
 	}
 	var age time.Duration
@@ -131,11 +114,11 @@ func (r *Run) decide(v *verdict) (time.Duration, Reason) {
 		age = r.age() // read once: a wait that is cut to the time left must fit into it
 	}
 	delay, wait := r.wait(v, age)
-	if v.open != nil && !p.persists && p.MaxElapsed <= 0 && p.exceedsRetryAfter(r.waitedOpen) {
-		return 0, ReasonOpen
-	}
 	why := goOn
-	if wait > 0 || p.MaxElapsed > 0 || r.timedOut {
+	switch {
+	case v.open != nil && r.waitedTooLong():
+		return 0, ReasonOpen
+	case wait > 0 || p.MaxElapsed > 0 || v.timedOut:
 		why = r.timeFor(wait, age)
 	}
 	if why == goOn && p.Budget != nil {
@@ -145,6 +128,23 @@ func (r *Run) decide(v *verdict) (time.Duration, Reason) {
 		r.notifyWait(v, delay, wait)
 	}
 	return wait, why
+}
+
+// ends returns why a call ends after a failure, whatever the wait, or goOn.
+func (r *Run) ends(v *verdict) Reason {
+	p := &r.policy
+	if p.ByClass != nil && r.number == 1 {
+		if r.draft.invalid = p.checkByClass(); r.draft.invalid != nil {
+			return ReasonInvalid
+		}
+	}
+	switch {
+	case v.ended != nil:
+		return endOf(v.ended)
+	case v.open == nil:
+		r.limit = p.limitsFor(v.class).MaxAttempts
+	}
+	return p.ends(r.ctx, v, r.made(), r.limit)
 }
 
 // ends returns why a call ends after a failure, whatever the time and the
@@ -169,98 +169,13 @@ func (p *Policy) ends(ctx context.Context, v *verdict, attempts, limit int) Reas
 	return goOn
 }
 
-// wait returns the schedule's delay before the next attempt, and the wait that
-// follows from it: the delay under the jitter, scaled by the call's priority,
-// and at least what the server asked for.
-func (r *Run) wait(v *verdict, age time.Duration) (delay, wait time.Duration) {
-	p := &r.policy
-	if v.open != nil {
-		return r.waitForCircuit(v.hint.after)
-	}
-	inRow := r.atOnce
-	if r.atOnce = v.atOnce; v.atOnce && !inRow && !v.hint.given {
-		return 0, 0
-	}
-	after := p.limitsFor(v.class)
-	delay = delayOf(after.Schedule, r.retries+1)
-	wait = p.jittered(after.Jitter, delay, r.prev)
-	r.retries, r.prev = r.retries+1, wait
-	if wait > 0 {
-		wait = p.prioritized(r.ctx, wait)
-	}
-	if v.hint.exact {
-		r.retries, r.prev = 0, 0
-	}
-	left := maxDuration
-	if v.hint.given || p.ShortenLastWait {
-		left = r.left(age)
-	}
-	wait = p.withRetryAfter(wait, v.hint, left)
-	if p.ShortenLastWait && p.MaxElapsed > 0 && !p.limitsTime() && left > 0 {
-		wait = min(wait, max(left, v.hint.after))
-	}
-	return delay, wait
-}
-
-// waitForCircuit is wait after a breaker has refused, which says when to ask again if
-// it knows. It does not know while all probes are out, or while it is forced
-// open. Then the waits grow with each refusal, and are never so short as to make
-// a busy loop. Refusals do not move the schedule on.
-func (r *Run) waitForCircuit(after time.Duration) (delay, wait time.Duration) {
-	const least = 10 * time.Millisecond
-	r.refusals++
-	delay = delayOf(r.policy.Schedule, r.retries+r.refusals)
-	if wait = after; wait > 0 {
-		r.refusals = 0
-	} else {
-		delay = max(delay, min(least<<min(r.refusals-1, 12), 30*time.Second))
-		wait = max(least, r.policy.jittered(r.policy.Jitter, delay, max(r.prev, r.waitedOpen)))
-	}
-	r.waitedOpen += wait
-	return delay, wait
-}
-
-// timeFor returns goOn if an attempt after wait would start within the
-// time of a call of that age, and otherwise the limit of that time.
-func (r *Run) timeFor(wait, age time.Duration) Reason {
-	p := &r.policy
-	if p.MaxElapsed > 0 {
-		left := p.MaxElapsed - age
-		if wait > left || wait == left && p.limitsTime() {
-			return ReasonElapsed
-		}
-	}
-	if (wait > 0 || r.timedOut) && wait >= untilDeadline(r.ctx) { // a timeout may come with it
-		return ReasonDeadline
-	}
-	return goOn
-}
-
-// left returns how much time is left for a call of that age.
-func (r *Run) left(age time.Duration) time.Duration {
-	left := untilDeadline(r.ctx)
-	if r.policy.MaxElapsed > 0 {
-		left = min(left, r.policy.MaxElapsed-age)
-	}
-	return left
-}
-
-// untilDeadline returns how much time is left before the deadline of a call's
-// context.
-func untilDeadline(ctx context.Context) time.Duration {
-	if deadline, ok := ctx.Deadline(); ok {
-		return deadline.Sub(clock.Now())
-	}
-	return maxDuration
-}
-
 // ask returns what the budget is asked for before the given attempt.
 func (r *Run) ask(number int, v *verdict) Attempt {
 	a := Attempt{
 		Number:      number,
 		Class:       v.class,
 		Priority:    PriorityOf(r.ctx),
-		TimedOut:    v.timedOut,
+		TimedOut:    v.timedOut || v.innerTimedOut,
 		MaxAttempts: r.limit,
 		Now:         clock.Now(),
 		Paced:       true,
@@ -279,7 +194,7 @@ func (r *Run) reserve(a Attempt, wait, age time.Duration) (time.Duration, Reason
 	if !ok {
 		return wait, ReasonBudget
 	}
-	r.ticket, r.granted, r.asked, r.sent = ticket, true, true, time.Time{}
+	r.grant = grant{ticket: ticket, held: true, asked: true}
 	if wait = max(wait, longer); wait <= 0 {
 		r.sent = a.Now
 	}
@@ -290,34 +205,24 @@ func (r *Run) reserve(a Attempt, wait, age time.Duration) (time.Duration, Reason
 	return wait, why
 }
 
-// endOf returns the reason of a context's error.
-func endOf(err error) Reason {
-	if err == context.DeadlineExceeded {
-		return ReasonDeadline
-	}
-	return ReasonCanceled
-}
-
 // giveUp ends the call with an *Error.
 func (r *Run) giveUp(why Reason, c Class, wait time.Duration) {
-	e := &Error{
-		Name:        r.policy.Name,
-		Attempts:    r.number - r.base,
-		Reason:      why,
-		Last:        r.last,
-		Interrupted: r.interrupted,
-		retryAfter:  r.retryAfter,
-		open:        r.refused,
-		invalid:     r.invalid,
-		early:       wait > 0,
-		timedOut:    r.timedOut,
-		class:       c,
-	}
-	e.single = r.limit == 1 && e.Attempts == 1 // ByClass may have allowed more
-	e.endedBy(r.ctx)
+	e := new(Error)
+	*e = r.draft
+	e.Attempts, e.Reason, e.failure.class, e.early = r.made(), why, c, wait > 0
 	asks := r.phase == running && why != ReasonNotIdempotent // otherwise it was asked when the attempt failed
-	e.bound = r.policy.binds(r.ctx, r.key, c, asks)
+	r.policy.complete(e, r.ctx, r.limit, r.key, asks)
 	r.end(why, c, e)
+}
+
+// complete fills in what the error of a call has of its policy and its context.
+// limit is the most attempts, and key what the policy made for the call. asks says
+// that the Idempotency was not asked yet about the last failure.
+func (p *Policy) complete(e *Error, ctx context.Context, limit int, key string, asks bool) {
+	e.Name = cmp.Or(e.Name, p.Name)
+	e.single = limit == 1 && e.Attempts == 1 // ByClass may have allowed more
+	e.endedBy(ctx)
+	e.bound = p.binds(ctx, key, e.failure.class, asks)
 }
 
 // end ends every call that fails.
@@ -328,39 +233,89 @@ func (r *Run) end(why Reason, c Class, err error) {
 	r.phase, r.err = over, err
 }
 
-// notifyWait tells the observer of a failure and the retry to come, or of a
-// refusal that the call waits for. It is not inlined, nor is notifyGiveUp,
-// because an Event is large, and the stack of a call that waits or is cancelled
-// has no room for one.
-//
-//go:noinline
-func (r *Run) notifyWait(v *verdict, delay, wait time.Duration) {
-	e := Event{Kind: EventRetry, Err: r.last, Class: v.class, Delay: delay, Wait: wait, RetryAfter: r.retryAfter}
-	if v.open != nil {
-		e.Kind, e.Reason, e.Err, e.Class = EventRefused, ReasonOpen, v.open, ClassUnknown
+// endOf returns the reason of a context's error.
+func endOf(err error) Reason {
+	if err == context.DeadlineExceeded {
+		return ReasonDeadline
 	}
-	r.notify(&e)
+	return ReasonCanceled
 }
 
-// notifyGiveUp tells the observer that the call failed.
-//
-//go:noinline
-func (r *Run) notifyGiveUp(why Reason, c Class, err error) {
-	e := &Event{Kind: EventGiveUp, Reason: why, Err: r.last, Class: c, Waiting: r.number > 0 && r.phase == waiting}
-	if gave, ok := err.(*Error); ok {
-		e.RetryAfter = gave.RetryAfter()
-	} else if why == ReasonInvalid {
-		e.Err = err
-	}
-	r.notify(e)
+// A Decision is what a policy does after a failure.
+type Decision struct {
+	_ [0]func() // no unkeyed literals, no ==
+
+	Wait       time.Duration // before the retry
+	Again      bool          // whether to retry
+	Class      Class         // of the failure
+	Reason     Reason        // why there is no retry; 0 if there is one, or ReasonOpen if it waits for a circuit
+	RetryAfter time.Duration // what the server asked for; 0 if it did not
+
+	result Result
 }
 
-// notify completes an event and tells the observer.
-func (r *Run) notify(e *Event) {
-	e.Name = r.policy.Name
-	e.Attempt = r.number - r.base
-	e.Slept = r.slept
-	e.MaxAttempts = r.limit
-	e.Elapsed = r.age()
-	r.policy.Observer.Notify(r.ctx, *e)
+// Result returns the Result of the failed attempt for [Budget.Done].
+func (d Decision) Result() Result { return d.result }
+
+// Decide is the policy for a loop that keeps its own count: whether to make the
+// given retry after err, and after what wait. retry counts from 1; less counts
+// as 1. Decide knows the limits of attempts, classes, what the server asked
+// for, and the schedule, but neither time nor budget; for those see
+// [Policy.Start].
+func (p Policy) Decide(retry int, err error) Decision {
+	v := verdict{persists: p.persists}
+	v.judge(p.Classify, err)
+	d := Decision{Class: v.class, RetryAfter: v.hint.after, result: v.result()}
+	if p.persists {
+		v.hint = p.capped(v.hint)
+	}
+	retry = max(retry, 1)
+	after := p.limitsFor(v.class)
+	d.Reason = p.ends(context.Background(), &v, retry, after.MaxAttempts)
+	d.Again = d.Reason == goOn
+	if d.Again && v.open != nil {
+		d.Reason = ReasonOpen
+	}
+	if d.Again && (!v.atOnce || retry > 1 || v.hint.given) {
+		d.Wait = p.withRetryAfter(p.jittered(after.Jitter, delayOf(after.Schedule, retry), 0), v.hint, maxDuration)
+	}
+	return d
+}
+
+// GiveUp builds the error that Do would return, for loops built on Decide.
+//
+//	d := p.Decide(n, err)
+//	if !d.Again {
+//		return p.GiveUp(ctx, backoff.Error{Attempts: n, Reason: d.Reason, Last: err})
+//	}
+//
+// The loop fills in the fields of e that it knows: in Last the last error, and in
+// Interrupted the one after it, if the end of ctx interrupted that attempt or a
+// breaker refused it. ReasonCanceled is for any context that has ended; GiveUp makes
+// it ReasonDeadline if its deadline did that. The rest follows from the policy, from
+// ctx and from what the errors say. So outer policies do not retry the error, unless
+// MaxAttempts is 1. For ReasonPermanent, GiveUp returns e.Last as Do does, and
+// otherwise an [*Error].
+func (p Policy) GiveUp(ctx context.Context, e Error) error {
+	if e.Reason == ReasonPermanent && e.Last != nil {
+		return inferred(e.Last)
+	}
+	ended := ctx.Err()
+	errs := [...]error{e.Last, e.Interrupted}
+	e.Last, e.Interrupted, e.failure = nil, nil, failure{timedOut: e.failure.timedOut}
+	for i, err := range errs {
+		if err != nil {
+			v := verdict{ended: ended}
+			v.timedOut = e.failure.timedOut
+			v.judge(p.Classify, err)
+			refused := e.Reason == ReasonOpen && v.open != nil
+			e.note(&v, count{number: i + 1}, !refused && (ended == nil || v.interruptedByContext()))
+		}
+	}
+	if ended != nil && e.Reason == ReasonCanceled {
+		e.Reason = endOf(ended)
+	}
+	e.early = ended == nil && untilDeadline(ctx) > 0
+	p.complete(&e, ctx, p.limitsFor(e.failure.class).MaxAttempts, "", true)
+	return &e
 }

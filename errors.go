@@ -105,26 +105,38 @@ func (r Reason) String() string {
 type Error struct {
 	_ [0]func() // no unkeyed literals, no ==
 
-	Name     string // of the policy
-	Attempts int    // made since the call began or its last Progress, the first included
+	Name     string // name of the policy
+	Attempts int    // attempts made since the call began or its last Progress, the first included
 	Reason   Reason // why the policy gave up
-	Last     error  // the operation's last error; nil if no attempt was made
-	Note     string // what else the text should say, such as what to change; "" for nothing
+	Last     error  // last error of the operation; nil if no attempt was made
+	Note     string // remark at the end of the text, such as what to change; "" for none
 
-	// Interrupted is the error of the attempt after Last, which the end of the
-	// context interrupted; nil if there is none.
+	// Error of the attempt after Last, which the end of the context interrupted;
+	// nil if there is none.
 	Interrupted error
 
-	retryAfter time.Duration // what the server asked for by Last; 0 if it did not
-	open       *OpenError    // the refusal that ended the call
-	ended      error         // of the context, if it ended the call
-	cause      error         // of the same context
-	invalid    error         // what Validate says
-	early      bool          // the call ended before a wait that would have passed a limit
-	timedOut   bool          // AttemptTimeout ended the last attempt
-	single     bool          // the policy allowed one attempt only, and one was made
-	class      Class         // of the failure on which the policy gave up
-	bound      bool          // another call must not make the operation again
+	failure failure // failure on which the policy gave up, with what the server asked for by Last
+	ended   error   // error of the context, if it ended the call
+	cause   error   // cause of that context's end
+	invalid error   // error of Validate
+	early   bool    // whether the call ended before a wait that would have passed a limit
+	single  bool    // whether the policy allowed one attempt only, and one was made
+	bound   bool    // whether another call must not make the operation again
+}
+
+// note takes note of an attempt that failed. Its error is Last, unless another one
+// had failed before, and this one was interrupted, or a breaker refused it: then the
+// other says more.
+func (e *Error) note(v *verdict, c count, interrupted bool) {
+	e.failure.open, e.failure.timedOut = v.open, v.timedOut
+	if interrupted && c.made() > 1 {
+		e.Interrupted = v.err
+		return
+	}
+	e.failure.hint = v.hint
+	if v.open == nil || c.number == 1 {
+		e.Last, e.failure.class = v.err, v.class
+	}
 }
 
 // endedBy keeps the errors of a context that ended the call.
@@ -151,7 +163,7 @@ func (e *Error) Error() string {
 		return nilError
 	}
 	what := e.tried() + e.why()
-	if e.timedOut {
+	if e.failure.timedOut {
 		what += ": attempt timed out"
 	}
 	if e.Note != "" {
@@ -270,7 +282,7 @@ func (e *Error) Unwrap() []error {
 	}
 	reason, cause := e.reasonErrors()
 	var timeout error
-	if e.timedOut {
+	if e.failure.timedOut {
 		timeout = ErrAttemptTimeout
 	}
 	all := make([]error, 0, 6)
@@ -290,8 +302,8 @@ func (e *Error) reasonErrors() (reason, cause error) {
 	case ReasonBudget:
 		return ErrBudget, nil
 	case ReasonOpen:
-		if e.open != nil {
-			cause = e.open
+		if e.failure.open != nil {
+			cause = e.failure.open
 		}
 		return ErrOpen, cause
 	case ReasonDeadline, ReasonCanceled:
@@ -307,10 +319,10 @@ func (e *Error) RetryAfter() time.Duration {
 	switch {
 	case e == nil:
 		return 0
-	case e.retryAfter == 0 && e.Last != nil: // made as a literal, perhaps
+	case e.failure.hint.after == 0 && e.Last != nil: // made as a literal, perhaps
 		return judge(nil, e.Last).hint.after
 	}
-	return e.retryAfter
+	return e.failure.hint.after
 }
 
 // Class returns the class of the failure on which the policy gave up, or
@@ -319,7 +331,7 @@ func (e *Error) Class() Class {
 	if e == nil {
 		return ClassUnknown
 	}
-	return e.class
+	return e.failure.class
 }
 
 // Repeatable reports whether the operation may be made again by another call under

@@ -101,3 +101,19 @@ func IdempotencyKey(ctx context.Context) string {
 	key, _ := ctx.Value(idemkey.In{}).(string)
 	return key
 }
+
+// repeatable reports whether the operation may be sent again after a failure of
+// class c.
+func (p *Policy) repeatable(ctx context.Context, c Class) bool {
+	return p.Idempotency == nil || p.Idempotency.Repeatable(ctx, c)
+}
+
+// binds reports whether the operation of a call that failed must not be made again by
+// another call under ctx: it sends a key that only this call knows, or it may not be
+// repeated. ask says that the Idempotency was not asked yet about the last failure.
+func (p *Policy) binds(ctx context.Context, key string, c Class, ask bool) bool {
+	if key == "" {
+		key = madeKey(p.Idempotency)
+	}
+	return key != "" && key != IdempotencyKey(ctx) || ask && c.Retryable() && !p.repeatable(ctx, c)
+}

@@ -157,3 +157,40 @@ func reportPanic(v any) {
 		text = v
 	}
 }
+
+// notifyWait tells the observer of a failure and the retry to come, or of a
+// refusal that the call waits for. It is not inlined, nor is notifyGiveUp,
+// because an Event is large, and the stack of a call that waits or is cancelled
+// has no room for one.
+//
+//go:noinline
+func (r *Run) notifyWait(v *verdict, delay, wait time.Duration) {
+	e := Event{Kind: EventRetry, Err: r.draft.Last, Class: v.class, Delay: delay, Wait: wait, RetryAfter: r.draft.failure.hint.after}
+	if v.open != nil {
+		e.Kind, e.Reason, e.Err, e.Class = EventRefused, ReasonOpen, v.open, ClassUnknown
+	}
+	r.notify(&e)
+}
+
+// notifyGiveUp tells the observer that the call failed.
+//
+//go:noinline
+func (r *Run) notifyGiveUp(why Reason, c Class, err error) {
+	e := &Event{Kind: EventGiveUp, Reason: why, Err: r.draft.Last, Class: c, Waiting: r.number > 0 && r.phase == waiting}
+	if gave, ok := err.(*Error); ok {
+		e.RetryAfter = gave.RetryAfter()
+	} else if why == ReasonInvalid {
+		e.Err = err
+	}
+	r.notify(e)
+}
+
+// notify completes an event and tells the observer.
+func (r *Run) notify(e *Event) {
+	e.Name = r.policy.Name
+	e.Attempt = r.made()
+	e.Slept = r.slept
+	e.MaxAttempts = r.limit
+	e.Elapsed = r.age()
+	r.policy.Observer.Notify(r.ctx, *e)
+}

@@ -1,15 +1,11 @@
 package backoff
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"math/bits"
-	mathrand "math/rand/v2"
 	"strconv"
 	"time"
 
-	"github.com/gobackoff/backoff/internal/draw"
 	"github.com/gobackoff/backoff/internal/limits"
 )
 
@@ -192,7 +188,7 @@ func (p Policy) Wrap(op func(context.Context) error) func(context.Context) error
 // Start returns a new [Run], for callers that cannot pass their operation as a
 // function. The Run holds a copy of the policy.
 func (p Policy) Start(ctx context.Context) *Run {
-	return &Run{policy: p, limit: p.maxAttempts(), ctx: ctx}
+	return &Run{policy: p, count: count{limit: p.maxAttempts()}, ctx: ctx}
 }
 
 // WaitBefore returns a wait before the given retry, counted from 1, jittered and
@@ -211,88 +207,6 @@ func (p Policy) WaitBefore(retry int) time.Duration {
 // false for nil. Many clients take such a func(error) bool.
 func (p Policy) Retryable(err error) bool {
 	return judge(p.Classify, err).class.Retryable()
-}
-
-// A Decision is what a policy does after a failure.
-type Decision struct {
-	_ [0]func() // no unkeyed literals, no ==
-
-	Wait       time.Duration // before the retry
-	Again      bool          // whether to retry
-	Class      Class         // of the failure
-	Reason     Reason        // why there is no retry; 0 if there is one, or ReasonOpen if it waits for a circuit
-	RetryAfter time.Duration // what the server asked for; 0 if it did not
-
-	result Result
-}
-
-// Result returns the Result of the failed attempt for [Budget.Done].
-func (d Decision) Result() Result { return d.result }
-
-// Decide is the policy for a loop that keeps its own count: whether to make the
-// given retry after err, and after what wait. retry counts from 1; less counts
-// as 1. Decide knows the limits of attempts, classes, what the server asked
-// for, and the schedule, but neither time nor budget; for those see
-// [Policy.Start].
-func (p Policy) Decide(retry int, err error) Decision {
-	v := verdict{persists: p.persists}
-	v.judge(p.Classify, err)
-	d := Decision{Class: v.class, RetryAfter: v.hint.after, result: v.result()}
-	if p.persists {
-		v.hint = p.capped(v.hint)
-	}
-	retry = max(retry, 1)
-	after := p.limitsFor(v.class)
-	d.Reason = p.ends(context.Background(), &v, retry, after.MaxAttempts)
-	d.Again = d.Reason == goOn
-	if d.Again && v.open != nil {
-		d.Reason = ReasonOpen
-	}
-	if d.Again && (!v.atOnce || retry > 1 || v.hint.given) {
-		d.Wait = p.withRetryAfter(p.jittered(after.Jitter, delayOf(after.Schedule, retry), 0), v.hint, maxDuration)
-	}
-	return d
-}
-
-// GiveUp is Decide's other half: it returns the error of a call that its own
-// loop ends, as Do would return it.
-//
-//	d := p.Decide(n, err)
-//	if !d.Again {
-//		return p.GiveUp(ctx, backoff.Error{Attempts: n, Reason: d.Reason, Last: err})
-//	}
-//
-// The loop fills in the fields of e that it knows. ReasonCanceled is for any
-// context that has ended; GiveUp makes it ReasonDeadline if its deadline did that. For ReasonOpen, the refusal is
-// Last, or Interrupted if an attempt failed before it. The rest follows from the
-// policy, from ctx and from what the errors say. So the error is final to the
-// policies around the loop, unless the limit of attempts is 1. For ReasonPermanent,
-// GiveUp returns e.Last as Do does, and otherwise an [*Error].
-func (p Policy) GiveUp(ctx context.Context, e Error) error {
-	if e.Reason == ReasonPermanent && e.Last != nil {
-		return inferred(e.Last)
-	}
-	var last, then verdict
-	if e.Last != nil {
-		last.judge(p.Classify, e.Last)
-	}
-	then.judge(p.Classify, e.Interrupted)
-	then.ended = ctx.Err()
-	if then.ended != nil && e.Interrupted != nil && !then.interruptedByContext(e.Interrupted) {
-		e.Last, e.Interrupted, last = e.Interrupted, nil, then
-	}
-	e.open, e.retryAfter, e.class = last.open, last.hint.after, last.class
-	if e.Reason == ReasonOpen && then.open != nil {
-		e.open, e.retryAfter, e.Interrupted = then.open, then.hint.after, nil
-	}
-	e.Name, e.single = cmp.Or(e.Name, p.Name), p.limitsFor(e.class).MaxAttempts == 1 && e.Attempts == 1
-	if then.ended != nil && e.Reason == ReasonCanceled {
-		e.Reason = endOf(then.ended)
-	}
-	e.early = then.ended == nil && untilDeadline(ctx) > 0
-	e.endedBy(ctx)
-	e.bound = p.binds(ctx, "", e.class, true)
-	return &e
 }
 
 // Validate reports every field that has a value it must not have, and that
@@ -359,22 +273,6 @@ func limitReached(attempts, limit int) bool { return limit > 0 && attempts >= li
 // maxAttempts returns the limit of attempts, negative if there is none.
 func (p *Policy) maxAttempts() int { return limits.Or(p.MaxAttempts, defaultMaxAttempts) }
 
-// repeatable reports whether the operation may be sent again after a failure of
-// class c.
-func (p *Policy) repeatable(ctx context.Context, c Class) bool {
-	return p.Idempotency == nil || p.Idempotency.Repeatable(ctx, c)
-}
-
-// binds reports whether the operation of a call that failed must not be made again by
-// another call under ctx: it sends a key that only this call knows, or it may not be
-// repeated. ask says that the Idempotency was not asked yet about the last failure.
-func (p *Policy) binds(ctx context.Context, key string, c Class, ask bool) bool {
-	if key == "" {
-		key = madeKey(p.Idempotency)
-	}
-	return key != "" && key != IdempotencyKey(ctx) || ask && c.Retryable() && !p.repeatable(ctx, c)
-}
-
 // timeLimit returns the time that the n-th attempt may take, 0 for no limit.
 func (p *Policy) timeLimit(n int) time.Duration {
 	if p.AttemptTimeoutSchedule != nil {
@@ -385,80 +283,3 @@ func (p *Policy) timeLimit(n int) time.Duration {
 
 // limitsTime reports whether any attempt has a time limit.
 func (p *Policy) limitsTime() bool { return p.AttemptTimeout > 0 || p.AttemptTimeoutSchedule != nil }
-
-// capped bounds what a server may ask of a Supervisor, which waits no longer
-// than MaxRetryAfter, and for no exact time: a server could make it spin.
-func (p *Policy) capped(h hint) hint {
-	h.exact = false
-	if limit := p.maxRetryAfter(); limit > 0 {
-		h.after = min(h.after, limit)
-	}
-	return h
-}
-
-// exceedsRetryAfter reports whether a wait is longer than MaxRetryAfter.
-func (p *Policy) exceedsRetryAfter(wait time.Duration) bool {
-	limit := p.maxRetryAfter()
-	return limit > 0 && wait > limit
-}
-
-func (p *Policy) maxRetryAfter() time.Duration {
-	return limits.Or(p.MaxRetryAfter, defaultMaxRetryAfter)
-}
-
-// jittered turns a delay into a wait.
-func (p *Policy) jittered(j Jitter, delay, prev time.Duration) time.Duration {
-	switch {
-	case j != nil:
-		if isNoJitter(j) && p.MaxDelay <= 0 {
-			return delay
-		}
-		return p.jitteredWith(j, delay, prev, draw.Unit(p.Rand))
-	case delay == 0:
-		return 0
-	case p.Rand != nil || p.MaxDelay > 0:
-		return p.jitteredWith(FullJitter, delay, prev, draw.Unit(p.Rand))
-	}
-	wait, _ := bits.Mul64(mathrand.Uint64(), uint64(delay)) // FullJitter, in integers
-	return time.Duration(wait)
-}
-
-// jitteredWith is jittered for the draw u.
-func (p *Policy) jitteredWith(j Jitter, delay, prev time.Duration, u float64) time.Duration {
-	wait := max(0, j(delay, prev, u))
-	if p.MaxDelay > 0 {
-		wait = min(wait, p.MaxDelay)
-	}
-	return wait
-}
-
-// prioritized scales a wait by the priority of its call.
-func (p *Policy) prioritized(ctx context.Context, wait time.Duration) time.Duration {
-	wait = scale(wait, PriorityOf(ctx).waitFactor())
-	if p.MaxDelay > 0 {
-		wait = min(wait, p.MaxDelay)
-	}
-	return wait
-}
-
-// leastSpread is the least time over which calls are spread that a server asked
-// to wait equally long.
-const leastSpread = 100 * time.Millisecond
-
-// withRetryAfter makes a wait at least as long as a server asked for, and
-// spreads it over a tenth of that. If Retry-After fits into the time left, but
-// the wait does not, the wait ends at a random moment between the two.
-func (p *Policy) withRetryAfter(wait time.Duration, h hint, left time.Duration) time.Duration {
-	switch {
-	case !h.given:
-		return wait
-	case h.exact:
-		return h.after
-	}
-	u := draw.Unit(p.Rand)
-	wait = max(wait, limits.Add(h.after, scale(max(h.after/10, leastSpread), u)))
-	if wait < left || h.after > left || h.after == 0 { // waits cut by 0 would shrink to nothing
-		return wait
-	}
-	return h.after + scale(left-h.after, u)
-}

@@ -40,39 +40,22 @@ import (
 //	}
 //	return r.Err()
 type Run struct {
-	ctx    context.Context // of the call
-	policy Policy          // a copy, never changed
+	ctx    context.Context // context of the call
+	policy Policy          // copy, never changed
 	phase  runPhase        // where in the call it is
+	began  time.Time       // start of the call or its last Progress; zero while nobody needs it
+	count                  // attempts so far
+	waits                  // waits so far, which the next one depends on
+	draft  Error           // error of the call, as far as it is known
+	err    error           // Fail's, while an attempt runs; error of the call, once it is over
 
-	last        error         // of the last attempt that the context did not interrupt, or of the first
-	interrupted error         // of the attempt after that one
-	invalid     error         // what Validate says
-	refused     *OpenError    // by which a breaker refused an attempt
-	retryAfter  time.Duration // what the server asked for by last
-
-	timedOut bool // AttemptTimeout ended the last attempt
-	granted  bool // the budget waits for the ticket
-	asked    bool // the budget was asked for it
-	atOnce   bool // the last error asked for a retry without a wait
-
-	number     int           // of attempts begun
-	base       int           // attempts that Progress no longer counts
-	limit      int           // of attempts, after the last failure; that of the policy before the first
-	retries    int           // since the schedule began
-	refusals   int           // of a breaker, one after the other, that did not say when to ask again
-	waitedOpen time.Duration // for a circuit, since the last attempt
-	began      time.Time     // the call or its last Progress; if late, its first wait
-	err        error         // Fail's, while an attempt runs; the error of the call, once it is over
-
-	attempt context.Context    // of the attempt under way, if it is not that of the call
-	cancel  context.CancelFunc // ends it, if AttemptTimeout does
-	key     string             // the idempotency key made for the call
-	ticket  Ticket             // of the attempt under way, or of the one to come
-	sent    time.Time          // when it began; zero if not measured
-
-	prev  time.Duration // the last wait, for the jitter
-	slept time.Duration // before the attempt under way, if there is an observer
-	timer *time.Timer   // of the wait under way
+	// The attempt under way, or the one to come.
+	attempt context.Context    // its context, if that is not the call's
+	cancel  context.CancelFunc // ends that context, if there is an attempt timeout
+	key     string             // idempotency key made for the call
+	grant                      // what the budget granted
+	slept   time.Duration      // wait before it, if there is an observer
+	timer   *time.Timer        // timer of the wait under way
 }
 
 // runPhase is where in its call a [Run] is.
@@ -84,6 +67,24 @@ const (
 	running                  // an attempt is under way
 	over                     // the call has ended
 )
+
+// A count is how many attempts a call has made, and may make.
+type count struct {
+	number int // attempts begun
+	base   int // attempts that Progress no longer counts
+	limit  int // most attempts, by the last failure; negative if there is no limit
+}
+
+// made returns how many attempts count.
+func (c *count) made() int { return c.number - c.base }
+
+// A grant is what a budget granted to an attempt.
+type grant struct {
+	ticket Ticket    // what the budget wants back
+	held   bool      // whether the budget waits for it
+	asked  bool      // whether Reserve was called for it
+	sent   time.Time // start of the attempt; zero if it is not measured
+}
 
 var errUnreported = errors.New("the program did not say why (Run.Fail)")
 
@@ -175,7 +176,7 @@ func (r *Run) next() (wait time.Duration, ok bool) {
 
 // first begins the first attempt under a simple policy.
 func (r *Run) first() {
-	r.phase, r.number, r.granted = running, 1, r.policy.Budget != nil
+	r.phase, r.number, r.held = running, 1, r.policy.Budget != nil
 }
 
 // Fail reports that the attempt under way failed with err. If it is called more
@@ -245,7 +246,7 @@ func (r *Run) Begin(wait time.Duration) (ctx context.Context, ok bool) {
 // begin begins the next attempt, if the budget confirms it and there is time
 // for it.
 func (r *Run) begin() bool {
-	if r.granted && !r.policy.Budget.Confirm(r.ticket) {
+	if r.held && !r.policy.Budget.Confirm(r.ticket) {
 		r.cancelPending(ReasonBudget, 0)
 		return false
 	}
@@ -304,14 +305,14 @@ func (r *Run) catchUp(err error) {
 	r.number++
 	switch {
 	case r.phase == starting && err != nil:
-		r.last = err
+		r.draft.Last = err
 		r.start(false)
 	case r.phase == starting && r.policy.Budget != nil && r.policy.Budget.Validate() == nil:
 		a := r.ask(1, new(verdict))
 		a.Paced = false
-		r.ticket, _, r.granted = r.policy.Budget.Reserve(a)
-	case err != nil && r.granted && !r.policy.Budget.Confirm(r.ticket):
-		r.last = err
+		r.ticket, _, r.held = r.policy.Budget.Reserve(a)
+	case err != nil && r.held && !r.policy.Budget.Confirm(r.ticket):
+		r.draft.Last = err
 		r.cancelPending(ReasonBudget, 0)
 	}
 	if r.phase != over {
@@ -335,7 +336,7 @@ func (r *Run) Progress() {
 func (r *Run) Reset() {
 	r.abandon()
 	inAttempt := r.phase == running
-	*r = Run{policy: r.policy, limit: r.policy.maxAttempts(), ctx: r.ctx}
+	*r = Run{policy: r.policy, count: count{limit: r.policy.maxAttempts()}, ctx: r.ctx}
 	if inAttempt { // what ends now is the first attempt of the new call
 		r.phase, r.number = running, 1
 		r.began, r.key = clock.Now(), keyFor(r.ctx, r.policy.Idempotency)
@@ -351,7 +352,7 @@ func (r *Run) start(paced bool) (pause time.Duration) {
 		r.began = clock.Now()
 	}
 	if p.simple(r.ctx) && p.checkByClass() == nil {
-		r.granted = p.Budget != nil // without being asked
+		r.held = p.Budget != nil // without being asked
 		return 0
 	}
 	if err := p.Validate(); err != nil {
@@ -378,7 +379,7 @@ func (r *Run) start(paced bool) (pause time.Duration) {
 
 // limitTime gives the attempt a context that ends after the attempt timeout.
 func (r *Run) limitTime() {
-	d := r.policy.timeLimit(r.number - r.base)
+	d := r.policy.timeLimit(r.made())
 	if d == 0 {
 		return
 	}
@@ -434,7 +435,7 @@ func (r *Run) sleepFor(wait time.Duration) bool {
 //
 //go:noinline
 func (r *Run) pace() (wait time.Duration) {
-	if !r.granted {
+	if !r.held {
 		return 0
 	}
 	ok := false
@@ -478,9 +479,9 @@ func (r *Run) finish() {
 		return
 	}
 	var v verdict
-	r.assess(&v, r.err)
+	r.judge(&v, r.err)
 	r.settle(v.result())
-	r.last = r.err // also after a refusal
+	r.draft.Last = r.err // also after a refusal
 	r.end(ReasonAbandoned, v.class, r.err)
 }
 
@@ -497,7 +498,7 @@ func (r *Run) abandonUnless(on *bool) {
 
 // settle ends the attempt under way.
 func (r *Run) settle(result Result) {
-	if r.attempt != nil || r.granted {
+	if r.attempt != nil || r.held {
 		r.release(result)
 	}
 }
@@ -509,11 +510,11 @@ func (r *Run) release(result Result) {
 		r.cancel()
 	}
 	r.attempt, r.cancel = nil, nil
-	if r.granted {
+	if r.held {
 		if r.asked && !result.NotSent {
 			result.Took = clock.Now().Sub(r.sent)
 		}
-		r.granted, r.asked = false, false
+		r.held, r.asked = false, false
 		r.policy.Budget.Done(r.ticket, result)
 	}
 }

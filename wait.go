@@ -1,0 +1,189 @@
+package backoff
+
+import (
+	"context"
+	"math/bits"
+	mathrand "math/rand/v2"
+	"time"
+
+	"github.com/gobackoff/backoff/internal/clock"
+	"github.com/gobackoff/backoff/internal/draw"
+	"github.com/gobackoff/backoff/internal/limits"
+)
+
+// The waits of a call are what its next wait depends on.
+type waits struct {
+	retries    int           // retries since the schedule began
+	prev       time.Duration // last wait, for the jitter
+	atOnce     bool          // whether the last error asked for a retry without a wait
+	refusals   int           // refusals of a breaker in a row that did not say when to ask again
+	waitedOpen time.Duration // time waited for a circuit since the last attempt
+}
+
+// wait returns the schedule's delay before the next attempt, and the wait that
+// follows from it: the delay under the jitter, scaled by the call's priority,
+// and at least what the server asked for.
+func (r *Run) wait(v *verdict, age time.Duration) (delay, wait time.Duration) {
+	p := &r.policy
+	if v.open != nil {
+		return r.waitForCircuit(v.hint.after)
+	}
+	inRow := r.atOnce
+	if r.atOnce = v.atOnce; v.atOnce && !inRow && !v.hint.given {
+		return 0, 0
+	}
+	after := p.limitsFor(v.class)
+	delay = delayOf(after.Schedule, r.retries+1)
+	wait = p.jittered(after.Jitter, delay, r.prev)
+	r.retries, r.prev = r.retries+1, wait
+	if wait > 0 {
+		wait = p.prioritized(r.ctx, wait)
+	}
+	if v.hint.exact {
+		r.retries, r.prev = 0, 0
+	}
+	left := maxDuration
+	if v.hint.given || p.ShortenLastWait {
+		left = r.left(age)
+	}
+	wait = p.withRetryAfter(wait, v.hint, left)
+	if p.ShortenLastWait && p.MaxElapsed > 0 && !p.limitsTime() && left > 0 {
+		wait = min(wait, max(left, v.hint.after))
+	}
+	return delay, wait
+}
+
+// waitForCircuit is wait after a breaker has refused, which says when to ask again if
+// it knows. It does not know while all probes are out, or while it is forced
+// open. Then the waits grow with each refusal, and are never so short as to make
+// a busy loop. Refusals do not move the schedule on.
+func (r *Run) waitForCircuit(after time.Duration) (delay, wait time.Duration) {
+	const least = 10 * time.Millisecond
+	r.refusals++
+	delay = delayOf(r.policy.Schedule, r.retries+r.refusals)
+	if wait = after; wait > 0 {
+		r.refusals = 0
+	} else {
+		delay = max(delay, min(least<<min(r.refusals-1, 12), 30*time.Second))
+		wait = max(least, r.policy.jittered(r.policy.Jitter, delay, max(r.prev, r.waitedOpen)))
+	}
+	r.waitedOpen += wait
+	return delay, wait
+}
+
+// waitedTooLong reports whether the call has waited long enough for a circuit.
+func (r *Run) waitedTooLong() bool {
+	p := &r.policy
+	return !p.persists && p.MaxElapsed <= 0 && p.exceedsRetryAfter(r.waitedOpen)
+}
+
+// timeFor returns goOn if an attempt after wait would start within the
+// time of a call of that age, and otherwise the limit of that time.
+func (r *Run) timeFor(wait, age time.Duration) Reason {
+	p := &r.policy
+	if p.MaxElapsed > 0 {
+		left := p.MaxElapsed - age
+		if wait > left || wait == left && p.limitsTime() {
+			return ReasonElapsed
+		}
+	}
+	if (wait > 0 || r.draft.failure.timedOut) && wait >= untilDeadline(r.ctx) { // a timeout may come with it
+		return ReasonDeadline
+	}
+	return goOn
+}
+
+// left returns how much time is left for a call of that age.
+func (r *Run) left(age time.Duration) time.Duration {
+	left := untilDeadline(r.ctx)
+	if r.policy.MaxElapsed > 0 {
+		left = min(left, r.policy.MaxElapsed-age)
+	}
+	return left
+}
+
+// untilDeadline returns how much time is left before the deadline of a call's
+// context.
+func untilDeadline(ctx context.Context) time.Duration {
+	if deadline, ok := ctx.Deadline(); ok {
+		return deadline.Sub(clock.Now())
+	}
+	return maxDuration
+}
+
+// capped bounds what a server may ask of a Supervisor, which waits no longer
+// than MaxRetryAfter, and for no exact time: a server could make it spin.
+func (p *Policy) capped(h hint) hint {
+	h.exact = false
+	if limit := p.maxRetryAfter(); limit > 0 {
+		h.after = min(h.after, limit)
+	}
+	return h
+}
+
+// exceedsRetryAfter reports whether a wait is longer than MaxRetryAfter.
+func (p *Policy) exceedsRetryAfter(wait time.Duration) bool {
+	limit := p.maxRetryAfter()
+	return limit > 0 && wait > limit
+}
+
+func (p *Policy) maxRetryAfter() time.Duration {
+	return limits.Or(p.MaxRetryAfter, defaultMaxRetryAfter)
+}
+
+// jittered turns a delay into a wait.
+func (p *Policy) jittered(j Jitter, delay, prev time.Duration) time.Duration {
+	switch {
+	case j != nil:
+		if isNoJitter(j) && p.MaxDelay <= 0 {
+			return delay
+		}
+		return p.jitteredWith(j, delay, prev, draw.Unit(p.Rand))
+	case delay == 0:
+		return 0
+	case p.Rand != nil || p.MaxDelay > 0:
+		return p.jitteredWith(FullJitter, delay, prev, draw.Unit(p.Rand))
+	}
+	wait, _ := bits.Mul64(mathrand.Uint64(), uint64(delay)) // FullJitter, in integers
+	return time.Duration(wait)
+}
+
+// jitteredWith is jittered for the draw u.
+func (p *Policy) jitteredWith(j Jitter, delay, prev time.Duration, u float64) time.Duration {
+	wait := max(0, j(delay, prev, u))
+	if p.MaxDelay > 0 {
+		wait = min(wait, p.MaxDelay)
+	}
+	return wait
+}
+
+// prioritized scales a wait by the priority of its call.
+func (p *Policy) prioritized(ctx context.Context, wait time.Duration) time.Duration {
+	wait = scale(wait, PriorityOf(ctx).waitFactor())
+	if p.MaxDelay > 0 {
+		wait = min(wait, p.MaxDelay)
+	}
+	return wait
+}
+
+// leastSpread is the least time over which calls are spread that a server asked
+// to wait equally long.
+const leastSpread = 100 * time.Millisecond
+
+// withRetryAfter makes a wait at least as long as a server asked for, and
+// spreads it over a tenth of that. If Retry-After fits into the time left, but
+// the wait does not, the wait ends at a random moment between the two.
+func (p *Policy) withRetryAfter(wait time.Duration, h hint, left time.Duration) time.Duration {
+	switch {
+	case !h.given:
+		return wait
+	case h.exact:
+		return h.after
+	}
+	u := draw.Unit(p.Rand)
+	wait = max(wait, limits.Add(h.after, scale(max(h.after/10, leastSpread), u)))
+	if wait < left || h.after > left || h.after == 0 { // waits cut by 0 would shrink to nothing
+		return wait
+	}
+	return h.after + scale(left-h.after, u)
+}
