@@ -193,6 +193,8 @@ func DefaultClassifier(err error) Class {
 // A failure is what the loop, and the error of a call, keep of an attempt that
 // failed.
 type failure struct {
+	_ [0]func() // no ==
+
 	class    Class      // class of the error
 	hint     hint       // wait that the server asked for
 	open     *OpenError // refusal of a breaker; nil if the attempt was made

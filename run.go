@@ -6,6 +6,7 @@ import (
 	"iter"
 	"sync"
 	"time"
+	"unsafe"
 
 	"github.com/gobackoff/backoff/internal/clock"
 )
@@ -70,6 +71,8 @@ const (
 
 // A count is how many attempts a call has made, and may make.
 type count struct {
+	_ [0]func() // no ==, which every program would have the code of
+
 	number int // attempts begun
 	base   int // attempts that Progress no longer counts
 	limit  int // most attempts, by the last failure; negative if there is no limit
@@ -80,6 +83,8 @@ func (c *count) made() int { return c.number - c.base }
 
 // A grant is what a budget granted to an attempt.
 type grant struct {
+	_ [0]func() // no ==
+
 	ticket Ticket    // what the budget wants back
 	held   bool      // whether the budget waits for it
 	asked  bool      // whether Reserve was called for it
@@ -90,11 +95,14 @@ var errUnreported = errors.New("the program did not say why (Run.Fail)")
 
 // runs are reused. They are not on the stack, because with a Run on it the
 // stack of every call that waits would double.
-var runs = sync.Pool{New: func() any { return new(pooledRun) }}
+var runs = sync.Pool{New: func() any { return &pooled{unsafe.Pointer(new(bareRun))} }}
 
-// pooledRun is a Run without its methods. They would become part of every
-// program if a value of type Run were in an interface, or were cleared.
-type pooledRun Run
+// A pooled Run hides its type. The methods of a type in an interface, and those of
+// its fields, become part of every program: here 5 KiB.
+type pooled struct{ run unsafe.Pointer }
+
+// bareRun is a Run without methods, which clearing a Run would link as well.
+type bareRun Run
 
 // run makes the attempts of a call, or those after the first one if that failed
 // with err.
@@ -102,13 +110,14 @@ func (p *Policy) run(ctx context.Context, op func(context.Context) error, err er
 	if m, ok := err.(*marked); ok && m.class == ClassPermanent && p.Budget == nil && p.Observer == nil && ctx.Err() == nil {
 		return err // as decide would, for a fifth of the cost
 	}
-	r := (*Run)(runs.Get().(*pooledRun))
+	from := runs.Get().(*pooled)
+	r := (*Run)(from.run)
 	r.policy, r.limit, r.ctx = *p, p.maxAttempts(), ctx
 	if err != nil {
 		r.first()
 		r.err = err
 	}
-	defer r.discard()
+	defer r.discard(from)
 	for wait, ok := r.next(); ok && r.sleep(wait) && r.begin(); wait, ok = r.next() {
 		if r.err = op(r.context()); r.err == nil {
 			r.finish()
@@ -120,12 +129,11 @@ func (p *Policy) run(ctx context.Context, op func(context.Context) error, err er
 
 // discard puts the Run back, unless the call has not ended because op, or a
 // function of the policy, panicked.
-func (r *Run) discard() {
+func (r *Run) discard(from *pooled) {
 	r.abandon()
 	if r.phase == over {
-		pooled := (*pooledRun)(r)
-		*pooled = pooledRun{}
-		runs.Put(pooled)
+		*(*bareRun)(r) = bareRun{}
+		runs.Put(from)
 	}
 }
 

@@ -13,6 +13,8 @@ import (
 
 // The waits of a call are what its next wait depends on.
 type waits struct {
+	_ [0]func() // no ==
+
 	retries    int           // retries since the schedule began
 	prev       time.Duration // last wait, for the jitter
 	atOnce     bool          // whether the last error asked for a retry without a wait
