@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/gobackoff/backoff/internal/clock"
 	"github.com/gobackoff/backoff/internal/limits"
 )
 
@@ -65,7 +66,7 @@ type Policy struct {
 	// other limits apply as always. A key must be a class that may be
 	// retried; ClassUnknown is one.
 	//
-	// A Do or Attempts that has nothing else to check, and no Observer, reads it only
+	// A Do or Attempts that has nothing else to check reads it only
 	// after an attempt has failed. It then ends the call with an [*Error] that
 	// matches the attempt's and says what Validate says. A copy of the policy
 	// shares the map, which must not be written while calls run: to vary it, set
@@ -155,29 +156,53 @@ func (p Policy) Do(ctx context.Context, op func(context.Context) error) error {
 
 // do is Do without a copy of the policy.
 func (p *Policy) do(ctx context.Context, op func(context.Context) error) error {
-	if !p.direct(ctx) {
-		return p.run(ctx, op, nil)
+	if !p.simple(ctx) {
+		return p.run(ctx, op, nil, time.Time{})
 	}
+	began := p.startTime()
 	err := op(ctx)
 	switch {
 	case err != nil:
-		return p.run(ctx, op, err)
-	case p.Budget != nil:
-		p.Budget.Done(Ticket{}, Result{})
+		return p.run(ctx, op, err, began)
+	case p.Budget != nil || p.Observer != nil:
+		p.tellSuccess(ctx)
 	}
 	return nil
 }
 
-// direct reports whether the first attempt needs no Run: there is nothing to do
-// before it, and nobody to tell of it.
-func (p *Policy) direct(ctx context.Context) bool { return p.Observer == nil && p.simple(ctx) }
-
-// simple reports whether there is nothing to refuse, to ask or to limit before the
-// first attempt.
+// simple reports whether the first attempt needs no Run: there is nothing to
+// refuse, to ask or to limit before it.
 func (p *Policy) simple(ctx context.Context) bool {
 	return p.AttemptTimeout <= 0 && p.AttemptTimeoutSchedule == nil && p.MaxElapsed <= 0 && p.Idempotency == nil &&
 		(p.Schedule == nil && p.Jitter == nil || valid(p.Schedule, p.Jitter)) &&
 		(p.Budget == nil || p.Budget.GrantsFirst()) && ctx.Err() == nil
+}
+
+// startTime returns when a call begins, if an observer is to know.
+func (p *Policy) startTime() (now time.Time) {
+	if p.Observer != nil {
+		now = clock.Now()
+	}
+	return now
+}
+
+// tellSuccess tells the budget and the observer that a first attempt succeeded,
+// for which Reserve was not called.
+func (p *Policy) tellSuccess(ctx context.Context) {
+	if p.Budget != nil {
+		p.Budget.Done(Ticket{}, Result{})
+	}
+	if p.Observer != nil {
+		p.notifyFirst(ctx)
+	}
+}
+
+// notifyFirst tells the observer of a first attempt that succeeded. It is not
+// inlined, because an Event is large and its callers wait on their stack.
+//
+//go:noinline
+func (p *Policy) notifyFirst(ctx context.Context) {
+	p.Observer.Notify(ctx, Event{Kind: EventSuccess, Name: p.Name, Attempt: 1, MaxAttempts: p.maxAttempts()})
 }
 
 // Wrap returns op under the policy, for callers who want a function.

@@ -1135,11 +1135,11 @@ func TestAnObserverHearsOfAnInvalidByClass(t *testing.T) {
 	policy.Budget = &doorBudget{open: true}
 	op := returning(errBoom)
 	err := policy.Do(t.Context(), op.do)
-	require.EqualError(t, err, "backoff: Policy.ByClass[permanent] is class 5, want one that is retried")
-	require.Empty(t, op.at)
+	require.EqualError(t, err, "backoff: gave up after 1 attempt: Policy.ByClass[permanent] is class 5, want one that is retried: "+errBoom.Error())
+	require.Equal(t, errBoom, backoff.Cause(err))
 	require.Len(t, *events, 1)
 	require.Equal(t, backoff.ReasonInvalid, (*events)[0].Reason)
-	require.Equal(t, err, (*events)[0].Err)
+	require.Equal(t, errBoom, (*events)[0].Err, "of the attempt")
 	require.Equal(t, "backoff: gave up after 1 attempt", (&backoff.Error{Reason: backoff.ReasonInvalid, Attempts: 1}).Error())
 }
 

@@ -104,9 +104,9 @@ type pooled struct{ run unsafe.Pointer }
 // bareRun is a Run without methods, which clearing a Run would link as well.
 type bareRun Run
 
-// run makes the attempts of a call, or those after the first one if that failed
-// with err.
-func (p *Policy) run(ctx context.Context, op func(context.Context) error, err error) error {
+// run makes the attempts of a call, or those after the first one if that began then
+// and failed with err.
+func (p *Policy) run(ctx context.Context, op func(context.Context) error, err error, began time.Time) error {
 	if m, ok := err.(*marked); ok && m.class == ClassPermanent && p.Budget == nil && p.Observer == nil && ctx.Err() == nil {
 		return err // as decide would, for a fifth of the cost
 	}
@@ -115,7 +115,7 @@ func (p *Policy) run(ctx context.Context, op func(context.Context) error, err er
 	r.policy, r.limit, r.ctx = *p, p.maxAttempts(), ctx
 	if err != nil {
 		r.first()
-		r.err = err
+		r.began, r.err = began, err
 	}
 	defer r.discard(from)
 	for wait, ok := r.next(); ok && r.sleep(wait) && r.begin(); wait, ok = r.next() {
@@ -148,8 +148,9 @@ func (r *Run) discard(from *pooled) {
 func (r *Run) Attempts() iter.Seq[context.Context] {
 	return func(yield func(context.Context) bool) {
 		switch {
-		case r.phase == starting && r.policy.direct(r.ctx):
+		case r.phase == starting && r.policy.simple(r.ctx):
 			r.first()
+			r.began = r.policy.startTime()
 			if !yield(r.context()) {
 				r.finish()
 				return
@@ -356,8 +357,8 @@ func (r *Run) Reset() {
 func (r *Run) start(paced bool) (pause time.Duration) {
 	r.phase = waiting
 	p := &r.policy
-	if p.Observer != nil && r.began.IsZero() {
-		r.began = clock.Now()
+	if r.began.IsZero() { // otherwise Progress has set it
+		r.began = p.startTime()
 	}
 	if p.simple(r.ctx) && p.checkByClass() == nil {
 		r.held = p.Budget != nil // without being asked
@@ -370,7 +371,7 @@ func (r *Run) start(paced bool) (pause time.Duration) {
 	if r.ctx.Err() != nil {
 		return 0
 	}
-	if r.key = keyFor(r.ctx, p.Idempotency); r.began.IsZero() { // or Progress has set it
+	if r.key = keyFor(r.ctx, p.Idempotency); r.began.IsZero() {
 		r.began = clock.Now()
 	}
 	if p.Budget == nil {
