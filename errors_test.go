@@ -121,7 +121,7 @@ func TestElapsedIsSinceTheCallBegan(t *testing.T) {
 			for _, e := range *events {
 				elapsed = append(elapsed, e.Elapsed)
 			}
-			require.Equal(t, msec(1000, 3000, 0, 1000, 3000, 0, 1000), elapsed, name)
+			require.Equal(t, msec(1000, 3000, 60_000, 1000, 3000, 0, 1000), elapsed, name)
 		})
 	}
 }

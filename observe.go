@@ -64,7 +64,7 @@ type Event struct {
 	Wait        time.Duration      // time that will be slept
 	Slept       time.Duration      // time slept before the attempt
 	RetryAfter  time.Duration      // wait that the server asked for
-	Elapsed     time.Duration      // time since the call, or its last Progress, began; 0 for a first attempt that succeeded
+	Elapsed     time.Duration      // time since the call, or its last Progress, began
 	Transition  *BreakerTransition // transition of a breaker; not to be changed
 
 	// Header of the response that came with Err; not to be changed. An error in

@@ -165,7 +165,7 @@ func (p *Policy) do(ctx context.Context, op func(context.Context) error) error {
 	case err != nil:
 		return p.run(ctx, op, err, began)
 	case p.Budget != nil || p.Observer != nil:
-		p.tellSuccess(ctx)
+		p.tellSuccess(ctx, began)
 	}
 	return nil
 }
@@ -188,12 +188,12 @@ func (p *Policy) startTime() (now time.Time) {
 
 // tellSuccess tells the budget and the observer that a first attempt succeeded,
 // for which Reserve was not called.
-func (p *Policy) tellSuccess(ctx context.Context) {
+func (p *Policy) tellSuccess(ctx context.Context, began time.Time) {
 	if p.Budget != nil {
 		p.Budget.Done(Ticket{}, Result{})
 	}
 	if p.Observer != nil {
-		p.notifyFirst(ctx)
+		p.notifyFirst(ctx, began)
 	}
 }
 
@@ -201,8 +201,9 @@ func (p *Policy) tellSuccess(ctx context.Context) {
 // inlined, because an Event is large and its callers wait on their stack.
 //
 //go:noinline
-func (p *Policy) notifyFirst(ctx context.Context) {
-	p.Observer.Notify(ctx, Event{Kind: EventSuccess, Name: p.Name, Attempt: 1, MaxAttempts: p.maxAttempts()})
+func (p *Policy) notifyFirst(ctx context.Context, began time.Time) {
+	elapsed := clock.Now().Sub(began)
+	p.Observer.Notify(ctx, Event{Kind: EventSuccess, Name: p.Name, Attempt: 1, MaxAttempts: p.maxAttempts(), Elapsed: elapsed})
 }
 
 // Wrap returns op under the policy, for callers who want a function.
