@@ -187,23 +187,18 @@ func (p *Policy) startTime() (now time.Time) {
 }
 
 // tellSuccess tells the budget and the observer that a first attempt succeeded,
-// for which Reserve was not called.
+// for which Reserve was not called. It is not inlined, because an Event is large and
+// its caller waits on its stack.
+//
+//go:noinline
 func (p *Policy) tellSuccess(ctx context.Context, began time.Time) {
 	if p.Budget != nil {
 		p.Budget.Done(Ticket{}, Result{})
 	}
 	if p.Observer != nil {
-		p.notifyFirst(ctx, began)
+		elapsed := clock.Now().Sub(began)
+		p.Observer.Notify(ctx, Event{Kind: EventSuccess, Name: p.Name, Attempt: 1, MaxAttempts: p.maxAttempts(), Elapsed: elapsed})
 	}
-}
-
-// notifyFirst tells the observer of a first attempt that succeeded. It is not
-// inlined, because an Event is large and its callers wait on their stack.
-//
-//go:noinline
-func (p *Policy) notifyFirst(ctx context.Context, began time.Time) {
-	elapsed := clock.Now().Sub(began)
-	p.Observer.Notify(ctx, Event{Kind: EventSuccess, Name: p.Name, Attempt: 1, MaxAttempts: p.maxAttempts(), Elapsed: elapsed})
 }
 
 // Wrap returns op under the policy, for callers who want a function.
