@@ -75,6 +75,5 @@ func networkNameOf(err error) string {
 // as that of a nil pointer may.
 func isTimeout(err error) (is bool) {
 	defer func() { _ = recover() }()
-	e, ok := err.(interface{ Timeout() bool })
-	return ok && e.Timeout() || err == backoff.ErrAttemptTimeout
+	return errtree.IsTimeout(err) || err == backoff.ErrAttemptTimeout
 }

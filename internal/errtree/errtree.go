@@ -68,6 +68,13 @@ func Matches(err, target error) bool {
 	return ok && e.Is(target)
 }
 
+// IsTimeout reports whether err alone, without what it wraps, says by its method
+// that it is a timeout, as the errors of package net do.
+func IsTimeout(err error) bool {
+	e, ok := err.(interface{ Timeout() bool })
+	return ok && e.Timeout()
+}
+
 // As is errors.AsType.
 func As[T any](err error) (found T, ok bool) {
 	ok = Find(err, func(err error) bool {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -58,6 +59,14 @@ func TestATreeIsSearchedAsPackageErrorsDoes(t *testing.T) {
 		got, ok := errtree.As[*fs.PathError](err)
 		require.Equal(t, found, ok, "%v", err)
 		require.Equal(t, want, got, "%v", err)
+	}
+}
+
+func TestATimeoutIsAskedOfOneErrorOnly(t *testing.T) {
+	require.True(t, errtree.IsTimeout(context.DeadlineExceeded))
+	require.False(t, errtree.IsTimeout(&net.DNSError{}), "it has the method")
+	for _, err := range []error{nil, context.Canceled, fmt.Errorf("x: %w", context.DeadlineExceeded), errors.Join(context.DeadlineExceeded)} {
+		require.False(t, errtree.IsTimeout(err), "%v", err)
 	}
 }
 

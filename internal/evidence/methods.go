@@ -1,6 +1,10 @@
 package evidence
 
-import "context"
+import (
+	"context"
+
+	"github.com/gobackoff/backoff/internal/errtree"
+)
 
 // The methods by which errors of other libraries say what they mean.
 type (
@@ -36,7 +40,7 @@ func hasMethod(err error) bool {
 // of the contract of the Cloud Storage clients: true counts, false does not.
 func ofMethods(err error) finding {
 	var found finding
-	if e, ok := err.(timeouter); ok && e.Timeout() {
+	if errtree.IsTimeout(err) {
 		found = weak | Retryable
 	}
 	if e, ok := err.(temporary); ok && e.Temporary() {
