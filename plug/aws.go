@@ -35,7 +35,7 @@ type AWSRetryer struct {
 //
 // Unlike the SDK's own retryer, it obeys Retry-After, within p.MaxRetryAfter.
 // It gives up at once if the wait would pass the context's deadline. Its
-// errors are final to the policies around the call. It retries errors that
+// errors are permanent to the policies around the call. It retries errors that
 // p.Classify, or [backoff.DefaultClassifier], knows to be transient, and 429
 // with any code. It does not retry an unknown error. Nor does it retry what a
 // [backoff.Policy] inside the transport gave up on, or a backoffhttp.Transport

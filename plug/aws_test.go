@@ -248,7 +248,7 @@ func TestAWSBudgetThatRefusesEndsTheCallForGood(t *testing.T) {
 	require.ErrorIs(t, err, backoff.ErrBudget)
 	require.ErrorIs(t, err, status(503))
 	require.ErrorContains(t, err, "backoff: put: not started: budget refused (Budget); it was a retry")
-	require.Equal(t, backoff.ClassPermanent, backoff.DefaultClassifier(err), "final to the policies around it")
+	require.Equal(t, backoff.ClassPermanent, backoff.DefaultClassifier(err), "permanent to the policies around it")
 
 	err = sdk(t.Context(), plug.AWS(p), false, func(int) error { t.Fatal("attempt without leave"); return nil })
 	require.ErrorIs(t, err, backoff.ErrBudget)
@@ -339,7 +339,7 @@ func TestAWSObeysRetryAfter(t *testing.T) {
 		require.LessOrEqual(t, wait, want+max(want/10, 100*time.Millisecond))
 	}
 	overlong := &answered{&wrapped{&http.Response{StatusCode: 503, Header: http.Header{"Retry-After": {"3600"}}}}}
-	require.True(t, r.IsErrorRetryable(overlong), "or the SDK would return it as it is, and nobody knew that it is final")
+	require.True(t, r.IsErrorRetryable(overlong), "or the SDK would return it as it is, and nobody knew that it is permanent")
 	_, err := r.RetryDelay(1, overlong)
 	require.EqualError(t, err, "backoff: gave up after 1 attempt: the server asks for a longer wait (MaxRetryAfter): answered")
 	require.ErrorIs(t, err, backoff.ErrExhausted)
@@ -389,7 +389,7 @@ func TestAWSDoesNotRepeatWhatATransportGaveUpOn(t *testing.T) {
 				return &answered{&wrapped{resp}}
 			})
 			require.Equal(t, want.requests, requests)
-			require.EqualError(t, err, want.text, "final to the policies around it")
+			require.EqualError(t, err, want.text, "permanent to the policies around it")
 			require.ErrorAs(t, err, new(*answered))
 		})
 	}

@@ -29,7 +29,7 @@ var errFailed = backoff.OfClass(errors.New("the operation failed"), backoff.Clas
 //
 // The shape says that an attempt failed, but not with which error. Cenkalti
 // takes every error as transient, so Classify and Retry-After have no effect;
-// mark final errors with that package's own Permanent. MaxAttempts,
+// mark permanent errors with that package's own Permanent. MaxAttempts,
 // MaxElapsed, Schedule, ByClass for ClassRetryable, Jitter with its memory,
 // MaxDelay, Budget, Idempotency, Observer and the deadline of ctx hold. The
 // shape does not report success either: a Budget that is paid by success is

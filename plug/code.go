@@ -31,15 +31,15 @@ func OnCode[C comparable](of func(error) C, codes ...C) backoff.Classifier {
 	return backoff.RetryIf(func(err error) bool { return slices.Contains(codes, of(err)) })
 }
 
-// Definitive returns a [backoff.Classifier] that takes an error for definitive,
-// [backoff.ClassPermanent], if it matches one of errs as errors.Is says. All others
+// PermanentErrors returns a [backoff.Classifier] that finds an error permanent
+// ([backoff.ClassPermanent]) if it matches one of errs as errors.Is says. All others
 // it leaves to [backoff.DefaultClassifier]. It is for the errors of clients that
 // are only a text, of which that classifier knows a few:
 //
-//	plug.Definitive(nats.ErrMaxPayload, nats.ErrAuthorization, mongo.ErrNilDocument)
+//	plug.PermanentErrors(nats.ErrMaxPayload, nats.ErrAuthorization, mongo.ErrNilDocument)
 //
 // An error in errs that is nil, or of a type without ==, is ignored.
-func Definitive(errs ...error) backoff.Classifier {
+func PermanentErrors(errs ...error) backoff.Classifier {
 	errs = slices.DeleteFunc(slices.Clone(errs), func(err error) bool {
 		return err == nil || !reflect.ValueOf(err).Comparable()
 	})

@@ -128,7 +128,7 @@ func (h *HTTPRetry) Backoff(_, _ time.Duration, attempt int, resp *http.Response
 }
 
 // ErrorHandler makes the error of a call that is given up: a [*backoff.Error],
-// which is final to the policies around the call. It wraps the last error, or
+// which is permanent to the policies around the call. It wraps the last error, or
 // a [*backoffhttp.StatusError] with the last status. An error that was not to
 // be retried is returned as it is. ErrorHandler closes the body of the
 // response.

@@ -143,10 +143,10 @@ type slice []error
 func (slice) Error() string   { return "several" }
 func (s slice) Unwrap() error { return s[0] }
 
-func TestDefinitiveErrorsEndACallAndAllOthersAreLeftToTheDefault(t *testing.T) {
+func TestPermanentErrorsEndACallAndAllOthersAreLeftToTheDefault(t *testing.T) {
 	tooLarge, cyclic := errors.New("too large"), make(slice, 1)
 	cyclic[0] = cyclic
-	classify := plug.Definitive(nil, cyclic, tooLarge, codeError(400))
+	classify := plug.PermanentErrors(nil, cyclic, tooLarge, codeError(400))
 	for _, err := range []error{tooLarge, fmt.Errorf("send: %w", tooLarge), errors.Join(errors.New("x"), nil, codeError(400))} {
 		require.Equal(t, backoff.ClassPermanent, classify(err))
 	}
