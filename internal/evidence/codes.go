@@ -58,7 +58,7 @@ func ofAWSCode(code string) Class {
 
 // ofMongo reads the labels of an error of MongoDB, and its codes: Unauthorized,
 // AuthenticationFailed, DocumentValidationFailure and DuplicateKey are
-// definitive.
+// permanent.
 func ofMongo(e mongoLabelled) finding {
 	if e.HasErrorLabel("SystemOverloadedError") {
 		return specific | Throttled
@@ -77,13 +77,13 @@ func ofMongo(e mongoLabelled) finding {
 	return 0
 }
 
-// isDefinitive reads the code that the text of a gRPC status, or of an answer of
-// Redis, begins with. ERR of Redis says nothing: a server that has too many
+// hasPermanentCode reads the code that the text of a gRPC status, or of an error
+// of Redis, begins with. ERR of Redis says nothing: a server that has too many
 // clients says it, too.
-func isDefinitive(text string) bool {
-	const definitive codes = " InvalidArgument NotFound AlreadyExists PermissionDenied FailedPrecondition " +
+func hasPermanentCode(text string) bool {
+	const listed codes = " InvalidArgument NotFound AlreadyExists PermissionDenied FailedPrecondition " +
 		"OutOfRange Unimplemented DataLoss Unauthenticated " +
 		"WRONGTYPE NOAUTH WRONGPASS NOPERM NOSCRIPT NOGROUP BUSYGROUP CROSSSLOT "
 	code, _, _ := strings.Cut(strings.TrimPrefix(text, "rpc error: code = "), " ")
-	return definitive.has(code) || saidByText(text) == final
+	return listed.has(code) || saidByText(text) == permanent
 }

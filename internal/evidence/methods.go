@@ -8,7 +8,7 @@ import (
 
 // The methods by which errors of other libraries say what they mean.
 type (
-	azureFinal    interface{ NonRetriable() }             // azcore
+	azureNoRetry  interface{ NonRetriable() }             // azcore
 	awsRetryable  interface{ RetryableError() bool }      // AWS SDK
 	awsCanceled   interface{ CanceledError() bool }       // AWS SDK
 	awsCode       interface{ ErrorCode() string }         // AWS SDK
@@ -29,7 +29,7 @@ type (
 //go:noinline
 func hasMethod(err error) bool {
 	switch err.(type) {
-	case azureFinal, awsRetryable, awsCanceled, awsCode, awsStatus, pgxSafe, sqlState, googleStatus,
+	case azureNoRetry, awsRetryable, awsCanceled, awsCode, awsStatus, pgxSafe, sqlState, googleStatus,
 		mongoLabelled, timeouter, temporary, comparer:
 		return true
 	}
@@ -46,7 +46,7 @@ func ofMethods(err error) finding {
 	if e, ok := err.(temporary); ok && e.Temporary() {
 		found = weak | Retryable
 	}
-	if _, ok := err.(azureFinal); ok {
+	if _, ok := err.(azureNoRetry); ok {
 		found = conclusive | Permanent
 	}
 	if e, ok := err.(awsRetryable); ok {

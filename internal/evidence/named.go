@@ -12,7 +12,7 @@ type said uint8
 const (
 	nothing      said = iota
 	gaveUp            // a loop has made all the attempts that it would make
-	final             // every repetition would meet it again
+	permanent         // every repetition would meet it again
 	transient         // it may pass
 	asText            // only the text tells
 	byCode            // the text begins with a code
@@ -35,15 +35,15 @@ var known = [...]struct {
 	{"github.com/aws/aws-sdk-go-v2/aws/", "QuotaExceededError", gaveUp},
 	{"github.com/failsafe-go/failsafe-go/", "ExceededError", gaveUp},
 	{"github.com/cenkalti/backoff/", "RetryError", gaveUp},
-	{"github.com/cenkalti/backoff/", "PermanentError", final},
-	{"github.com/cenkalti/backoff/", "permanent", final},
+	{"github.com/cenkalti/backoff/", "PermanentError", permanent},
+	{"github.com/cenkalti/backoff/", "permanent", permanent},
 	{"github.com/avast/retry-go", "Error", gaveUp},
-	{"github.com/avast/retry-go", "unrecoverableError", final},
+	{"github.com/avast/retry-go", "unrecoverableError", permanent},
 	{"k8s.io/apimachinery/pkg/util/wait", "errInterrupted", gaveUp},
 	{"fmt", "wrapError", asText},
 	{"errors", "errorString", asText},
-	{"crypto/x509", "", final},
-	{"crypto/tls", "RecordHeaderError", final},
+	{"crypto/x509", "", permanent},
+	{"crypto/tls", "RecordHeaderError", permanent},
 	{"google.golang.org/grpc/internal/status", "Error", byCode},
 	{"github.com/twmb/franz-go/pkg/kerr", "Error", byRetriable},
 	{"github.com/redis/", "", byCode},
@@ -86,7 +86,7 @@ func saidByText(text string) said {
 	switch {
 	case text == "redis: nil", text == "sql: no rows in result set", text == "mongo: no documents in result",
 		text == "http: server gave HTTP response to HTTPS client":
-		return final
+		return permanent
 	case strings.Contains(text, " giving up after ") && strings.Contains(text, " attempt(s)"),
 		strings.HasPrefix(text, "storage: retry "):
 		return gaveUp
@@ -101,11 +101,11 @@ func GaveUp(err error) bool { return saidBy(err) == gaveUp }
 // ofNamed reads an error of a type that is known by its name.
 func ofNamed(err error, by said) finding {
 	switch {
-	case by == final:
+	case by == permanent:
 		return conclusive | Permanent
 	case by == transient:
 		return weak | Retryable
-	case by == byCode && isDefinitive(err.Error()),
+	case by == byCode && hasPermanentCode(err.Error()),
 		by == byStatus && strings.HasPrefix(field(err, "Code"), "4"),
 		by == byRetriable && field(err, "Retriable") == "false",
 		by == byIsNotFound && field(err, "IsNotFound") == "true":
