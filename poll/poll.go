@@ -43,7 +43,7 @@ func (notYet) NonRetriable() {}
 //   - (false, err): the check failed. It is retried, unless check marked err
 //     as [backoff.Permanent] or ClassOverloaded, or the policy's own Classify
 //     says one of the two: then the poll returns err as [backoff.Policy.Do]
-//     would. Nothing else is final, as under a [backoff.Supervisor]:
+//     would. Nothing else is permanent, as under a [backoff.Supervisor]:
 //     neither a name that does not exist, nor what a policy in check gave up
 //     on.
 //

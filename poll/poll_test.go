@@ -309,7 +309,7 @@ func TestOnlyWhatIsSaidExplicitlyEndsAPollBeforeItsTime(t *testing.T) {
 		"a cancellation of the check's own":         context.Canceled,
 		"what a policy in the check gave up on":     inner.Do(t.Context(), fail(errDown)),
 		"the same, wrapped":                         fmt.Errorf("status: %w", inner.Do(t.Context(), fail(errDown))),
-		"what a policy in the check found final":    innerPermanent.Do(t.Context(), fail(errDown)),
+		"what a policy inside found permanent":      innerPermanent.Do(t.Context(), fail(errDown)),
 		"what another library gave up on":           canceledError{errDown},
 		"a poll in the check that ran out":          recorded(t, every(time.Second), notYet).err,
 		"a poll in the check that failed too often": recorded(t, every(time.Hour), down).err,
@@ -577,7 +577,7 @@ func TestPoliciesAndPollsNestWithoutMultiplying(t *testing.T) {
 				return false, nil
 			})
 		})
-		require.Equal(t, 4, checks, "a poll that ran out is final")
+		require.Equal(t, 4, checks, "the error of a poll that ran out is permanent")
 		require.ErrorIs(t, err, poll.ErrNotYet)
 
 		for _, limit := range []int{4, 1} {
