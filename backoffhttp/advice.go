@@ -39,7 +39,7 @@ func (e *StatusError) signalled(err error) error {
 	switch retryAdvice(e.Header) {
 	case adviseNo:
 		switch {
-		case e.definitive():
+		case e.permanent():
 			return backoff.Permanent(err)
 		case Classify(e) == backoff.ClassThrottled: // for budgets
 			err = backoff.OfClass(err, backoff.ClassThrottled)
@@ -55,9 +55,9 @@ func (e *StatusError) signalled(err error) error {
 	return err
 }
 
-// definitive reports whether the answer is one that a healthy server gives,
-// such as to a declined card, if it must not be repeated.
-func (e *StatusError) definitive() bool {
+// permanent reports whether the response is one that a healthy server gives if
+// the request must not be repeated, such as one for a declined card.
+func (e *StatusError) permanent() bool {
 	class := Classify(e)
 	return class == backoff.ClassPermanent || e.Code < 500 && class != backoff.ClassThrottled
 }

@@ -95,12 +95,12 @@ var marksOnly = backoff.Policy{Classify: backoff.RetryIf(func(error) bool { retu
 var errNoAnswer = backoff.Permanent(errors.New("backoffhttp: Base returned neither an answer with a body nor an error"))
 
 // holdHost makes all calls to the host wait if an answer, successful or not, asks
-// for a wait. A definitive answer with a "do not retry"
-// means its own request only.
+// for a wait. A permanent response with a "do not retry" means its own request
+// only.
 func (c *call) holdHost(resp *http.Response) {
 	wait, ok := c.t.requestedWait(resp)
 	e := StatusError{Code: resp.StatusCode, Header: resp.Header}
-	own := e.Code >= 400 && retryAdvice(e.Header) == adviseNo && e.definitive()
+	own := e.Code >= 400 && retryAdvice(e.Header) == adviseNo && e.permanent()
 	if ok && !own {
 		c.guards.holder.Hold(wait)
 	}

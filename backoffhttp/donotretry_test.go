@@ -56,7 +56,7 @@ func (*outcomes) Reserve(backoff.Attempt) (backoff.Ticket, time.Duration, bool) 
 func (o *outcomes) Done(_ backoff.Ticket, r backoff.Result) { o.all = append(o.all, r.String()) }
 
 // A card is declined, and the server says not to try again: the server is well.
-func TestADoNotRetryOnADefinitiveAnswerIsNoFailure(t *testing.T) {
+func TestADoNotRetryOnAPermanentResponseIsNoFailure(t *testing.T) {
 	for status, want := range map[int]string{
 		402: "permanent", 429: "throttled", 503: "throttled",
 	} {

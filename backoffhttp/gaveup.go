@@ -22,7 +22,7 @@ func (c *call) markGivenUp(err error) {
 	refused, _ := errtree.As[refusal](err)
 	gave, ok := refused.(*backoff.Error)
 	if !ok {
-		return // the answer is final: its status says so
+		return // the response is permanent: its status says so
 	}
 	if c.resp.Request == nil {
 		c.resp.Request = c.req
@@ -33,8 +33,8 @@ func (c *call) markGivenUp(err error) {
 }
 
 // finalWithoutKey returns the error of a call. If its request does not carry the
-// key of its context, the error is final to the policy that has the key, also if the
-// Transport leaves retries to that policy.
+// key of its context, the error is permanent to the policy that has the key, also if
+// the Transport leaves retries to that policy.
 func (c *call) finalWithoutKey(err error) error {
 	rules := backoff.Policy{MaxAttempts: -1, Classify: c.t.classify}
 	gave, ok := err.(*backoff.Error)

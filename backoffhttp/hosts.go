@@ -27,7 +27,7 @@ type guards struct {
 	budget  backoff.Budget   // of the service, nil without one
 	breaker *backoff.Breaker // of the service, nil without one
 
-	// final makes the error of a call final. It is nil unless an override asks for that.
+	// final makes the error of a call permanent. It is nil unless an override asks for that.
 	final func(context.Context, error) error
 
 	policy        backoff.Policy   // that of the owner, with the budget; for idempotent requests

@@ -171,7 +171,7 @@ func TestTheBreakerHearsOneVerdictPerCall(t *testing.T) {
 	})
 }
 
-func TestDefinitiveAnswersDoNotOpenTheCircuit(t *testing.T) {
+func TestPermanentResponsesDoNotOpenTheCircuit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWire(answer(404))
 		tr := &backoffhttp.Transport{Base: w}
@@ -280,7 +280,7 @@ func TestSuccessPaysTheBudget(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		stats := services.For("http://a.test").State().Budget
-		require.EqualValues(t, 6, stats.Successes, "the definitive answer included, and the retried call once")
+		require.EqualValues(t, 6, stats.Successes, "the permanent response included, and the retried call once")
 	})
 }
 

@@ -148,7 +148,7 @@ func TestAPatientTransportSendsNothingTwiceThatMustNotBe(t *testing.T) {
 	}
 }
 
-func TestAPatientTransportReturnsADefinitiveAnswerAtOnce(t *testing.T) {
+func TestAPatientTransportReturnsAPermanentResponseAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		server := &outage{back: began.Add(time.Hour), status: 404}

@@ -134,7 +134,7 @@ func TestResumeOfARangeThatTheCallerAskedFor(t *testing.T) {
 	})
 }
 
-func TestResumeReportsDefinitiveAnswers(t *testing.T) {
+func TestResumeReportsPermanentResponses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := serveFile(cutAfter(3000), status(403))
 		_, err := io.ReadAll(getRoot(t, s.transport(t)).Body)

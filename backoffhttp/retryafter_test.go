@@ -208,9 +208,9 @@ func TestASharedRetryAfterBeyondMaxRetryAfterIsIgnored(t *testing.T) {
 	})
 }
 
-// A "no" on a definitive answer adds nothing to it: a breaker must not take
+// A "no" on a permanent response adds nothing to it: a breaker must not take
 // declined cards for an overloaded server.
-func TestANoOnADefinitiveAnswerLeavesItDefinitive(t *testing.T) {
+func TestANoOnAPermanentResponseLeavesItPermanent(t *testing.T) {
 	all := httptest.NewRecorder()
 	backoffhttp.DoNotRetry(all)
 	for status, want := range map[int]backoff.Class{
@@ -369,7 +369,7 @@ func TestARefusalIsWaitedFor(t *testing.T) {
 		limits []backoffhttp.RateLimit
 		status int
 		header []string
-		wait   time.Duration // 0: the answer is definitive
+		wait   time.Duration // 0: the response is permanent
 	}{
 		"an exhausted limit":       {backoffhttp.GitHubLimits, 403, []string{"X-RateLimit-Remaining", "0", "X-RateLimit-Reset", "946684860"}, time.Minute},
 		"GitHub's secondary limit": {backoffhttp.GitHubLimits, 403, []string{"X-RateLimit-Remaining", "9", "Retry-After", "60"}, time.Minute},

@@ -231,7 +231,7 @@ func TestATimeoutStaysATimeoutToTheCaller(t *testing.T) {
 
 // As with any other client: programs compare, switch on the type, and label
 // their metrics with it.
-func TestADefinitiveErrorIsTheClientsOwn(t *testing.T) {
+func TestAPermanentErrorIsTheClientsOwn(t *testing.T) {
 	past, cancel := context.WithDeadline(t.Context(), time.Now())
 	defer cancel()
 	missing := &net.OpError{Op: "dial", Err: &net.DNSError{Err: "no such host", IsNotFound: true}}
