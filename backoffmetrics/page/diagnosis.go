@@ -27,16 +27,16 @@ func (l level) urgency() int {
 type finding int
 
 const (
-	idle       finding = iota // there was no call
-	few                       // too few to judge
-	well                      // retries do what they are for
-	recovered                 // it was broken, and is no more
-	hidden                    // retries hide a fault
-	partly                    // some calls fail although they are retried
-	doubtful                  // too few to judge, and none succeeded
-	definitive                // most calls fail for reasons that no retry changes
-	throttled                 // the service wants fewer calls
-	broken                    // retries cannot help
+	idle      finding = iota // there was no call
+	few                      // too few to judge
+	well                     // retries do what they are for
+	recovered                // it was broken, and is no more
+	hidden                   // retries hide a fault
+	partly                   // some calls fail although they are retried
+	doubtful                 // too few to judge, and none succeeded
+	permanent                // most calls fail for reasons that no retry changes
+	throttled                // the service wants fewer calls
+	broken                   // retries cannot help
 )
 
 // level returns how urgent a finding is.
@@ -73,8 +73,8 @@ func find(t totals) finding {
 		return throttled
 	case isBroken(t) && (t.open > 0 || t.transient() > t.retried):
 		return broken
-	case isDefinitive(t):
-		return definitive
+	case isPermanent(t):
+		return permanent
 	case float64(t.retries) >= manyRetries*calls && failed < hardlyAny*calls:
 		return hidden
 	case failed >= hardlyAny*calls:
@@ -94,9 +94,9 @@ func isThrottled(t totals) bool {
 	return t.throttled > 0 && 2*t.throttled >= t.failedAttempts && 2*t.open < t.transient()
 }
 
-// isDefinitive reports whether most calls failed for reasons that no retry
+// isPermanent reports whether most calls failed for reasons that no retry
 // changes, such as a password that is no longer valid.
-func isDefinitive(t totals) bool { return 2*(t.failed-t.transient()) >= t.calls() }
+func isPermanent(t totals) bool { return 2*(t.failed-t.transient()) >= t.calls() }
 
 // hasOnlyFailures reports whether no call succeeded.
 func hasOnlyFailures(t totals) bool { return t.failed == t.calls() }
@@ -129,7 +129,7 @@ func (t timeline) diagnose(operation snapshot.Labels) diagnosis {
 
 // isTrouble reports whether a finding is of calls that fail in such numbers that
 // their end is worth a word.
-func isTrouble(f finding) bool { return f == broken || f == throttled || f == definitive }
+func isTrouble(f finding) bool { return f == broken || f == throttled || f == permanent }
 
 // overText says since when hardly any call failed, or nothing if that is not
 // so: last is the finding of the last minute.
@@ -155,7 +155,7 @@ func (t timeline) overText(operation snapshot.Labels, last finding) string {
 
 // sinceText says when a finding began, or nothing if that is not known.
 func (t timeline) sinceText(operation snapshot.Labels, f finding) string {
-	holds, ok := map[finding]func(totals) bool{broken: isBroken, throttled: isBroken, definitive: isDefinitive, doubtful: hasOnlyFailures}[f]
+	holds, ok := map[finding]func(totals) bool{broken: isBroken, throttled: isBroken, permanent: isPermanent, doubtful: hasOnlyFailures}[f]
 	if !ok {
 		return ""
 	}

@@ -39,7 +39,7 @@ func headlineOf(d *pageData) headline {
 	h := headline{Level: good}
 	named := make(map[string]bool) // breakers
 	var more uint64
-	for _, f := range []finding{broken, throttled, definitive, doubtful, partly, hidden, recovered} {
+	for _, f := range []finding{broken, throttled, permanent, doubtful, partly, hidden, recovered} {
 		for i := range d.Operations {
 			c := &d.Operations[i]
 			if c.finding != f {
@@ -158,7 +158,7 @@ func (c *card) sentence() (level, sentence) {
 		return c.finding.level(), say(title+" is flaky", ": "+share+since+" Look at its errors.")
 	case doubtful:
 		return c.finding.level(), say(title+" may be down", ": none of its last calls succeeded"+since+" Look at its errors.")
-	case definitive:
+	case permanent:
 		return c.finding.level(), say(title+" is failing for reasons that no retry changes", ": "+share+since+" Look at its errors.")
 	}
 	return c.finding.level(), say(title+" is failing", ": "+share+since+c.advice())
