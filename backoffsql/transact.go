@@ -17,7 +17,7 @@ var (
 	ErrCommitUnknown = errors.New("backoffsql: commit state unknown")
 
 	// ErrEnded is matched if fn has committed or rolled back the transaction
-	// itself. The error is final.
+	// itself. The error is permanent.
 	ErrEnded = errors.New("backoffsql: fn ended the transaction itself")
 
 	errParts = errors.New("backoffsql: Transact wants a Transactor and a function")

@@ -41,7 +41,7 @@ var errInput = errors.New("backoffsql: Tx wants a database and a function")
 //
 // A failure of BEGIN, of a statement or of COMMIT is repeated if the policy's
 // own Classify, which is asked first, or [Classify] knows it to be transient.
-// All other errors are final: the transaction is rolled back, and Tx returns
+// All other errors are permanent: the transaction is rolled back, and Tx returns
 // the error as [backoff.Policy.Do] does: marked [backoff.Permanent], unless
 // [backoff.DefaultClassifier] finds it permanent. The same holds for fn's own
 // errors, unless they are marked otherwise ([backoff.OfClass]). When the policy
@@ -53,7 +53,7 @@ var errInput = errors.New("backoffsql: Tx wants a database and a function")
 // repeated only if the policy declares fn idempotent: by an Idempotency of
 // [backoff.Idempotent] or [backoff.Keyed], or by a custom one that returns true.
 // A nil Idempotency does not declare it here. Otherwise, and whenever the call
-// fails later on, the error matches [ErrCommitUnknown] and is final to the
+// fails later on, the error matches [ErrCommitUnknown] and is permanent to the
 // policies around the call.
 //
 // To be idempotent, fn begins by inserting a key under a unique constraint
@@ -67,8 +67,8 @@ var errInput = errors.New("backoffsql: Tx wants a database and a function")
 // neither commit nor roll back. It must return the errors of its statements,
 // which it may wrap. An error that it drops cannot be recognized as a
 // deadlock. In PostgreSQL the transaction then commits nothing, which pgx and
-// lib/pq report at the COMMIT; that error is final. Savepoints are left to fn:
-// Tx makes none. A Tx within fn is another transaction, on another connection.
+// lib/pq report at the COMMIT; that error is permanent. Savepoints are left to
+// fn: Tx makes none. A Tx within fn is another transaction, on another connection.
 // It waits for a connection without end if such functions hold all connections
 // of the pool. If fn panics or ends its goroutine, the transaction is rolled
 // back, and the panic goes on.

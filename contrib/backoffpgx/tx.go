@@ -25,7 +25,7 @@ import (
 
 // A Beginner begins transactions. It is a *pgxpool.Pool, or a *pgx.Conn or
 // *pgxpool.Conn if the session matters. Such a connection does not return once
-// it is closed, and then nothing is repeated: the last error is final. A
+// it is closed, and then nothing is repeated: the last error is permanent. A
 // pgx.Tx is no Beginner, since what it begins is a savepoint.
 type Beginner interface {
 	BeginTx(ctx context.Context, opts pgx.TxOptions) (pgx.Tx, error)
@@ -49,12 +49,12 @@ var (
 //   - If the response to the COMMIT does not arrive, it is unknown whether the
 //     transaction was committed. Then it is repeated only if the policy
 //     declares fn idempotent, by [backoff.Keyed] for instance. Otherwise the
-//     error is final, and matches [backoffsql.ErrCommitUnknown].
-//   - pgx.ErrTxCommitRollback is final: a statement failed whose error fn
+//     error is permanent, and matches [backoffsql.ErrCommitUnknown].
+//   - pgx.ErrTxCommitRollback is permanent: a statement failed whose error fn
 //     dropped, and PostgreSQL has rolled back.
 //   - Tx returns pgx.ErrNoRows and a *pgconn.PgError of the classes 22, 23, 28 and
-//     42, such as a duplicate key, as fn returned them: == finds them. What else
-//     is final may have the mark of [backoff.Permanent]: compare by errors.Is.
+//     42, such as a duplicate key, as fn returned them: == finds them. Another
+//     permanent error may have the mark of [backoff.Permanent]: compare by errors.Is.
 //   - Serializable transactions that want the same rows fail one another: allow
 //     them more than the 4 attempts of the zero policy.
 //
@@ -63,8 +63,8 @@ var (
 //
 // fn gets the context of the attempt. It must return the errors of its
 // statements, and of BatchResults.Close and Rows.Err. It must close its results
-// and wait for its goroutines: a connection that is still busy is an error that
-// is final. It must neither commit nor roll back, neither by a method nor in
+// and wait for its goroutines: a connection that is still busy is a permanent
+// error. It must neither commit nor roll back, neither by a method nor in
 // SQL; Tx returns [backoffsql.ErrEnded] where it notices that. tx.Begin makes a
 // savepoint, which is fn's own affair. If fn panics or ends its goroutine, the
 // transaction is rolled back, the connection goes back to the pool, and the

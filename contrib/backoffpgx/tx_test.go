@@ -213,7 +213,7 @@ func TestWhatFnEndedByACommitWithoutAnAnswerIsUnknown(t *testing.T) {
 	require.Equal(t, "begin, commit", f.heard())
 }
 
-func TestResultsThatFnLeavesOpenAreFinal(t *testing.T) {
+func TestResultsThatFnLeavesOpenAreAPermanentError(t *testing.T) {
 	f := start(t, nil)
 	pool := f.pool(t, 1)
 	err := backoffpgx.Tx(t.Context(), pool, swift(backoff.Idempotent), pgx.TxOptions{}, func(ctx context.Context, tx pgx.Tx) error {
@@ -226,7 +226,7 @@ func TestResultsThatFnLeavesOpenAreFinal(t *testing.T) {
 	requireReleased(t, pool)
 }
 
-func TestALostConnectionIsFinalWhereThereIsNoOther(t *testing.T) {
+func TestALostConnectionIsAPermanentErrorWhereThereIsNoOther(t *testing.T) {
 	for _, at := range []string{"begin", "work", "commit"} {
 		f := start(t, once(at, hangUp))
 		conn := f.connect(t)
