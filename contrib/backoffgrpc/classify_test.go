@@ -43,7 +43,7 @@ func TestNotSentIsWhatEveryErrorOfATreeSays(t *testing.T) {
 		"one sent, other order":  {errors.Join(sent, unsent), backoff.ClassRetryable},
 		"one not known":          {fmt.Errorf("%w; %w", unsent, errors.New("x")), backoff.ClassRetryable},
 		"deep":                   {fmt.Errorf("a: %w", errors.Join(unsent, fmt.Errorf("b: %w", sent))), backoff.ClassRetryable},
-		"one definitive":         {errors.Join(unsent, no), backoff.ClassPermanent},
+		"one permanent":          {errors.Join(unsent, no), backoff.ClassPermanent},
 		"one is of another call": {errors.Join(sent, opened(t, unsent)), backoff.ClassPermanent},
 		"one throttled":          {errors.Join(sent, retryInfo(codes.ResourceExhausted, time.Second)), backoff.ClassThrottled},
 		"too large to be read":   {errors.Join(unsent, chain(20_000, sent)), backoff.ClassPermanent},
@@ -214,15 +214,15 @@ func certified(t *testing.T, s *service, config *tls.Config) (string, *x509.Cert
 	return l.Addr().String(), roots
 }
 
-func TestACertificateThatIsNotTrustedIsFinal(t *testing.T) {
+func TestACertificateThatIsNotTrustedIsAPermanentError(t *testing.T) {
 	s := &service{unary: fails(0, 0), duplex: hangs}
 	trusting, roots := certified(t, s, &tls.Config{})
 	asking := &tls.Config{ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: x509.NewCertPool(), MaxVersion: tls.VersionTLS12}
 	distrusting, _ := certified(t, s, asking)
 	for name, c := range map[string]struct {
-		addr   string
-		config *tls.Config
-		final  bool
+		addr      string
+		config    *tls.Config
+		permanent bool
 	}{
 		"signed by a stranger":                  {trusting, &tls.Config{ServerName: "example.com"}, true},
 		"of another name":                       {trusting, &tls.Config{ServerName: "example.org", RootCAs: roots}, true},
@@ -237,9 +237,9 @@ func TestACertificateThatIsNotTrustedIsFinal(t *testing.T) {
 			client := pb.NewTestServiceClient(connect(t, c.addr, config, grpc.WithTransportCredentials(credentials.NewTLS(c.config))))
 			err := call(t, client)
 			t.Log(err)
-			require.Equal(t, c.final, err != nil, "%v", err)
+			require.Equal(t, c.permanent, err != nil, "%v", err)
 			require.Equal(t, 1, attempts, "%v", err)
-			if c.final {
+			if c.permanent {
 				require.Equal(t, codes.Unavailable, status.Code(err))
 				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 				defer cancel()

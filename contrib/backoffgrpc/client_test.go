@@ -43,8 +43,8 @@ func TestCodesThatAreRetried(t *testing.T) {
 		}
 		require.Equal(t, 1, s.calls(), "%v", code)
 		require.Equal(t, code, status.Code(err))
-		require.Equal(t, "not now", status.Convert(err).Message(), "a definitive answer comes as it was sent")
-		require.False(t, backoff.Policy{}.Retryable(err), "and is final to policies around")
+		require.Equal(t, "not now", status.Convert(err).Message(), "a permanent error comes as it was sent")
+		require.False(t, backoff.Policy{}.Retryable(err), "and is permanent to policies around")
 	}
 }
 
@@ -127,7 +127,7 @@ func TestPushbackOfTheServersHelpers(t *testing.T) {
 	}}
 	err := call(t, dial(t, s.serve(t), retrying()))
 	_, ok := errors.AsType[*backoff.Error](err)
-	require.False(t, ok, "a definitive answer is no overload: %v", err)
+	require.False(t, ok, "a permanent error is no overload: %v", err)
 }
 
 func TestDeadlines(t *testing.T) {

@@ -39,7 +39,7 @@ import (
 type Method struct {
 	// Policy retries. It is used as it is, except for errors that its Classify
 	// has no opinion on: they are classified by [Classify], so unknown errors
-	// are final. AttemptTimeout does not apply to streams. It has no budget that
+	// are permanent. AttemptTimeout does not apply to streams. It has no budget that
 	// neither it nor the Services of the Config bring. The pace.Pacer that these
 	// have by default makes calls wait when the server says RESOURCE_EXHAUSTED, and
 	// bounds the other retries.
@@ -51,7 +51,7 @@ type Method struct {
 	// is a *control.Handle. Current returns the policy of the calls that begin
 	// now, as the same pointer until it changes, and, if that policy is limited
 	// to one attempt by an override, a function that makes the error of a call
-	// final to policies around it. nil means Policy, which must be zero otherwise.
+	// permanent to policies around it. nil means Policy, which must be zero otherwise.
 	Control interface {
 		Current() (policy *backoff.Policy, final func(context.Context, error) error)
 	}
@@ -185,11 +185,11 @@ func (m *Method) isPlain() bool {
 type carried struct {
 	source *backoff.Policy // from which it was made
 	policy backoff.Policy
-	final  func(context.Context, error) error // makes the error of a call final; nil unless an override asks for that
+	final  func(context.Context, error) error // makes the error of a call permanent; nil unless an override asks for that
 }
 
 // current returns the policy of the calls that begin now, and what makes their
-// errors final, if anything does.
+// errors permanent, if anything does.
 func (m *Method) current() (policy *backoff.Policy, final func(context.Context, error) error) {
 	if m.Control == nil {
 		return &m.Policy, nil

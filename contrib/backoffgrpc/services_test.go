@@ -44,7 +44,7 @@ func TestAPatientCallOutlivesAnOutageBeyondItsAttempts(t *testing.T) {
 
 	s = &service{unary: fails(9, codes.NotFound)}
 	require.Equal(t, codes.NotFound, status.Code(call(t, dial(t, s.serve(t), patient(quick)))))
-	require.Equal(t, 1, s.calls(), "a definitive answer is returned at once")
+	require.Equal(t, 1, s.calls(), "a permanent error is returned at once")
 
 	quick.Idempotency = backoff.NonIdempotent
 	s = &service{unary: fails(9, codes.Unavailable)}

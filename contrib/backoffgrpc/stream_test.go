@@ -98,7 +98,7 @@ func unavailable(pb.TestService_FullDuplexCallServer, int) error {
 
 func TestAStreamGivesItsPlaceBackHoweverItEnds(t *testing.T) {
 	type stream = pb.TestService_FullDuplexCallClient
-	canceled, definitive := []string{"canceled"}, []string{"permanent"}
+	canceled, permanent := []string{"canceled"}, []string{"permanent"}
 	success := []string{"success"}
 	later := func(f func()) { time.AfterFunc(20*time.Millisecond, f) }
 	for name, c := range map[string]struct {
@@ -118,15 +118,15 @@ func TestAStreamGivesItsPlaceBackHoweverItEnds(t *testing.T) {
 		"cancelled while receiving":                     {use: func(l *limited, s stream) { later(l.end); s.Recv() }, want: canceled},
 		"cancelled, and then received":                  {use: func(l *limited, s stream) { l.end(); s.Recv(); s.Recv() }, want: canceled},
 		"out of time, and nobody receives":              {timeout: 500 * time.Millisecond, use: func(*limited, stream) {}, want: canceled},
-		"the connection is closed, and nobody receives": {use: func(l *limited, s stream) { l.conn.Close() }, want: definitive},
+		"the connection is closed, and nobody receives": {use: func(l *limited, s stream) { l.conn.Close() }, want: permanent},
 		"the connection is closed while receiving": {
 			use:  func(l *limited, s stream) { later(func() { l.conn.Close() }); s.Recv() },
-			want: definitive,
+			want: permanent,
 		},
 		"a message cannot be sent": {
 			opts: []grpc.CallOption{grpc.MaxCallSendMsgSize(1)},
 			use:  func(l *limited, s stream) { s.Send(text("too long")) },
-			want: definitive,
+			want: permanent,
 		},
 		"cancelled before the pause of the budget is over": {pause: time.Hour, want: []string{"not sent"}},
 		"cancelled before it is opened again": {
@@ -151,7 +151,7 @@ func TestAStreamGivesItsPlaceBackHoweverItEnds(t *testing.T) {
 		"the server says no": {
 			serve: func(s pb.TestService_FullDuplexCallServer, _ int) error { return status.Error(codes.NotFound, "no") },
 			use:   func(l *limited, s stream) { s.Recv() },
-			want:  definitive,
+			want:  permanent,
 		},
 		"it is not read to its end": {
 			serve: func(s pb.TestService_FullDuplexCallServer, n int) error {

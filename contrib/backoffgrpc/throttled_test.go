@@ -85,7 +85,7 @@ func TestAPacerHearsOfEveryResourceExhausted(t *testing.T) {
 			require.True(t, paces(pacer), "%s, %s", name, kind)
 			if c.calls == 1 {
 				require.Equal(t, codes.ResourceExhausted, status.Code(err), name)
-				require.False(t, backoff.Policy{}.Retryable(err), "%s: it is final to policies around", name)
+				require.False(t, backoff.Policy{}.Retryable(err), "%s: it is permanent to policies around", name)
 				require.NotContains(t, err.Error(), "the server says")
 			}
 		}
@@ -203,7 +203,7 @@ func TestWaitsGrowWhereAServerAsksForTheSameWaitAgainAndAgain(t *testing.T) {
 	}
 }
 
-func TestAPushbackOnADefinitiveAnswerIsNoFailure(t *testing.T) {
+func TestAPushbackOnAPermanentResponseIsNoFailure(t *testing.T) {
 	for _, pushback := range []string{"-1", "soon", "3600000"} {
 		s := &service{
 			unary: func(ctx context.Context, _ int) error {

@@ -31,7 +31,7 @@ import (
 // The error of a call has the status of its last attempt as the server sent it,
 // including the details. Once the call's context has ended, the status is
 // DEADLINE_EXCEEDED or CANCELLED. errors.As finds the [*backoff.Error] of a
-// policy that gave up. To policies around the call the error is final.
+// policy that gave up. To policies around the call the error is permanent.
 //
 // Each attempt reads into an empty message of its own. The caller's reply becomes
 // that of the attempt that succeeded, as a whole. What was in it before is gone,
