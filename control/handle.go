@@ -31,7 +31,7 @@ type Handle struct {
 // A state is what holds until the next change.
 type state struct {
 	policy backoff.Policy                     // for calls
-	final  func(context.Context, error) error // what makes the error of a call final; nil unless retries are off
+	final  func(context.Context, error) error // what makes the error of a call permanent; nil unless retries are off
 	paused bool                               // retries are off
 	runs   backoff.Policy                     // for Supervise: with its retries
 	spec   *change                            // in runs; nil if there is none
@@ -52,7 +52,7 @@ func (p *Panel) Policy(policy backoff.Policy) *Handle {
 //
 // While retries are off, Do makes one attempt. If that fails in a way that a
 // policy retries, the error is a [*backoff.Error] which says that retries are
-// off, and which is final: no policy around the call retries it.
+// off, and which is permanent: no policy around the call retries it.
 func (h *Handle) Do(ctx context.Context, op func(context.Context) error) error {
 	s := h.state.Load()
 	err := s.policy.Do(ctx, op)
@@ -64,13 +64,13 @@ func (h *Handle) Do(ctx context.Context, op func(context.Context) error) error {
 
 // Policy returns the policy as it is now, which must not be changed. It is the
 // same pointer until it changes. While retries are off, it is limited to one
-// attempt. Then its errors are not final to policies around it, unlike those of
+// attempt. Then its errors are not permanent to policies around it, unlike those of
 // [Handle.Do].
 func (h *Handle) Policy() *backoff.Policy { return &h.state.Load().policy }
 
 // Current is for clients that take a Handle: the policy as it is now, and a
-// function that makes the error of a call under a context final. The function is
-// nil unless retries are off. Both are of the same moment.
+// function that makes the error of a call under a context permanent. The function
+// is nil unless retries are off. Both are of the same moment.
 func (h *Handle) Current() (policy *backoff.Policy, final func(context.Context, error) error) {
 	s := h.state.Load()
 	return &s.policy, s.final
@@ -107,9 +107,9 @@ func (h *Handle) apply(p *Panel) {
 	}
 }
 
-// final makes the error of a call final for which retries are off. Without it, the
-// error of a policy that is limited to one attempt invites the policies around it
-// to retry.
+// final makes the error of a call permanent while retries are off. Without it,
+// the error of a policy that is limited to one attempt invites the policies around
+// it to retry.
 func (h *Handle) final(ctx context.Context, err error) error {
 	gave, ok := err.(*backoff.Error)
 	if !ok || gave == nil || !gave.RetryableError() {

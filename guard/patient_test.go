@@ -117,7 +117,7 @@ func TestWhatWaitingDoesNotMendIsReturnedAtOnce(t *testing.T) {
 		err    error
 		want   error
 	}{
-		"a definitive answer":  {nil, backoff.Policy{}, backoff.Permanent(errBoom), errBoom},
+		"a permanent error":    {nil, backoff.Policy{}, backoff.Permanent(errBoom), errBoom},
 		"by a classifier":      {nil, backoff.Policy{Classify: backoff.RetryIf(func(error) bool { return false })}, errBoom, errBoom},
 		"not idempotent":       {nil, backoff.Policy{Idempotency: backoff.NonIdempotent}, errBoom, errBoom},
 		"not so, out of tries": {nil, backoff.Policy{Idempotency: backoff.NonIdempotent, MaxAttempts: 1}, errBoom, backoff.ErrExhausted},

@@ -107,7 +107,7 @@ func statusOf(err error, standard int) int {
 	return standard
 }
 
-// markFinal marks a 409 that a handler sent as final, so that a client does not
+// markFinal marks a 409 that a handler sent as permanent, so that a client does not
 // take it for the 409 of a request in flight, which asks to wait.
 func markFinal(header http.Header, status int) {
 	if status == http.StatusConflict && header.Get(headerShouldRetry) == "" {

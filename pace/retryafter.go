@@ -21,7 +21,7 @@ import (
 // It reads what the server said from the error of an attempt, by
 // [backoff.RetryAfter], [backoff.Pushback], or a method RetryAfter()
 // time.Duration. If a server says so in a response that is a success, or a
-// definitive failure, call Hold, as a Transport of package backoffhttp does. Until
+// permanent failure, call Hold, as a Transport of package backoffhttp does. Until
 // the time that the server named, no attempt begins: first attempts wait, too, and
 // so does a retry whose own wait ends before. Of several such times the latest
 // counts. Afterwards the calls begin at random,

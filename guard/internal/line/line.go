@@ -105,7 +105,7 @@ type Verdict uint8
 const (
 	// Silent says nothing.
 	Silent Verdict = iota
-	// Answered is a success, or a definitive answer.
+	// Answered is a success, or a permanent response.
 	Answered
 	// Failed is a failure of the service.
 	Failed
