@@ -96,7 +96,7 @@ func TestAnAttemptsTimeoutIsRetriedAndTheCallersIsNot(t *testing.T) {
 }
 
 // An operation that was told to stop has been told by somebody.
-func TestAnOperationsOwnCancellationIsFinal(t *testing.T) {
+func TestAnOperationsOwnCancellationIsPermanent(t *testing.T) {
 	at, err := attempts(t, steady(time.Second), context.Canceled)
 	require.ErrorIs(t, err, context.Canceled)
 	require.Len(t, at, 1)

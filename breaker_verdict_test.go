@@ -32,7 +32,7 @@ func TestBreakerVerdicts(t *testing.T) {
 			{"success", nil, 1, 0, 0},
 			{"failure", errOutage, 0, 1, 1},
 			{"unsent", backoff.OfClass(errOutage, backoff.ClassNotSent), 0, 1, 1},
-			{"definitive answer", backoff.Permanent(errOutage), 1, 0, 0},
+			{"permanent error", backoff.Permanent(errOutage), 1, 0, 0},
 			{"throttled", backoff.OfClass(errOutage, backoff.ClassThrottled), 0, 0, 0},
 			{"overloaded", backoff.OfClass(errOutage, backoff.ClassOverloaded), 0, 0, 0},
 			{"timeout", context.DeadlineExceeded, 0, 1, 1},
@@ -263,7 +263,7 @@ func TestBreakerSetsTheCallersEndApart(t *testing.T) {
 		require.Equal(t, 2, b.Stats().ConsecutiveFailures)
 		ctx := within(t, time.Second)
 		require.Error(t, b.Do(ctx, func(ctx context.Context) error { <-ctx.Done(); return backoff.Permanent(errOutage) }))
-		require.EqualValues(t, 1, b.Stats().Successes, "a definitive answer is one all the same")
+		require.EqualValues(t, 1, b.Stats().Successes, "a permanent error is one all the same")
 	})
 	for failures, limit := range []time.Duration{time.Second - 1, time.Second} {
 		bubble(t, "deadline too short: "+limit.String(), func(t *testing.T) {
@@ -277,7 +277,7 @@ func TestBreakerSetsTheCallersEndApart(t *testing.T) {
 			require.Error(t, b.Do(ctx, func(context.Context) error { panic("called") }), "it has ended")
 			require.EqualValues(t, 1, b.Stats().Successes)
 			require.Error(t, b.Do(within(t, limit), func(ctx context.Context) error { <-ctx.Done(); return backoff.Permanent(errOutage) }))
-			require.EqualValues(t, 2, b.Stats().Successes, "a definitive answer needs no time")
+			require.EqualValues(t, 2, b.Stats().Successes, "a permanent error needs no time")
 			require.EqualValues(t, 1+failures, b.Stats().Failures, "what fails at once is a failure")
 			b.Trip()
 			time.Sleep(5 * time.Second)

@@ -107,7 +107,7 @@ func TestRetryBudgetHearsOfFirstAttempts(t *testing.T) {
 		b := new(backoff.RetryBudget)
 		p := &backoff.Policy{MaxAttempts: 1, Budget: b}
 		require.ErrorIs(t, way(t.Context(), p, returning(backoff.Permanent(errFinal)).do), errFinal, name)
-		require.EqualValues(t, 1, b.Stats().Successes, "%s: a definitive answer is one", name)
+		require.EqualValues(t, 1, b.Stats().Successes, "%s: a permanent error is one", name)
 		require.ErrorIs(t, way(t.Context(), p, returning(errBoom).do), errBoom, name)
 		require.EqualValues(t, 1, b.Stats().Successes, name)
 		require.NoError(t, way(t.Context(), p, returning(nil).do), name)
@@ -588,13 +588,13 @@ func TestARetryThatSucceedsPaysForItselfAndMore(t *testing.T) {
 		r    backoff.Result
 		want uint64
 	}{
-		"retry":      {backoff.Attempt{Number: 2}, backoff.Result{}, 6},
-		"timeout":    {backoff.Attempt{Number: 2, TimedOut: true}, backoff.Result{}, 18},
-		"definitive": {backoff.Attempt{Number: 2}, backoff.Result{Failed: true, Class: backoff.ClassPermanent}, 6},
-		"throttled":  {backoff.Attempt{Number: 2, Class: backoff.ClassThrottled}, backoff.Result{}, 0},
-		"hedge":      {backoff.Attempt{Number: 2, Hedge: true}, backoff.Result{}, 0},
-		"failed":     {backoff.Attempt{Number: 2}, backoff.Result{Failed: true}, 0},
-		"canceled":   {backoff.Attempt{Number: 2}, backoff.Result{Failed: true, Canceled: true}, 0},
+		"retry":     {backoff.Attempt{Number: 2}, backoff.Result{}, 6},
+		"timeout":   {backoff.Attempt{Number: 2, TimedOut: true}, backoff.Result{}, 18},
+		"permanent": {backoff.Attempt{Number: 2}, backoff.Result{Failed: true, Class: backoff.ClassPermanent}, 6},
+		"throttled": {backoff.Attempt{Number: 2, Class: backoff.ClassThrottled}, backoff.Result{}, 0},
+		"hedge":     {backoff.Attempt{Number: 2, Hedge: true}, backoff.Result{}, 0},
+		"failed":    {backoff.Attempt{Number: 2}, backoff.Result{Failed: true}, 0},
+		"canceled":  {backoff.Attempt{Number: 2}, backoff.Result{Failed: true, Canceled: true}, 0},
 	} {
 		b := &backoff.RetryBudget{Floor: 10}
 		budgetPay(b, 100)

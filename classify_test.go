@@ -489,7 +489,7 @@ var (
 	gaveUpOnError = func(err error) error { return fmt.Errorf("GET http://a/b giving up after 4 attempt(s): %w", err) }
 )
 
-func TestWhatAnotherLoopGaveUpOnIsFinal(t *testing.T) {
+func TestWhatAnotherLoopGaveUpOnIsPermanent(t *testing.T) {
 	down := errors.New("down")
 	for _, err := range []error{
 		errGaveUp,

@@ -54,7 +54,7 @@ func TestAnOpenBreakerInsideEndsTheCallWithBothErrors(t *testing.T) {
 		outer := 0
 		err = (&backoff.Policy{}).Do(t.Context(), func(context.Context) error { outer++; return err })
 		require.ErrorIs(t, err, backoff.ErrOpen)
-		require.Equal(t, 1, outer, "it is final to the loops around")
+		require.Equal(t, 1, outer, "it is permanent to the loops around")
 	})
 }
 

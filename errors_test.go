@@ -205,9 +205,9 @@ func TestAPermanentErrorComesBackAsItIs(t *testing.T) {
 	}
 }
 
-// What the default classifier finds definitive needs no mark, because any loop
+// What the default classifier finds permanent needs no mark, because any loop
 // would find the same. So ==, type switches and %T work.
-func TestADefinitiveErrorComesBackAsTheOperationReturnedIt(t *testing.T) {
+func TestAPermanentErrorComesBackAsTheOperationReturnedIt(t *testing.T) {
 	answer := &httpStatus{404, errBoom}
 	for name, want := range map[string]error{
 		"an answer":               answer,
@@ -233,7 +233,7 @@ func TestADefinitiveErrorComesBackAsTheOperationReturnedIt(t *testing.T) {
 func refuses(error) bool { return false }
 
 // An inner policy's classifier knows its operation, the outer one's need not.
-func TestWhatAnInnerClassifierRefusedIsFinalOutside(t *testing.T) {
+func TestWhatAnInnerClassifierRefusedIsPermanentOutside(t *testing.T) {
 	inner := backoff.Policy{Classify: backoff.RetryIf(refuses)}
 	for name, outer := range map[string]backoff.Policy{
 		"by default": {}, "whatever its classifier": {Classify: backoff.RetryIf(func(error) bool { return true })},
@@ -468,7 +468,7 @@ func TestTheLastErrorFromWhileTheContextLivedIsKeptAndShown(t *testing.T) {
 func TestAnAnswerThatComesAsTheContextEndsIsTheLastError(t *testing.T) {
 	declined := backoff.Permanent(errors.New("declined"))
 	for name, row := range map[string]struct{ answer, last error }{
-		"marked as final":         {declined, declined},
+		"marked as permanent":     {declined, declined},
 		"do not retry":            {backoff.Pushback(errFinal, -1), backoff.Pushback(errFinal, -1)},
 		"a marked end":            {backoff.Permanent(context.Canceled), errBoom},
 		"an end":                  {context.Canceled, errBoom},

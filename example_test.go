@@ -404,7 +404,7 @@ func ExamplePermanent() {
 	// Output: 1 parse: multiple Read calls return no data or error true
 }
 
-// What an inner policy gave up on is final to the outer one, whatever its
+// What an inner policy gave up on is permanent to the outer one, whatever its
 // classifier, unless the middleware marks it. Mind that attempts multiply then.
 func ExampleOfClass() {
 	inner := backoff.Policy{Schedule: quick, MaxAttempts: 3}

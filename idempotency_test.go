@@ -52,7 +52,7 @@ func TestAnIdempotencyOfTheUsersOwnIsAskedOnceAFailure(t *testing.T) {
 
 	asked = 0
 	require.Error(t, policy.Do(t.Context(), returning(backoff.Permanent(errBoom)).do))
-	require.Zero(t, asked, "not for what is final anyhow")
+	require.Zero(t, asked, "not for what is permanent anyhow")
 }
 
 // RetryNever is a limit of one attempt, whatever may be repeated.

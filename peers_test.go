@@ -23,7 +23,7 @@ import (
 
 // cenkalti/backoff and avast/retry-go: the mark ends the inner loop and is
 // gone, so that the outer one starts it again.
-func TestAPermanentErrorIsFinalToEveryLoopAroundIt(t *testing.T) {
+func TestAPermanentErrorEndsEveryLoopAroundIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		op := returning(backoff.Permanent(errFinal))
 		run := op.do

@@ -369,7 +369,7 @@ func TestAFirstAttemptHasTheLimitOfThePolicy(t *testing.T) {
 
 // A call that was limited to one attempt leaves the retries to its caller. One
 // that went on for a class does not, or the loops would multiply.
-func TestACallThatWentOnForAClassIsFinal(t *testing.T) {
+func TestTheErrorOfACallThatWentOnForAClassIsPermanent(t *testing.T) {
 	policy := backoff.Policy{
 		MaxAttempts: 1, Schedule: backoff.Constant(0),
 		ByClass: map[backoff.Class]backoff.ClassLimits{backoff.ClassThrottled: {MaxAttempts: 3}},
@@ -807,7 +807,7 @@ func TestTheAttemptsTimeIsNotNamedWhereTheCallsOwnEnded(t *testing.T) {
 	})
 }
 
-func TestAPolicyInsideThatTheOperationCancelledIsFinal(t *testing.T) {
+func TestTheErrorOfAPolicyInsideThatTheOperationCancelledIsPermanent(t *testing.T) {
 	for _, limit := range []time.Duration{0, time.Hour} {
 		calls := 0
 		policy := backoff.Policy{AttemptTimeout: limit}

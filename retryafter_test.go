@@ -268,9 +268,9 @@ func TestOfErrorsInARowOnlyTheFirstIsRetriedAtOnce(t *testing.T) {
 	})
 }
 
-// What is known to be final stays final; what a classifier only supposes does
-// not.
-func TestAtOnceMakesRetryableWhatIsNotMarkedAsFinal(t *testing.T) {
+// An error that is marked as permanent stays so. One that only a classifier finds
+// permanent does not.
+func TestAtOnceMakesRetryableWhatIsNotMarkedAsPermanent(t *testing.T) {
 	exhausted := (&backoff.Policy{MaxAttempts: 2}).Do(t.Context(), returning(backoff.AtOnce(errBoom)).do)
 	policy := backoff.Policy{Classify: backoff.RetryIf(func(error) bool { return false })}
 	for _, err := range []error{errBoom, httpStatus{400, nil}, backoff.OfClass(errBoom, backoff.ClassNotSent)} {

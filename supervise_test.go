@@ -176,7 +176,7 @@ func TestAReconnectLoopGoesOnAfterAnErrorThatNobodyMarked(t *testing.T) {
 		"x509":                         returns(x509.UnknownAuthorityError{}),
 		"a cancellation of its own":    returns(context.Canceled),
 		"a wrapped cancellation":       returns(&url.Error{Op: "Get", URL: "http://db", Err: context.Canceled}),
-		"a definitive status":          returns(coded(403)),
+		"a permanent status":           returns(coded(403)),
 		"a client's word":              returns(final{}),
 		"joined":                       returns(errors.Join(errCut, context.Canceled)),
 		"a refusal that is nil":        returns((*backoff.OpenError)(nil)),
