@@ -103,7 +103,7 @@ func (m *minimal) redo(ctx context.Context, op func(context.Context) error, err 
 	return err
 }
 
-// doMarked is do for operations that may mark an error as final.
+// doMarked is do for operations that may mark an error as permanent.
 //
 //go:noinline
 func (m *minimal) doMarked(ctx context.Context, op func(context.Context) error) error {

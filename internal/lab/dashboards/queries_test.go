@@ -309,7 +309,7 @@ func TestRetriesThatDoNotConvergeFire(t *testing.T) {
 	for name, quiet := range map[string]string{
 		"rescued":        load(50, 40, 5, 50, "attempts"),
 		"mostly rescued": load(40, 40, 15, 90, "attempts"),
-		"definitive":     load(20, 0, 60, 0, "permanent"),
+		"permanent":      load(20, 0, 60, 0, "permanent"),
 		"cancelled":      load(20, 0, 60, 0, "canceled"),
 		"nothing at all": load(0, 0, 0, 0, "attempts"),
 	} {

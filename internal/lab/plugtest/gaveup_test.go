@@ -126,7 +126,7 @@ func TestAPolicyAroundALoopThatSaysSoDoesNotMultiply(t *testing.T) {
 	}
 }
 
-func TestTheMarksOfOtherLoopsAreFinal(t *testing.T) {
+func TestWhatOtherLoopsMarkIsPermanent(t *testing.T) {
 	for name, err := range map[string]error{
 		"cenkalti v4": cenkalti4.Permanent(errDown),
 		"cenkalti v5": cenkalti5.Permanent(errDown),
@@ -142,7 +142,7 @@ func TestTheMarksOfOtherLoopsAreFinal(t *testing.T) {
 	}
 }
 
-func TestADefinitiveAnswerOfAClientComesBackBareAfterOneAttempt(t *testing.T) {
+func TestAPermanentErrorOfAClientComesBackBareAfterOneAttempt(t *testing.T) {
 	unauthorized := mongo.CommandError{Code: 13, Name: "Unauthorized"}
 	for name, err := range map[string]error{
 		"redis.Nil":          redis.Nil,
@@ -173,7 +173,7 @@ func TestADefinitiveAnswerOfAClientComesBackBareAfterOneAttempt(t *testing.T) {
 }
 
 // Redis has types for some of its answers, which only a server makes.
-func TestADefinitiveAnswerOfRedisComesBackAfterOneAttempt(t *testing.T) {
+func TestAPermanentErrorOfRedisComesBackAfterOneAttempt(t *testing.T) {
 	for _, answer := range []string{"WRONGTYPE Operation against a key", "NOAUTH Authentication required.", "NOPERM this user"} {
 		client := redis.NewClient(&redis.Options{MaxRetries: -1, DisableIdentity: true, Dialer: func(context.Context, string, string) (net.Conn, error) {
 			ours, theirs := net.Pipe()

@@ -234,7 +234,7 @@ func TestAWatchGoesOnAtOnceAfterASuccess(t *testing.T) {
 				case n <= 3, n == 7:
 					return "page", nil
 				}
-				return "", noSuchName // which is final in Do
+				return "", noSuchName // which is permanent in Do
 			}, func(string) { handled++ })
 			require.ErrorIs(t, err, context.Canceled, name)
 			require.Equal(t, 4, handled, name)

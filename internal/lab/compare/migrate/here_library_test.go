@@ -62,7 +62,7 @@ func (c *Client) Charge(ctx context.Context) error {
 			return err
 		case errors.As(err, &answer) && answer.Code == 503: // by which this service says that it did nothing
 			return backoff.OfClass(err, backoff.ClassNotSent)
-		case answer != nil && answer.Code < 500: // a definitive answer, to a breaker no failure
+		case answer != nil && answer.Code < 500: // a permanent response, to a breaker no failure
 			return backoff.Permanent(err)
 		}
 		// It may have been done: no policy repeats this, and a breaker counts it.
@@ -130,7 +130,7 @@ func TestALibraryReturnsWhatItsGuideSays(t *testing.T) {
 
 // A save is repeated, unless the service has said no, which is no failure for a
 // circuit around it.
-func TestASaveOfALibraryEndsWithADefinitiveAnswer(t *testing.T) {
+func TestASaveOfALibraryEndsWithAPermanentResponse(t *testing.T) {
 	for _, row := range []struct {
 		err    error
 		calls  int
