@@ -47,7 +47,7 @@ func TestADeadlineEndsTheCallInEveryLayer(t *testing.T) {
 		s.Deadline = deadline
 		r := run(t, s, 1, exactly(backoff.Policy{}))[0]
 		require.Equal(t, attempts, r.Amplification[2].Mean, "deadline %v", deadline)
-		require.Equal(t, 1.0, r.Amplification[0].Mean, "deadline %v: what gave up is final to the layers above", deadline)
+		require.Equal(t, 1.0, r.Amplification[0].Mean, "deadline %v: what gave up is permanent to the layers above", deadline)
 		require.Zero(t, r.Success.Mean)
 	}
 }

@@ -14,7 +14,7 @@ type client struct {
 	limits map[string]int64
 	// hooks are the fields and options by which the retries are off, or follow a policy.
 	hooks []string
-	// known says that a policy takes what the client gave up on for final.
+	// known says that a policy takes what the client gave up on for permanent.
 	known  bool
 	advice string
 }

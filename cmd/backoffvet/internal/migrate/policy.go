@@ -23,7 +23,7 @@ func (p *policy) String() string {
 	return gen("§backoff.Policy{\n") + strings.Join(p.fields, "") + "}"
 }
 
-// retryAll keeps the errors that only this library knows to be final retried.
+// retryAll keeps the errors that only this library knows to be permanent retried.
 func (p *policy) retryAll() {
 	p.set("Classify", "§backoff.RetryIf(func(error) bool { return true })")
 }
