@@ -79,7 +79,7 @@ func byClassifier(ctx context.Context, log *journal.Journal, policy backoff.Poli
 // one.
 func nested(ctx context.Context, log *journal.Journal, policy backoff.Policy) error {
 	outer := backoff.Policy{Name: "page"}
-	return show(ctx, log, "given up by an inner policy, and final for the outer one:", faulty.Status(http.StatusServiceUnavailable), func(op operation) operation {
+	return show(ctx, log, "given up by an inner policy, and permanent for the outer one:", faulty.Status(http.StatusServiceUnavailable), func(op operation) operation {
 		return outer.Wrap(policy.Wrap(op))
 	})
 }

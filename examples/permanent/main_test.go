@@ -19,7 +19,7 @@ attempt 1 of 4 failed: check licence: licence expired (permanent); gave up: perm
 permanent by a classifier that retries only 503:
 attempt 1 of 4 failed: Internal Server Error (permanent); gave up: permanent
     requests: 1, error: Internal Server Error
-given up by an inner policy, and final for the outer one:
+given up by an inner policy, and permanent for the outer one:
 attempt 1 of 4 failed: Service Unavailable (retryable); again in TIME
 attempt 2 of 4 failed: Service Unavailable (retryable); again in TIME
 attempt 3 of 4 failed: Service Unavailable (retryable); again in TIME

@@ -24,10 +24,10 @@ func Example_error() {
 		case errors.As(err, &gaveUp):
 			fmt.Println(gaveUp.Attempts, "attempts:", gaveUp.Reason, "-", gaveUp.Last)
 		default:
-			fmt.Println("final:", err)
+			fmt.Println("permanent:", err)
 		}
 	}
 	// Output:
 	// 3 attempts: attempts - unexpected EOF
-	// final: no such item
+	// permanent: no such item
 }

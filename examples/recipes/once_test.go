@@ -21,7 +21,7 @@ func fetch(ctx context.Context, url string) ([]byte, error) {
 		MaxAttempts:    -1,               // the deadline ends it
 		AttemptTimeout: 10 * time.Second, // with the body
 		Schedule:       backoff.Exponential{Max: 2 * time.Second},
-		Classify:       backoffhttp.Classify, // a 404 is final
+		Classify:       backoffhttp.Classify, // a 404 is permanent
 		Observer: func(_ context.Context, e backoff.Event) {
 			if e.Kind == backoff.EventRetry {
 				fmt.Fprintf(os.Stderr, "attempt %d: %v; again in %v\n", e.Attempt, e.Err, e.Wait)

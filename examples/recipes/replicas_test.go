@@ -10,7 +10,7 @@ import (
 )
 
 // Each of the first three attempts fails: the one at the second replica for a
-// reason that would be final if there were no other replica.
+// reason that would be permanent if there were no other replica.
 func Example_replicas() {
 	ctx, tried := context.Background(), []string{}
 	read := func(_ context.Context, replica string) (string, error) {
@@ -30,7 +30,7 @@ func Example_replicas() {
 		AttemptTimeout: 300 * time.Millisecond,
 		// The other replica at once, and a wait after both have failed.
 		Schedule: backoff.Sequence(0, 100*time.Millisecond, 0, 200*time.Millisecond, 0),
-		Classify: func(error) backoff.Class { return backoff.ClassRetryable }, // what one replica says is not final
+		Classify: func(error) backoff.Class { return backoff.ClassRetryable }, // what one replica says is not permanent
 	}
 	attempts := 0
 	value, err := backoff.DoValue(ctx, policy, func(ctx context.Context) (string, error) {
