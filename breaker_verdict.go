@@ -210,14 +210,8 @@ func (s *scoring) ofClass(c Class, err error) circuit.Score {
 		return circuit.Good
 	case c == ClassThrottled || c == ClassOverloaded:
 		return circuit.Throttled
-	case c == ClassNotSent && !s.walk.Find(err, isTimeout):
+	case c == ClassNotSent && !s.walk.Find(err, errtree.IsTimeout):
 		return circuit.Unsent
 	}
 	return circuit.Bad
-}
-
-// isTimeout reports whether an error is a timeout, as those of package net say.
-func isTimeout(err error) bool {
-	t, ok := err.(interface{ Timeout() bool })
-	return ok && t.Timeout()
 }

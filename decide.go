@@ -76,7 +76,7 @@ func (r *Run) timeoutEnded(v *verdict) bool {
 		return !bounded || own.Before(outer)
 	}
 	return context.Cause(r.attempt) == ErrAttemptTimeout && errtree.Find(v.err, func(err error) bool {
-		return isTimeout(err) || errtree.Matches(err, context.Canceled) || errtree.Matches(err, ErrAttemptTimeout)
+		return errtree.IsTimeout(err) || errtree.Matches(err, context.Canceled) || errtree.Matches(err, ErrAttemptTimeout)
 	})
 }
 

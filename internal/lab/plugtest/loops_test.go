@@ -171,7 +171,7 @@ func TestClientsAskForTheDelaysOfRetries1To3AndWaitThem(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var asked []int
 			began := time.Now()
-			use(t, func(n int) time.Duration { asked = append(asked, n); return steps.Delay(n) })
+			use(t, func(n int) time.Duration { asked = append(asked, n); return steps.WaitBefore(n) })
 			require.GreaterOrEqual(t, len(asked), 3)
 			require.Equal(t, []int{1, 2, 3}, asked[:3])
 			require.GreaterOrEqual(t, time.Since(began), 140*time.Millisecond)

@@ -109,10 +109,10 @@ var (
 // One method around a policy, as in the documentation of package plug.
 type schedule struct{ backoff.Policy }
 
-func (s schedule) GetInterval(n int) time.Duration  { return plug.FromZero(s.Delay)(n) }
+func (s schedule) GetInterval(n int) time.Duration  { return plug.FromZero(s.WaitBefore)(n) }
 func (s schedule) GetMaxRetries() int               { return s.MaxAttempts - 1 }
-func (s schedule) NextInterval(n int) time.Duration { return plug.FromZero(s.Delay)(n) }
-func (s schedule) Calculate(n int) time.Duration    { return s.Delay(n) }
+func (s schedule) NextInterval(n int) time.Duration { return plug.FromZero(s.WaitBefore)(n) }
+func (s schedule) Calculate(n int) time.Duration    { return s.WaitBefore(n) }
 
 type stopping struct {
 	run *backoff.Run
