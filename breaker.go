@@ -92,10 +92,10 @@ type Breaker struct {
 
 	// Time that the circuit stays open: OpenFor.Delay(1) the first time,
 	// OpenFor.Delay(2) if it opens again, and so on, until it was closed for a
-	// whole window. Defaults to Exponential{Initial: 5 * time.Second, Multiplier:
-	// 1.2, Max: time.Minute}. After a refused connection, or another failure of
-	// ClassNotSent that is no timeout, Initial is 250 ms, and the opening does not
-	// lengthen the others.
+	// whole window. Defaults to Exponential{Initial: 5 * time.Second,
+	// Multiplier: 1.2, Max: time.Minute}. After a refused connection, or
+	// another failure of ClassNotSent that is no timeout, Initial is 250 ms,
+	// and the opening does not make later ones longer.
 	OpenFor Schedule
 
 	// Spread of OpenFor. Defaults to UniformJitter(0.8, 1.2).
@@ -115,18 +115,18 @@ type Breaker struct {
 	ProbeSuccesses int
 
 	// Time after which another call may probe, though a probe has not ended.
-	// Defaults to the time that the circuit was open, or to OpenFor.Delay(1) if
-	// that is longer, and is never shorter. A later result still counts.
+	// Defaults to the longer of OpenFor.Delay(1) and the time that the circuit
+	// was open, which is also the minimum. A later result still counts.
 	ProbeTimeout time.Duration
 
 	// Time after the probes until all calls are admitted: a tenth of them at
 	// first, chosen at random, then more and more. 0 and negative mean none.
 	RampUp time.Duration
 
-	// Time that a call must have run if its caller's deadline is to count as a
-	// failure. Defaults to 1 second for a deadline that a client of this process
-	// chose (see WithInboundDeadline of package guard), unless an attempt timed
-	// out before, and to none for others; negative means none.
+	// Least time of a call for its caller's deadline to count as a failure.
+	// Defaults to 1 second if a client of this process chose the deadline (see
+	// WithInboundDeadline of package guard) and no attempt timed out before,
+	// and otherwise to none. Negative means none.
 	MinAttemptTime time.Duration
 
 	// Classifier of errors. Defaults to DefaultClassifier.
@@ -144,9 +144,9 @@ type Breaker struct {
 	// the transition to make (To, RetryAfter, Err, and Openings of the whole
 	// fleet), or the zero one.
 	Shared interface {
-		// Consult advises a circuit that is closed in this process. Its first call
-		// waits for the advice, and so does the first one after wake, which may be
-		// called at any time.
+		// Consult advises a circuit that is closed in this process. The first
+		// call under the circuit waits for the advice, and so does the first
+		// one after wake, which may be called at any time.
 		Consult(ctx context.Context, name string, wake func()) BreakerTransition
 
 		// Probe advises a call that may probe; timeout is how long it may take.

@@ -8,37 +8,125 @@ import (
 	"github.com/gobackoff/backoff/internal/clock"
 )
 
-// An Attempt is what a [Budget] is asked to grant.
+// A Budget bounds the load that calls, and above all their retries, put on a
+// service. &[RetryBudget]{} is the usual one. All policies, hedges and
+// goroutines that call the service share it. Users of one need neither its
+// methods nor the types that these name.
+//
+// For authors of a Budget: embed [BudgetDefaults], and write Reserve. A wrapper
+// embeds the Budget that it wraps. All methods must be safe for concurrent use
+// and must not block.
+type Budget interface {
+	// Reserve reports whether an attempt may be made, and after what wait. It
+	// is called before every attempt, the first included; for a retry, before
+	// the sleep. A refusal ends the call with an error that matches
+	// [ErrBudget].
+	Reserve(a Attempt) (t Ticket, wait time.Duration, ok bool)
+
+	// Done is called once for every granted attempt, and says how it ended. A
+	// budget must stay right if Done never comes, and if it comes twice.
+	Done(t Ticket, r Result)
+
+	// GrantsFirst reports whether first attempts need no Reserve. Done then
+	// gets the zero Ticket for them. Each call asks again, and the result may
+	// change at any time. An invalid budget must return false.
+	GrantsFirst() bool
+
+	// Pace is called when a wait is over, and again after each wait that it, or
+	// another budget, asks for. It returns what Reserve returns, and its ticket
+	// replaces t. Use it to space calls that were told to retry at the same
+	// time.
+	Pace(t Ticket) (next Ticket, wait time.Duration, ok bool)
+
+	// Confirm is called when a granted attempt is about to be made: for a
+	// retry, after the sleep. Use it to tell running attempts from sleeping
+	// calls. If it returns false, the call ends as if Reserve had refused, and
+	// Done gets a Result that is NotSent.
+	Confirm(t Ticket) bool
+
+	// Validate says what is wrong with the budget, or returns nil.
+	// [Policy.Validate] calls it.
+	Validate() error
+}
+
+// JoinBudgets returns a [Budget] that grants what every one of budgets grants,
+// after the longest of their waits. If one refuses, those that granted before
+// get a Result that is NotSent. A nil budget is left out, and a joined budget
+// counts as its members. More than four budgets cost an allocation for each
+// attempt that they are asked for.
+//
+// It asks them in order, after those with a method Hold(time.Duration), such as
+// HoldOff of package pace: these make all attempts wait for the same time. For
+// authors of a Budget: if the others make an attempt wait longer than its Wait
+// said, a budget gets a Result that is NotSent, and is asked again. So a rate
+// limit also spaces attempts that were held off together.
+func JoinBudgets(budgets ...Budget) Budget {
+	var s joined
+	for _, b := range budgets {
+		switch b := b.(type) {
+		case nil:
+		case joined:
+			s.add(b.members...)
+		case holding:
+			s.add(b.members...)
+		default:
+			s.add(b)
+		}
+	}
+	if s.holds > 0 {
+		return holding{s}
+	}
+	return s
+}
+
+// BudgetDefaults, for authors of a [Budget], has all of its methods but
+// Reserve. They change nothing: every attempt is asked for, and what was
+// granted stays granted. The zero value is ready to use.
+type BudgetDefaults struct{}
+
+// Done does nothing.
+func (BudgetDefaults) Done(Ticket, Result) {}
+
+// GrantsFirst returns false.
+func (BudgetDefaults) GrantsFirst() bool { return false }
+
+// Pace returns t, no wait, and true.
+func (BudgetDefaults) Pace(t Ticket) (Ticket, time.Duration, bool) { return t, 0, true }
+
+// Confirm returns true.
+func (BudgetDefaults) Confirm(Ticket) bool { return true }
+
+// Validate returns nil.
+func (BudgetDefaults) Validate() error { return nil }
+
+// An Attempt, for authors of a [Budget], is what Reserve is asked to grant.
 type Attempt struct {
 	_ [0]func() // no unkeyed literals, no ==
 
-	Number      int       // from 1, the first attempt of a call; to a budget, 0 is the first, too
-	Hedge       bool      // it runs beside an attempt that is slow; otherwise it follows a failure
-	Class       Class     // of the failure before the attempt
-	Priority    Priority  // of the call; see WithPriority
-	TimedOut    bool      // the attempt before this one ended by its own timeout
-	MaxAttempts int       // what the call may make in all, for the class of its last failure; negative if there is no limit
-	Cost        int       // in the budget's own unit, for callers that know it; 0 counts as 1
-	Now         time.Time // the caller's reading of the clock; zero if it has none
+	Number      int       // number in the call, from 1; 0 counts as 1
+	Hedge       bool      // whether it runs beside a slow attempt, and not after a failure
+	Class       Class     // class of the failure before it
+	Priority    Priority  // priority of the call; see WithPriority
+	TimedOut    bool      // whether the attempt before it ended by its own timeout
+	MaxAttempts int       // most attempts of the call, by its last failure; negative means no limit
+	Cost        int       // cost in the budget's own unit; 0 counts as 1
+	Now         time.Time // clock of the caller; zero if it was not read
 
-	// Wait is how long the call waits before the attempt in any case: for its
-	// schedule, because a server asked, or for another budget.
+	// Wait before the attempt in any case: for the schedule, a server or
+	// another budget.
 	Wait time.Duration
-	// Paced says that the caller calls Pace when a wait is over, and Confirm when
-	// the attempt is about to be made. A budget then gives a token or a place to
-	// an attempt that goes, and not to one that only waits. If the budget would
-	// have a token before Wait is over, it gives none, and gives one in Pace.
-	//
-	// All loops of this library set it. So does [Run.Tried], whose loop does not
-	// call them: the budget only gets Done, and counts the attempt there.
+
+	// Whether the caller calls Pace and Confirm, as the loops of this library
+	// do. A budget that would have a token before Wait is over then gives none,
+	// and gives one in Pace. A retry under [Run.Tried] is Paced, too, but may
+	// get only Done: count it there.
 	Paced bool
 }
 
-// First reports whether it is the first attempt of a call, or one that a budget
-// should treat so.
+// First reports whether it is the first attempt of a call, or counts as one.
 func (a Attempt) First() bool { return a.Number <= 1 }
 
-// Time returns Now, or reads the clock if the caller has not.
+// Time returns Now, or reads the clock if Now is zero.
 func (a Attempt) Time() time.Time {
 	if a.Now.IsZero() {
 		return clock.Now()
@@ -46,20 +134,21 @@ func (a Attempt) Time() time.Time {
 	return a.Now
 }
 
-// A Result is how an attempt ended, for a [Budget]. The zero Result is success.
+// A Result, for authors of a [Budget], is how an attempt ended. The zero Result
+// is success.
 type Result struct {
-	Failed     bool          // the attempt returned an error
-	TimedOut   bool          // its own timeout ended it
-	Canceled   bool          // its caller ended it
-	NotSent    bool          // it was granted, but not made
-	Class      Class         // of the error; ClassThrottled even if the server says "do not retry"
-	RetryAfter time.Duration // what the server asked for; 0 if it did not
-	Cost       int           // what the attempt has cost, if that is known only now; 0 means Attempt.Cost
-	Took       time.Duration // how long the attempt took, if it was measured, as it is after Reserve; else 0
+	Failed     bool          // whether the attempt returned an error
+	TimedOut   bool          // whether its own timeout ended it
+	Canceled   bool          // whether its caller ended it
+	NotSent    bool          // whether it was granted, but not made
+	Class      Class         // class of the error; ClassThrottled also if the server said "do not retry"
+	RetryAfter time.Duration // wait that the server asked for; 0 for none
+	Cost       int           // cost of the attempt, if it is known only now; 0 means Attempt.Cost
+	Took       time.Duration // time that the attempt took; 0 if not measured
 }
 
-// Answered reports whether the service gave the answer that it would give again:
-// success, or a permanent error.
+// Answered reports whether the service gave the answer that it would give
+// again: success, or a permanent error.
 func (r Result) Answered() bool {
 	return !r.NotSent && !r.Canceled && !r.TimedOut && (!r.Failed || r.Class == ClassPermanent)
 }
@@ -84,170 +173,14 @@ func (r Result) String() string {
 	return "failed"
 }
 
-// A Ticket carries a budget's own data from Reserve to Done, so that the
-// budget need not remember the attempts that run. The zero Ticket carries
-// nothing. A Ticket is comparable, and a copy of it is as good.
+// A Ticket, for authors of a [Budget], carries data of the budget from Reserve
+// to Done. The zero Ticket carries nothing. A Ticket is comparable, and may be
+// copied.
 type Ticket struct {
-	Word uint64 // the budget's own
+	Word uint64 // data of the budget
 
-	others [inlineTickets - 1]uint64 // the words of other budgets, if a few are joined
-	more   *joinedTickets            // of joined budgets, in place of the words
-}
-
-// joinedTickets is what joined budgets keep of an attempt, if it does not fit
-// into a Ticket.
-type joinedTickets struct {
-	each    []Ticket
-	asked   Attempt // to ask again
-	refused int     // the member, from 1, that refused when it was asked again, and has no ticket; 0 if none did
-}
-
-// inlineTickets is how many budgets JoinBudgets joins without an allocation for
-// each attempt.
-const inlineTickets = 4
-
-// word returns the place of a joined budget's word.
-func (t *Ticket) word(i int) *uint64 {
-	if i == 0 {
-		return &t.Word
-	}
-	return &t.others[i-1]
-}
-
-// member returns the ticket of one of several joined budgets.
-func (t Ticket) member(i int) Ticket {
-	switch {
-	case t.more != nil:
-		return t.more.each[i]
-	case i < inlineTickets:
-		return Ticket{Word: *t.word(i)}
-	}
-	return Ticket{}
-}
-
-// setMember puts the ticket of one of n joined budgets into t.
-func (t *Ticket) setMember(i, n int, own Ticket) {
-	switch {
-	case t.more != nil:
-		t.more.each[i] = own
-	case i < inlineTickets && own == Ticket{Word: own.Word}:
-		*t.word(i) = own.Word
-	case own != Ticket{}:
-		t.enlarge(n).each[i] = own
-	}
-}
-
-// enlarge makes room in t for more than words.
-func (t *Ticket) enlarge(n int) *joinedTickets {
-	if t.more == nil {
-		all := make([]Ticket, n)
-		for j := range all {
-			all[j] = t.member(j)
-		}
-		*t = Ticket{more: &joinedTickets{each: all}}
-	}
-	return t.more
-}
-
-// A Budget bounds the load that calls, and above all their retries, put on a
-// service. &[RetryBudget]{} is the usual one. All policies, hedges and
-// goroutines that call the service share it.
-//
-// A budget of a program's own embeds [BudgetDefaults], and has a Reserve. A
-// wrapper embeds the Budget that it wraps: what it does not replace, the wrapped
-// one does.
-//
-// All methods must be safe for concurrent use and must not block.
-type Budget interface {
-	// Reserve returns whether an attempt may be made, and how long it must wait
-	// first. The loop calls it before every attempt, the first included; for a
-	// retry, before the sleep that leads to the attempt. A refusal ends the call
-	// at once, with an error that matches [ErrBudget] and the operation's own
-	// last error.
-	Reserve(a Attempt) (t Ticket, wait time.Duration, ok bool)
-	// Done is called once for every attempt that Reserve granted, and says how
-	// the attempt ended. A budget must stay right if Done never comes, because
-	// an operation may hang forever, and if it comes twice.
-	Done(t Ticket, r Result)
-
-	// GrantsFirst returns true while first attempts need not be asked for: the
-	// loop of a [Policy] then does not call Reserve for them, and calls Done
-	// with a zero Ticket. The result may change at any time, and the loop asks
-	// again for each call. A call that succeeds at once then costs almost
-	// nothing. An invalid budget must return false.
-	GrantsFirst() bool
-	// Pace is called when a wait is over. It returns what Reserve returns, and
-	// its ticket replaces the other one. If it asks for a wait, it is called
-	// again after that, and so it is if another budget asks for one. With Pace
-	// a budget spaces calls that were all told to retry at the same time.
-	Pace(t Ticket) (next Ticket, wait time.Duration, ok bool)
-	// Confirm is called when an attempt that was granted is about to be made:
-	// for a retry, after the sleep. With Confirm a budget distinguishes calls
-	// that sleep from attempts that are running. If it returns false, the call
-	// ends as if Reserve had refused, and Done gets a Result that is NotSent.
-	Confirm(t Ticket) bool
-	// Validate says what is wrong with the budget, or returns nil.
-	// [Policy.Validate] calls it.
-	Validate() error
-}
-
-// BudgetDefaults has the methods of a [Budget] that most budgets do not need.
-// They change nothing: every attempt is asked for, and what was granted is
-// granted. The zero value is ready to use.
-type BudgetDefaults struct{}
-
-// Done does nothing.
-func (BudgetDefaults) Done(Ticket, Result) {}
-
-// GrantsFirst returns false.
-func (BudgetDefaults) GrantsFirst() bool { return false }
-
-// Pace returns t, no wait, and true.
-func (BudgetDefaults) Pace(t Ticket) (Ticket, time.Duration, bool) { return t, 0, true }
-
-// Confirm returns true.
-func (BudgetDefaults) Confirm(Ticket) bool { return true }
-
-// Validate returns nil.
-func (BudgetDefaults) Validate() error { return nil }
-
-// JoinBudgets returns a [Budget] that grants what every one of budgets grants.
-// If one refuses, those that granted before get a Result that is NotSent, in reverse
-// order. The wait is the longest of their waits. A nil budget is left out, and a
-// joined budget counts as its members. More than four budgets cost an
-// allocation for each attempt that they are asked for.
-//
-// It asks them in order, after those with a method Hold(time.Duration), such as
-// HoldOff of package pace: these make all attempts wait for the same time. The
-// waits of the budgets meet by the rule of [Attempt.Paced]:
-//
-//   - A budget sees, as the attempt's Wait, how long the others make the
-//     attempt wait. One that saw less, and returned a Ticket that is not
-//     zero, gets one that is NotSent, and is asked again. A zero Ticket holds nothing
-//     that could be given back. To a RetryBudget the wait does not matter.
-//   - While an attempt waits, it may have to be held. Then the others get
-//     a Result that is NotSent, and are asked again in the same way. To remember the
-//     attempt for that costs an allocation, if it waits.
-//
-// So a rate limit spaces the attempts that were held off together, in whatever
-// order the budgets are joined.
-func JoinBudgets(budgets ...Budget) Budget {
-	var s joined
-	for _, b := range budgets {
-		switch b := b.(type) {
-		case nil:
-		case joined:
-			s.add(b.members...)
-		case holding:
-			s.add(b.members...)
-		default:
-			s.add(b)
-		}
-	}
-	if s.holds > 0 {
-		return holding{s}
-	}
-	return s
+	others [inlineTickets - 1]uint64 // words of other budgets, if a few are joined
+	more   *joinedTickets            // tickets of joined budgets, in place of the words
 }
 
 // holder is a budget that can make all attempts wait.
@@ -263,14 +196,23 @@ func (h holding) Hold(d time.Duration) {
 	}
 }
 
-// joined is what JoinBudgets returns.
+// joined is what JoinBudgets returns. It makes the waits of its members meet by
+// the rule of Attempt.Paced:
+//
+//   - A member sees, as the attempt's Wait, how long the others make the
+//     attempt wait. One that saw less, and returned a Ticket that is not zero,
+//     gets a Result that is NotSent, and is asked again. A zero Ticket holds
+//     nothing that could be given back.
+//   - A holder may hold an attempt that waits. Then the others are asked again
+//     in the same way. The Ticket remembers the attempt for that, which costs
+//     an allocation.
 type joined struct {
-	members []Budget // those that hold all attempts first
-	holds   int      // how many of them do
-	spaces  bool     // it matters to another one how long an attempt waits
+	members []Budget // members, holders first
+	holds   int      // number of holders
+	spaces  bool     // whether it matters to another member how long an attempt waits
 }
 
-// add adds members, each behind those that hold all attempts if it is one of them.
+// add adds members: holders behind the other holders, and the rest at the end.
 func (s *joined) add(budgets ...Budget) {
 	for _, b := range budgets {
 		if _, holds := b.(holder); holds {
@@ -337,7 +279,8 @@ func (s joined) askAgain(t *Ticket, a Attempt, first int) (longest time.Duration
 	return longest, true
 }
 
-// giveBack tells the first n members that the attempt is not made.
+// giveBack tells the first n members, in reverse order, that the attempt is not
+// made.
 func (s joined) giveBack(t Ticket, n int) {
 	joined{members: s.members[:n]}.Done(t, Result{NotSent: true})
 }
@@ -403,4 +346,59 @@ func (s joined) Validate() (all error) {
 		all = errors.Join(all, b.Validate())
 	}
 	return all
+}
+
+// joinedTickets is what joined budgets keep of an attempt, if it does not fit
+// into a Ticket.
+type joinedTickets struct {
+	each    []Ticket // tickets of the members
+	asked   Attempt  // attempt to ask for again
+	refused int      // member, from 1, that refused when it was asked again, and has no ticket; 0 for none
+}
+
+// inlineTickets is how many budgets JoinBudgets joins without an allocation for
+// each attempt.
+const inlineTickets = 4
+
+// word returns the place of a joined budget's word.
+func (t *Ticket) word(i int) *uint64 {
+	if i == 0 {
+		return &t.Word
+	}
+	return &t.others[i-1]
+}
+
+// member returns the ticket of one of several joined budgets.
+func (t Ticket) member(i int) Ticket {
+	switch {
+	case t.more != nil:
+		return t.more.each[i]
+	case i < inlineTickets:
+		return Ticket{Word: *t.word(i)}
+	}
+	return Ticket{}
+}
+
+// setMember puts the ticket of one of n joined budgets into t.
+func (t *Ticket) setMember(i, n int, own Ticket) {
+	switch {
+	case t.more != nil:
+		t.more.each[i] = own
+	case i < inlineTickets && own == Ticket{Word: own.Word}:
+		*t.word(i) = own.Word
+	case own != Ticket{}:
+		t.enlarge(n).each[i] = own
+	}
+}
+
+// enlarge makes room in t for more than words.
+func (t *Ticket) enlarge(n int) *joinedTickets {
+	if t.more == nil {
+		all := make([]Ticket, n)
+		for j := range all {
+			all[j] = t.member(j)
+		}
+		*t = Ticket{more: &joinedTickets{each: all}}
+	}
+	return t.more
 }

@@ -250,7 +250,7 @@ type RetryBudgetStats struct {
 	Successes uint64 // successes in the window
 	Retries   uint64 // retries granted in the window and not given back; one after a timeout counts as three
 	Allowed   uint64 // retries that these successes pay for, plus those that were spare or of the first call
-	Strained  bool   // the service was much slower than usual within 15 s, so Allowed is less
+	Strained  bool   // whether the service was much slower than usual within 15 s, so that Allowed is less
 }
 
 // Stats returns the state of the budget at this moment.

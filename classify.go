@@ -12,13 +12,12 @@ import (
 type Class uint8
 
 const (
-	// ClassUnknown says nothing. [Policy.Do] retries it, because to call Do is
-	// to say that the operation may fail transiently. The HTTP, gRPC and SQL
-	// layers do not retry it.
+	// ClassUnknown says nothing. [Policy.Do] retries it, and the HTTP, gRPC and
+	// SQL packages do not.
 	ClassUnknown Class = iota
 	// ClassNotSent is a failure that provably never reached the server, such as
-	// a refused connection. The operation may be repeated even if it is not
-	// idempotent.
+	// a refused connection. Even an operation that is not idempotent may be
+	// repeated.
 	ClassNotSent
 	// ClassRetryable is a transient failure.
 	ClassRetryable
@@ -26,7 +25,8 @@ const (
 	ClassThrottled
 	// ClassOverloaded is a server, or a proxy, saying "do not retry".
 	ClassOverloaded
-	// ClassPermanent is a definitive failure: the same call would fail again.
+	// ClassPermanent is a failure that a retry cannot mend: the same call would
+	// fail again.
 	ClassPermanent
 )
 
@@ -44,28 +44,22 @@ func (c Class) String() string {
 // ClassOverloaded and ClassPermanent.
 func (c Class) Retryable() bool { return c < ClassOverloaded }
 
-// A Classifier sorts an error into a [Class]. [RetryIf] makes one of a
-// func(error) bool. A Classifier that returns ClassUnknown leaves the error to
-// [DefaultClassifier]. It must be safe for concurrent use.
+// A Classifier sorts an error into a [Class]. It must be safe for concurrent
+// use. ClassUnknown leaves the error to [DefaultClassifier].
 //
-// Marks come first: a policy does not show the classifier an error that is
-// marked by [Permanent] or [OfClass]. Nor does it show one that an inner policy
-// gave up on, or by which the loop of another library says so, except in
-// a [Supervisor].
+// A Classifier does not see errors that are marked by [Permanent] or [OfClass].
+// Except in a [Supervisor], it does not see what a policy inside, or the loop
+// of another library, gave up on.
 type Classifier func(error) Class
 
 // RetryIf returns a [Classifier] that retries exactly the errors that retryable
-// accepts. Any func(error) bool of a client library fits, such as
-// storage.ShouldRetry or pgconn.SafeToRetry. An error may carry a mark, as that of
-// [RetryAfter], which errors.Is and errors.As see through: == needs [Cause].
+// accepts. Any func(error) bool of a client fits, such as storage.ShouldRetry
+// or pgconn.SafeToRetry. An error may have a mark, such as that of
+// [RetryAfter]: errors.Is and errors.As see through it, == needs [Cause].
 // RetryIf(nil) is nil.
 //
 // An attempt that its AttemptTimeout ended is retried even if retryable refuses
 // the context.DeadlineExceeded that it returns.
-//
-// In a middleware, it is not asked about what a policy inside gave up on, even
-// if it accepts all errors. OfClass(err, ClassRetryable) around that error has it
-// retried.
 func RetryIf(retryable func(error) bool) Classifier {
 	if retryable == nil {
 		return nil
@@ -78,24 +72,21 @@ func RetryIf(retryable func(error) bool) Classifier {
 	}
 }
 
-// Permanent marks err as final: no policy of this package tries again, however
-// deep the mark is wrapped or joined, and however policies are nested.
-// errors.Is, errors.As and the text see through the mark; == does not.
-// Permanent(nil) is nil.
-//
-// A sentinel error may be marked once, where it is declared, and then costs
-// nothing.
+// Permanent marks err as permanent: no policy of this package tries again,
+// however deep the mark is wrapped or joined, and however policies are nested.
+// errors.Is, errors.As and the text see through the mark; == does not. A
+// sentinel error may be marked once, where it is declared. Permanent(nil) is
+// nil.
 func Permanent(err error) error { return OfClass(err, ClassPermanent) }
 
-// OfClass marks err as of class c, whatever a classifier says. If marks are
-// nested, the outermost counts, because its author knew most. So
-// OfClass(err, ClassRetryable) lets an outer policy retry what an inner one
-// gave up on, which is the one way to make retries multiply. Of marked errors
-// that are joined side by side the greatest [Class] counts, and ClassNotSent
-// only if all branches are marked. OfClass(err, ClassUnknown) says nothing.
+// OfClass marks err as of class c, whatever a classifier says. Of nested marks
+// the outermost counts. So OfClass(err, ClassRetryable) lets an outer policy
+// retry what an inner one gave up on, and retries multiply. Of marks side by
+// side, in joined errors, the greatest [Class] counts, and ClassNotSent only if
+// all branches are marked. OfClass(err, ClassUnknown) says nothing.
 // OfClass(nil, c) is nil.
 //
-// If a server throttles and says "do not retry" as well, mark the error as
+// If a server throttles and also says "do not retry", mark the error as
 // ClassThrottled first, and then as ClassOverloaded: it is not retried, and a
 // [Budget] gets ClassThrottled.
 func OfClass(err error, c Class) error {
@@ -106,13 +97,11 @@ func OfClass(err error, c Class) error {
 }
 
 // Cause returns the error of the operation, without the marks and the [*Error]
-// that this package has put around it: for ==, for type switches, and for
-// libraries whose callers expect their own errors. Of an Error that is its
-// Last. If the operation was never called, that is the context's error if the
-// context ended the call, and otherwise the Error itself. Any other error is
-// returned as it is: an [*OpenError], because what opened the circuit happened
-// to another call, and an Error or a mark that is wrapped in something else.
-// Cause is nil for nil only.
+// around it: for ==, for type switches, and for callers that expect that error.
+// If the operation was never called, Cause returns the context's error if that
+// ended the call, and otherwise the Error. Any other error is returned as it
+// is, such as an [*OpenError], or an Error or a mark that is wrapped in
+// something else. Cause is nil for nil only.
 func Cause(err error) error {
 	for range errtree.Most {
 		switch e := err.(type) {
@@ -141,15 +130,15 @@ type marked struct {
 	_ [0]func() // no ==
 
 	err   error
-	hint  hint // all there is beside atOnce, if class is ClassUnknown
-	class Class
+	hint  hint  // wait that the server asked for
+	class Class // class of err; ClassUnknown for a mark that says only when to retry
 
-	atOnce   bool // AtOnce set the mark
-	inferred bool // a policy set the mark, because its own classifier said so
+	atOnce   bool // whether AtOnce set the mark
+	inferred bool // whether a policy set the mark, because its own classifier said so
 }
 
-// inferred marks err as permanent in the name of a policy. What the default
-// classifier finds permanent needs no mark: any loop would find the same.
+// inferred marks err as permanent in the name of a policy, unless
+// DefaultClassifier finds it permanent: then any loop would find the same.
 func inferred(err error) error {
 	if DefaultClassifier(err) == ClassPermanent {
 		return err
@@ -161,31 +150,23 @@ func (m *marked) Error() string { return m.err.Error() }
 func (m *marked) Unwrap() error { return m.err }
 
 // DefaultClassifier sorts the errors of the standard library, and of clients
-// whose errors say by a method what they mean. What it does not know is
-// ClassUnknown. nil is ClassPermanent, because success needs no retry.
+// whose errors say by a method what they mean. Anything else is ClassUnknown.
+// nil is ClassPermanent.
 //
-//   - Permanent: an operation's own context.Canceled, certificate errors
-//     (crypto/x509), a server that speaks no TLS, names that do not exist, NonRetriable(),
-//     RetryableError() and CanceledError() as the AWS SDK means them, most HTTP 4xx
-//     by HTTPStatusCode() or HTTPCode(), SQLSTATEs of the classes 22, 23, 28 and 42;
-//     sql.ErrNoRows, redis.Nil and mongo.ErrNoDocuments; the codes of gRPC,
-//     Redis, MongoDB, Kafka (kerr) and JetStream that a repetition would meet
-//     again, such as NOT_FOUND, WRONGTYPE and a duplicate key, but not ERR of
-//     Redis; and what the loop of another library gave up on, if it says so: AWS
-//     SDK, Cloud Storage, go-retryablehttp, failsafe-go, avast/retry-go,
-//     cenkalti/backoff from v6, and wait of Kubernetes.
-//   - Throttled: HTTP 429 and 529, the throttling codes of AWS by ErrorCode(),
-//     SQLSTATE 53, MongoDB's label SystemOverloadedError.
-//   - Retryable: timeouts (Timeout() true), Temporary() true, resets, broken
-//     pipes, io.ErrUnexpectedEOF and an io.EOF inside a *url.Error,
-//     net.ErrClosed, HTTP 408, 425 and 5xx except 501, 505, 506, 507, 508, 510
-//     and 511, SQLSTATE 40001, 40P01, 55P03, 57P0x and 08, MongoDB's labels
-//     for errors that may be retried, SafeToRetry() true.
+//   - Permanent: an operation's own context.Canceled, certificate errors, names
+//     that do not exist, most HTTP 4xx, SQLSTATEs of the classes 22, 23, 28 and
+//     42, sql.ErrNoRows, codes of gRPC, Redis, MongoDB and Kafka that a
+//     repetition would meet again, and what the loop of another library gave up
+//     on.
+//   - Throttled: HTTP 429 and 529, throttling codes of AWS, SQLSTATE 53.
+//   - Retryable: timeouts, resets, broken pipes, io.ErrUnexpectedEOF,
+//     net.ErrClosed, HTTP 408, 425 and most 5xx, SQLSTATEs of deadlocks,
+//     conflicts and lost connections.
 //   - Not sent: refused connections, no route.
 //
-// In a tree of errors, as errors.Join makes, the more specific evidence counts,
-// and among equals the greater [Class]. The tree is "not sent" only if every
-// branch is. Of a tree of more than 10,000 errors the rest is not read.
+// The whole list is in docs/clients.md. In a tree of errors the more specific
+// evidence counts, and among equals the greater [Class]. The tree is "not sent"
+// only if every branch is. At most 10,000 errors of a tree are read.
 func DefaultClassifier(err error) Class {
 	return judge(nil, err).class
 }
@@ -201,7 +182,7 @@ type failure struct {
 	timedOut bool       // whether the policy's own attempt timeout ended it
 }
 
-// A verdict is what the tree of an error says. It is for one error.
+// A verdict is what the tree of one error says.
 type verdict struct {
 	_ [0]func() // no ==, which every program would have the code of
 	failure
@@ -226,8 +207,8 @@ func judge(classify Classifier, err error) (v verdict) {
 }
 
 // judge reads the marks, then asks the classifier, then looks for evidence. It
-// fills in a verdict that is new: returning the struct by value costs more than
-// computing it.
+// fills in a new verdict: to return the struct by value would cost more than to
+// compute it.
 func (v *verdict) judge(classify Classifier, err error) {
 	v.err = err
 	if err == nil {
@@ -256,8 +237,8 @@ func (v *verdict) judge(classify Classifier, err error) {
 	}
 }
 
-// lastOf returns the last error of an [*Error]. What an Error says of itself by
-// its methods is for the loops of other libraries.
+// lastOf returns the last error of an [*Error], whose methods are for the loops
+// of other libraries.
 func lastOf(err error) (error, bool) {
 	e, ok := err.(*Error)
 	if !ok || e == nil || e.Last == nil {
@@ -266,8 +247,8 @@ func lastOf(err error) (error, bool) {
 	return e.Last, true
 }
 
-// isPlain reports whether err carries nothing that could be read from it. Most
-// errors are plain, and to know that saves a dozen questions.
+// isPlain reports whether nothing can be read from err. Most errors are plain,
+// and to know that saves a dozen questions.
 func isPlain(err error) bool {
 	switch err.(type) {
 	case *marked, *Error, interface{ RetryAfter() time.Duration }:
@@ -330,8 +311,8 @@ func (v *verdict) readGivenUp(e *Error, overruled bool) {
 	}
 }
 
-// readRefusal reads the refusal of a breaker inside. The operation may want to wait
-// for the circuit: then it has marked the refusal as retryable.
+// readRefusal reads the refusal of a breaker inside. A mark as retryable around
+// it says that the operation wants to wait for the circuit.
 func (v *verdict) readRefusal(e *OpenError, overruled bool) {
 	switch {
 	case e == nil:
@@ -369,15 +350,15 @@ func (v *verdict) readWrapped(err error, overruled bool) {
 	}
 }
 
-// interruptedByContext reports whether the end of the caller's context, which has
-// ended, interrupted the attempt. A permanent answer that the operation marked
-// came in time.
+// interruptedByContext reports whether the end of the caller's context
+// interrupted the attempt. A permanent answer that the operation marked came in
+// time.
 func (v *verdict) interruptedByContext() bool {
 	return !v.answered() || errtree.Is(v.err, v.ended)
 }
 
-// answered reports whether the operation marked the error as one that a retry does
-// not mend.
+// answered reports whether the operation marked the error as one that a retry
+// does not mend.
 func (v *verdict) answered() bool {
 	return v.marked && !v.class.Retryable() && !v.gaveUp && v.open == nil
 }

@@ -55,8 +55,8 @@ func (r *Run) judge(v *verdict, err error) {
 	}
 }
 
-// readTimeout finds out whether an attempt timeout ended the attempt. Then the
-// attempt may be retried, also where a classifier lists what it retries.
+// readTimeout finds out whether an attempt timeout ended the attempt. Such an
+// attempt may be retried, whatever a classifier says, unless a mark forbids it.
 func (r *Run) readTimeout(v *verdict) {
 	v.timedOut = r.cancel != nil && r.timeoutEnded(v)
 	v.innerTimedOut = r.policy.Budget != nil && r.attempt == nil && errtree.Is(v.err, ErrAttemptTimeout)
@@ -100,10 +100,10 @@ func (v *verdict) isBound() bool {
 }
 
 // decide returns the wait before the next attempt, or why there is none. This
-// is the only place that decides after a failure, and the order of its questions
-// is the library's behaviour: first what ends the call whatever the wait, then
-// the wait, then time and budget for it. Between attempts cancelPending ends a
-// call. Package hedge decides for itself.
+// is the only place that decides after a failure, and the order of its
+// questions is the library's behaviour: first what ends the call whatever the
+// wait, then the wait, then time and budget for it. Between attempts
+// cancelPending ends a call. Package hedge decides for itself.
 func (r *Run) decide(v *verdict) (time.Duration, Reason) {
 	p := &r.policy
 	if why := r.ends(v); why != goOn {
@@ -216,8 +216,8 @@ func (r *Run) giveUp(why Reason, c Class, wait time.Duration) {
 }
 
 // complete fills in what the error of a call has of its policy and its context.
-// limit is the most attempts, and key what the policy made for the call. asks says
-// that the Idempotency was not asked yet about the last failure.
+// limit is the most attempts, and key what the policy made for the call. asks
+// says whether the Idempotency is still to be asked about the last failure.
 func (p *Policy) complete(e *Error, ctx context.Context, limit int, key string, asks bool) {
 	e.Name = cmp.Or(e.Name, p.Name)
 	e.single = limit == 1 && e.Attempts == 1 // ByClass may have allowed more
@@ -245,11 +245,11 @@ func endOf(err error) Reason {
 type Decision struct {
 	_ [0]func() // no unkeyed literals, no ==
 
-	Wait       time.Duration // before the retry
+	Wait       time.Duration // wait before the retry
 	Again      bool          // whether to retry
-	Class      Class         // of the failure
+	Class      Class         // class of the failure
 	Reason     Reason        // why there is no retry; 0 if there is one, or ReasonOpen if it waits for a circuit
-	RetryAfter time.Duration // what the server asked for; 0 if it did not
+	RetryAfter time.Duration // wait that the server asked for; 0 for none
 
 	result Result
 }
@@ -257,11 +257,9 @@ type Decision struct {
 // Result returns the Result of the failed attempt for [Budget.Done].
 func (d Decision) Result() Result { return d.result }
 
-// Decide is the policy for a loop that keeps its own count: whether to make the
-// given retry after err, and after what wait. retry counts from 1; less counts
-// as 1. Decide knows the limits of attempts, classes, what the server asked
-// for, and the schedule, but neither time nor budget; for those see
-// [Policy.Start].
+// Decide says, for a loop that keeps its own count, whether to make the given
+// retry after err, and after what wait. retry counts from 1; less counts as 1.
+// Decide knows neither time nor budget: for those see [Policy.Start].
 func (p Policy) Decide(retry int, err error) Decision {
 	v := verdict{persists: p.persists}
 	v.judge(p.Classify, err)
@@ -289,13 +287,11 @@ func (p Policy) Decide(retry int, err error) Decision {
 //		return p.GiveUp(ctx, backoff.Error{Attempts: n, Reason: d.Reason, Last: err})
 //	}
 //
-// The loop fills in the fields of e that it knows: in Last the last error, and in
-// Interrupted the one after it, if the end of ctx interrupted that attempt or a
-// breaker refused it. ReasonCanceled is for any context that has ended; GiveUp makes
-// it ReasonDeadline if its deadline did that. The rest follows from the policy, from
-// ctx and from what the errors say. So outer policies do not retry the error, unless
-// MaxAttempts is 1. For ReasonPermanent, GiveUp returns e.Last as Do does, and
-// otherwise an [*Error].
+// The loop fills in the fields of e that it knows. Last is the last error. If
+// the end of ctx interrupted the attempt after it, or a breaker refused that,
+// Interrupted is the error of that attempt. ReasonCanceled may stand for any
+// end of ctx: GiveUp makes it ReasonDeadline after a deadline. For
+// ReasonPermanent, GiveUp returns e.Last as Do does, and otherwise an [*Error].
 func (p Policy) GiveUp(ctx context.Context, e Error) error {
 	if e.Reason == ReasonPermanent && e.Last != nil {
 		return inferred(e.Last)

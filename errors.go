@@ -13,18 +13,18 @@ import (
 	"github.com/gobackoff/backoff/internal/clock"
 )
 
-// The sentinels that the errors of this package match by errors.Is. An error of
-// a call that the context ended matches the context's error and its cause
-// instead. All of them also match the operation's last error.
+// Sentinels for errors.Is. If the context ended the call, its error matches the
+// context's error and cause instead. Every [*Error] also matches the
+// operation's last error.
 var (
 	// ErrExhausted is matched when MaxAttempts, MaxElapsed or MaxRetryAfter
 	// ended the call.
 	ErrExhausted = errors.New("backoff: attempts exhausted")
 	// ErrBudget is matched when the [Budget] refused.
 	ErrBudget = errors.New("backoff: budget refused")
-	// ErrOpen is matched when a [Breaker] refused, by an [OpenError].
+	// ErrOpen is matched when a [Breaker] refused (see [OpenError]).
 	ErrOpen = errors.New("backoff: circuit open")
-	// ErrAttemptTimeout is the cause of an attempt's context that the policy's
+	// ErrAttemptTimeout is the cause of an attempt's context that
 	// AttemptTimeout ended. It is matched if the last attempt ended that way.
 	ErrAttemptTimeout = errors.New("backoff: attempt timeout")
 )
@@ -33,13 +33,11 @@ var (
 type Reason uint8
 
 const (
-	goOn Reason = iota // it has not ended, or it succeeded
-	// ReasonPermanent: the error was definitive. Do returns it as the
-	// operation returned it, or marked (see [Policy.Do]), and a [Supervisor]
-	// returns it in an Error.
+	goOn Reason = iota // the call goes on, or succeeded
+	// ReasonPermanent: the error is permanent. Do returns it without an Error
+	// (see [Policy.Do]), and a [Supervisor] in one.
 	ReasonPermanent
-	// ReasonAttempts: as many attempts were made as MaxAttempts or ByClass
-	// allows after the last failure.
+	// ReasonAttempts: MaxAttempts, or that of ByClass, is reached.
 	ReasonAttempts
 	// ReasonElapsed: the next wait would have passed MaxElapsed, or left the
 	// next attempt no time.
@@ -53,8 +51,7 @@ const (
 	ReasonCanceled
 	// ReasonNotIdempotent: the operation must not be sent again.
 	ReasonNotIdempotent
-	// ReasonOverloaded: the failure is one of ClassOverloaded. The server said not to
-	// retry, or it is too busy and did not say when to.
+	// ReasonOverloaded: the failure is of ClassOverloaded.
 	ReasonOverloaded
 	// ReasonAbandoned: the loop over [Run.Attempts] was left after Run.Fail.
 	// The error is returned as it is.
@@ -64,8 +61,8 @@ const (
 	// ReasonOpen: a [Breaker] inside the policy is open, or, in an event of
 	// package backoffhttp, that of the host.
 	ReasonOpen
-	// ReasonInvalid: the policy is invalid; no attempt was made, or one that
-	// failed, if it is ByClass that is invalid.
+	// ReasonInvalid: the policy is invalid, or a method of a [Run] was called
+	// out of turn.
 	ReasonInvalid
 )
 
@@ -81,38 +78,30 @@ func (r Reason) String() string {
 }
 
 // Error is what a policy returns when it gives up. By errors.Is and errors.As
-// it matches the operation's last error with its whole tree, and the sentinel
-// of the reason: [ErrExhausted], [ErrBudget], [ErrOpen], or the context's error
-// and cause.
-//
-// If the end of the context interrupted the last attempt, and one before it had
-// failed, Last is the error of that one, because it says more. By errors.Is
-// and errors.As the Error matches both. An attempt whose error is marked
-// [Permanent] or ClassOverloaded has ended by itself and does not count as
-// interrupted.
+// it matches the last error of the operation with its whole tree, and the
+// sentinel of the reason: [ErrExhausted], [ErrBudget], [ErrOpen], or the
+// context's error and cause.
 //
 // An Error is permanent to every policy around the one that gave up, except to
-// a [Supervisor], so nested loops do not multiply. It says so to the loops
-// of other libraries by its methods. If the policy was limited to one attempt,
-// the Error is not permanent: such a policy leaves retrying to others.
+// a [Supervisor], and its methods say so to the loops of other libraries. If
+// the policy was limited to one attempt, the Error is not permanent: such a
+// policy leaves retrying to others. Layers between must wrap the Error with %w.
+// With %v, which keeps its text only, outer policies retry.
 //
-// All this holds if the layers between wrap the Error with %w. With %v, which
-// keeps its text only, outer policies retry.
-//
-// An Error that a program makes itself, as a literal, is permanent to every
-// policy around it, as the others are. Its Reason decides which sentinel it
-// matches.
+// A program may also return an Error as a literal. Its Reason then decides
+// which sentinel it matches.
 type Error struct {
 	_ [0]func() // no unkeyed literals, no ==
 
 	Name     string // name of the policy
-	Attempts int    // attempts made since the call began or its last Progress, the first included
+	Attempts int    // attempts since the start of the call or its last Progress, the first included
 	Reason   Reason // why the policy gave up
 	Last     error  // last error of the operation; nil if no attempt was made
 	Note     string // remark at the end of the text, such as what to change; "" for none
 
-	// Error of the attempt after Last, which the end of the context interrupted;
-	// nil if there is none.
+	// Error of the attempt after Last, if the end of the context interrupted
+	// it; nil for none. The Error matches both errors. An attempt whose error
+	// is marked [Permanent] or ClassOverloaded does not count as interrupted.
 	Interrupted error
 
 	failure failure // failure on which the policy gave up, with what the server asked for by Last
@@ -124,9 +113,9 @@ type Error struct {
 	bound   bool    // whether another call must not make the operation again
 }
 
-// note takes note of an attempt that failed. Its error is Last, unless another one
-// had failed before, and this one was interrupted, or a breaker refused it: then the
-// other says more.
+// note takes note of an attempt that failed. Its error becomes Last, with two
+// exceptions after an earlier failure: that of an interrupted attempt becomes
+// Interrupted, and the refusal of a breaker becomes neither.
 func (e *Error) note(v *verdict, c count, interrupted bool) {
 	e.failure.open, e.failure.timedOut = v.open, v.timedOut
 	if interrupted && c.made() > 1 {
@@ -155,9 +144,9 @@ func same(a, b error) bool {
 	return t != nil && t.Comparable() && a == b
 }
 
-// Error returns one line: how many attempts were made, why there was no
-// further one, the field that sets that limit, and the last error. Its only
-// number is that of the attempts, so that equal failures have equal texts.
+// Error returns one line: the number of attempts, why there was no further one,
+// the field that sets the limit, and the last error. It has no other number of
+// its own, so equal failures have equal texts.
 func (e *Error) Error() string {
 	if e == nil {
 		return nilError
@@ -175,9 +164,8 @@ func (e *Error) Error() string {
 // prefix is what the errors of this package begin with.
 const prefix = "backoff: "
 
-// line is the text of an error, around that of the last one. If that is an error
-// of this package too, the two have one prefix. The same holds for the cause of a
-// context.
+// line is the text of an error, around that of the last one. An error of this
+// package in it loses its prefix, so that the line has one.
 func line(name, what string, last error) string {
 	if name != "" {
 		what = name + ": " + what
@@ -256,10 +244,9 @@ func (e *Error) whyEnded() string {
 }
 
 // ContextError returns the error of the context that ended the call, for ==:
-// context.Canceled or context.DeadlineExceeded, unless the context has an error of
-// its own. It is context.DeadlineExceeded also where the call ended early
-// because its next wait would have passed the deadline. It is nil if the call
-// ended for another reason.
+// context.Canceled or context.DeadlineExceeded, unless the context has an error
+// of its own. It is context.DeadlineExceeded also if the next wait would have
+// passed the deadline. It is nil if the call ended for another reason.
 func (e *Error) ContextError() error {
 	switch {
 	case e == nil:
@@ -274,8 +261,7 @@ func (e *Error) ContextError() error {
 	return nil
 }
 
-// Unwrap returns the errors of the reason, the operation's last error, and that
-// of the attempt which the end of the context interrupted.
+// Unwrap returns the errors of the reason, Last and Interrupted.
 func (e *Error) Unwrap() []error {
 	if e == nil {
 		return nil
@@ -312,9 +298,9 @@ func (e *Error) reasonErrors() (reason, cause error) {
 	return nil, nil
 }
 
-// RetryAfter returns how long the server asked to wait when it failed with Last,
-// or, where a [Breaker] refused the next attempt, for how long it refuses calls.
-// It is 0 if that is not known.
+// RetryAfter returns how long the server asked to wait when it failed with
+// Last, or for how long a [Breaker] refuses calls, if one refused the next
+// attempt. It is 0 if that is not known.
 func (e *Error) RetryAfter() time.Duration {
 	switch {
 	case e == nil:
@@ -334,9 +320,9 @@ func (e *Error) Class() Class {
 	return e.failure.class
 }
 
-// Repeatable reports whether the operation may be made again by another call under
-// the same context: the Idempotency of the policy allows it, and the policy did not
-// make a key for this call alone. Whether that would help, Reason and Class say.
+// Repeatable reports whether another call under the same context may make the
+// operation again: the Idempotency of the policy allows it, and the policy made
+// no key for this call alone. Reason and Class say whether that would help.
 func (e *Error) Repeatable() bool {
 	return e != nil && !e.bound && e.Reason != ReasonNotIdempotent
 }
@@ -352,38 +338,34 @@ func (e *Error) ifOutOfTime() *Error {
 	return nil
 }
 
-// RetryableError reports whether a loop of another library may retry; the AWS
-// SDK asks for it. It is true only if the policy was limited to one attempt
-// and made one.
+// RetryableError says to the loops of the AWS SDK whether to retry: only if the
+// policy was limited to one attempt and made one.
 func (e *Error) RetryableError() bool { return !e.isFinal() }
 
 // NonRetriable says to the loops of the Azure SDK not to retry.
 func (e *Error) NonRetriable() {}
 
 // OpenError is the error of a call that a [Breaker] refused. By errors.Is it
-// matches ErrOpen, and nothing else: the failure that opened the circuit
-// happened to another call. It is in Last and in the text.
+// matches ErrOpen and nothing else, because its Last is the failure of another
+// call.
 //
-// It is permanent to every policy of this package, except to a
-// [Supervisor], and its methods say so to the loops of other libraries.
-// To wait for the service instead, make the call through a patient guard.Service. An
-// operation inside a policy can also return OfClass(err, ClassRetryable). Then
-// the policy waits until the circuit may be tried again, which is no attempt and
-// costs the budget nothing. If the breaker cannot say when that is, the policy
-// asks again and again, after waits that grow. From one attempt to the next it
-// waits no longer than MaxElapsed, or, if that is not set, MaxRetryAfter.
+// It is permanent to every policy, except to a [Supervisor], and its methods
+// say so to the loops of other libraries. To wait for the service instead, call
+// it through a patient guard.Service, or return OfClass(err, ClassRetryable)
+// from the operation. The policy then waits until the circuit may be tried
+// again, for MaxElapsed at most, or MaxRetryAfter if that is not set. Such a
+// wait is no attempt, and costs the budget nothing.
 type OpenError struct {
 	_ [0]func() // no unkeyed literals, no ==
 
-	Name  string       // of the breaker
-	State BreakerState // of the circuit; closed: it admits calls again, but not all yet
-	Last  error        // the failure that opened the circuit; nil if Trip or Force did
+	Name  string       // name of the breaker
+	State BreakerState // state of the circuit; BreakerClosed while it admits some calls again, but not all
+	Last  error        // failure that opened the circuit; nil if Trip or Force did
 
-	until time.Time
+	until time.Time // end of the refusals; zero if not known
 }
 
-// Error returns one line: which circuit is open, and the [Cause] of what
-// opened it. RetryAfter returns for how long.
+// Error returns one line: which circuit is open, and the [Cause] of Last.
 func (e *OpenError) Error() string {
 	if e == nil {
 		return nilError
@@ -397,7 +379,7 @@ func (e *OpenError) Unwrap() error { return ErrOpen }
 
 // RetryAfter returns for how long, from now, calls will be refused: until the
 // open time expires, or until all calls are admitted again. It is 0 if that
-// time has expired or is not known, as in ModeForcedOpen and while probes run.
+// time is over or not known, as in ModeForcedOpen and while probes run.
 func (e *OpenError) RetryAfter() time.Duration {
 	if e == nil || e.until.IsZero() {
 		return 0
@@ -405,18 +387,18 @@ func (e *OpenError) RetryAfter() time.Duration {
 	return max(0, e.until.Sub(clock.Now()))
 }
 
-// RetryableError returns false, for the loops of the AWS SDK.
+// RetryableError says to the loops of the AWS SDK not to retry.
 func (e *OpenError) RetryableError() bool { return false }
 
-// NonRetriable marks the error as final for the loops of the Azure SDK.
+// NonRetriable says to the loops of the Azure SDK not to retry.
 func (e *OpenError) NonRetriable() {}
 
 // nilError is the text of an error that is a nil pointer, as package fmt prints
 // one.
 const nilError = "<nil>"
 
-// invalid is the error for a field that has a value it must not have. Inlined, it
-// would add 2 KiB to every program.
+// invalid is the error for a field that has a value it must not have. Inlined,
+// it would add 2 KiB to every program.
 //
 //go:noinline
 func invalid(field, problem string) error { return Permanent(badfield.New(field, problem)) }

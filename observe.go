@@ -55,7 +55,7 @@ type Event struct {
 	Kind        EventKind
 	Class       Class              // class of the attempt's error
 	Reason      Reason             // why the call ended or was refused; 0 if it goes on or succeeded
-	Waiting     bool               // the call ended between two attempts, and the announced retry was not made
+	Waiting     bool               // whether the call ended between two attempts, and the announced retry was not made
 	Name        string             // name of the policy, hedge or breaker
 	Attempt     int                // number of the attempt that ended, from 1, since the call or its last Progress began; 0 for none
 	MaxAttempts int                // limit for the class of the last failure; negative if there is none

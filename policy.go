@@ -16,140 +16,132 @@ const (
 )
 
 // A Policy says when and how often to retry a call. The zero value is safe and
-// ready to use; every field has a default.
+// ready to use.
 //
-// A Policy is data. It holds nothing of the calls made under it, and calls
-// never write to it. Any number of goroutines may share one. Copy it to vary
-// it:
+// A Policy is data: calls never write to it, and any number of goroutines may
+// share one. Copy it to vary it:
 //
 //	patient := policy
 //	patient.MaxAttempts = 10
 type Policy struct {
 	_ [0]func() // no unkeyed literals, no ==
 
-	// Name is the operation, as errors and events should show it.
+	// Name of the operation in errors and events.
 	Name string
-	// MaxAttempts limits the attempts of a call, the first included: it is one
-	// more than the MaxRetries of other libraries. 0 means 4, and 1 means no
-	// retries. A negative number means no limit: then the context, MaxElapsed
-	// or a Budget must end the call. ByClass may set another limit for a class
-	// of failures, below or above this one.
+
+	// Most attempts of a call, the first included. Defaults to 4; 1 means no
+	// retries, negative no limit.
 	MaxAttempts int
-	// MaxElapsed limits the time from the start of a call to the start of its
-	// last attempt. A call does not wait for a retry that would start later. A
-	// retry that would start exactly then is made, unless an attempt timeout
-	// would leave it no time. MaxElapsed does not interrupt an attempt: for a
-	// timeout of the whole call, give its context a deadline. 0 and negative
-	// mean no limit. So do not set it to what is left of a time, which may be
-	// nothing: make the end of that time the deadline of the context.
+
+	// Longest time from the start of a call to the start of its last attempt. 0
+	// and negative mean no limit. A call ends early if its next attempt would
+	// start later. MaxElapsed does not interrupt an attempt: for a timeout of
+	// the whole call, give its context a deadline.
 	MaxElapsed time.Duration
-	// AttemptTimeout limits the time of each attempt, as the per-try timeout
-	// of Envoy does. The attempt's context ends after it, or when MaxElapsed
-	// is over if that is sooner. An attempt that its timeout ended is retried;
-	// one that the caller's context ended is not. The context of an attempt is
-	// cancelled when the attempt returns, so what the attempt returns must not
-	// depend on it. A little above the 99.5th percentile of what the operation
-	// takes is a good limit. 0 and negative mean no limit.
+
+	// Longest time of an attempt. 0 and negative mean no limit. An attempt that
+	// timed out is retried. The context of an attempt also ends with
+	// MaxElapsed, and when the attempt returns: its result must not depend on
+	// that context.
 	AttemptTimeout time.Duration
-	// AttemptTimeoutSchedule limits the time of the n-th attempt to
-	// AttemptTimeoutSchedule.Delay(n), for timeouts that grow. A delay of 0
-	// means no limit. nil means AttemptTimeout; setting both is invalid.
+
+	// Longest time of the n-th attempt: AttemptTimeoutSchedule.Delay(n), where
+	// 0 means no limit. Defaults to AttemptTimeout; setting both is invalid.
 	AttemptTimeoutSchedule Schedule
-	// Schedule is the delay before each retry. The same delay every time is
-	// Constant(100*time.Millisecond); a time.Duration alone is not a Schedule.
-	// nil means Exponential{}.
+
+	// Delay before each retry. Defaults to Exponential{}. The same delay each
+	// time is Constant(100*time.Millisecond).
 	Schedule Schedule
-	// ByClass has another Schedule, MaxAttempts or Jitter for what follows a
-	// failure of a class: as a rule longer waits and more attempts
-	// after ClassThrottled. A class that it does not have is treated as
-	// the fields of the policy say. MaxDelay, what a server asks for and all
-	// other limits apply as always. A key must be a class that may be
-	// retried; ClassUnknown is one.
+
+	// Schedule, MaxAttempts and Jitter after failures of a class, such as
+	// longer waits after ClassThrottled; nil means none. The keys must be
+	// classes that may be retried; ClassUnknown is one. The map must not be
+	// written while calls run, and copies of the policy share it.
 	//
-	// A Do or Attempts that has nothing else to check reads it only
-	// after an attempt has failed. It then ends the call with an [*Error] that
-	// matches the attempt's and says what Validate says. A copy of the policy
-	// shares the map, which must not be written while calls run: to vary it, set
-	// another map. nil means none.
+	// A call may find out only after its first failure that ByClass is invalid.
+	// It then ends with an [*Error] that also matches that failure.
 	ByClass map[Class]ClassLimits
-	// Jitter spreads the delay. nil means FullJitter, from 0 up to the delay. With
-	// EqualJitter, from its half, the waits grow; NoJitter waits for the delay.
+
+	// Spread of the delay. Defaults to FullJitter, from 0 up to the delay.
+	// EqualJitter waits for half of it at least, NoJitter for all of it.
 	Jitter Jitter
-	// MaxDelay bounds the wait, after jitter. The Max of a schedule bounds the
-	// delay before jitter, which keeps the spread. MaxDelay does not shorten
-	// the wait that a server asked for. 0 and negative mean no limit.
+
+	// Longest wait after jitter, unless a server asks for a longer one. 0 and
+	// negative mean no limit. The Max of a schedule bounds the delay before
+	// jitter.
 	MaxDelay time.Duration
-	// MaxRetryAfter is the longest wait that a server may ask for. If it asks
-	// for more, the call ends; a [Supervisor] waits that long instead. 0 means 5
-	// minutes, a negative value no limit.
+
+	// Longest wait that a server may ask for. Defaults to 5 minutes; negative
+	// means no limit. If it asks for more, the call ends; a [Supervisor] waits
+	// MaxRetryAfter.
 	MaxRetryAfter time.Duration
-	// Classify sorts errors into classes. If you have a func(error) bool that
-	// says whether to retry, set RetryIf(isTransient). nil means
-	// DefaultClassifier.
+
+	// Classifier of errors. Defaults to DefaultClassifier. RetryIf makes one of
+	// a func(error) bool.
 	Classify Classifier
-	// Idempotency says whether the operation may be sent again. nil means
-	// Idempotent to Do, but not to packages that know more: backoffhttp then asks
-	// the request, and backoffsql does not repeat a COMMIT without an answer.
+
+	// Rule for sending the operation again. Defaults to Idempotent, except in
+	// packages that know more: backoffhttp asks the request, and backoffsql
+	// does not repeat a COMMIT without an answer.
 	Idempotency Idempotency
-	// Budget bounds the retries of all calls that share it, as &RetryBudget{}
-	// does: a pointer, because calls share its state. nil means none.
+
+	// Bound on the retries of all calls that share it, such as &RetryBudget{};
+	// nil means none.
 	Budget Budget
-	// ShortenLastWait makes a wait that would pass MaxElapsed end with it, for
-	// one more attempt at the end. By default the call ends at once instead. No
-	// wait becomes shorter than a server asked for. It does nothing without
-	// MaxElapsed, nor with an attempt timeout, which would leave that attempt
-	// no time.
+
+	// Whether a wait that would pass MaxElapsed is cut to end with it, for one
+	// more attempt. By default the call ends instead. No wait becomes shorter
+	// than a server asked for. It has no effect without MaxElapsed, or with an
+	// attempt timeout.
 	ShortenLastWait bool
-	// Observer is called for every retry, every reconnect and the end of every
-	// call. It is what other libraries call OnRetry. nil means none.
+
+	// Receiver of every retry, every reconnect and the end of every call; nil
+	// means none. Other libraries call it OnRetry.
 	Observer Observer
-	// Rand draws the numbers for jitter, uniformly from [0,1). It must be safe
-	// for concurrent use. nil means math/rand/v2.
+
+	// Source of numbers for jitter, uniform in [0,1). Defaults to math/rand/v2.
+	// It must be safe for concurrent use.
 	Rand func() float64
 
-	// persists says that only an error that the operation has marked, or that Classify
+	// Whether only an error that the operation has marked, or that Classify
 	// names, ends a call, and with an *Error. A Supervisor sets it.
 	persists bool
 }
 
-// ClassLimits is what a [Policy] does after a failure of one [Class], in place
-// of what it does after others. The zero value changes nothing.
+// ClassLimits replaces fields of a [Policy] after a failure of one [Class]. The
+// zero value replaces none.
 type ClassLimits struct {
 	_ [0]func() // no unkeyed literals, no ==
 
-	// Schedule is the delay before the retry that follows the failure. It gets
-	// the number that Policy.Schedule would get, which counts the retries of the
-	// call and not the failures of the class: after two transient failures the
-	// first throttled one is followed by Schedule.Delay(3). nil means
-	// Policy.Schedule.
+	// Delay before the retry that follows. Defaults to Policy.Schedule. It gets
+	// the number of the retry in the call: a throttled failure after two
+	// transient ones is followed by Schedule.Delay(3).
 	Schedule Schedule
-	// MaxAttempts limits the attempts of the call, however the earlier ones
-	// failed, if the last one failed with the class. With 10 here and 3 in the
-	// policy, a call goes on after its fifth attempt was throttled, and ends
-	// after its fifth attempt failed otherwise. 0 means Policy.MaxAttempts. A
-	// negative number means no limit, as there.
+
+	// Most attempts of the call, if its last one failed with the class.
+	// Defaults to Policy.MaxAttempts; negative means no limit. Earlier attempts
+	// count, however they failed.
 	MaxAttempts int
-	// Jitter spreads the delay before the retry that follows the failure. nil
-	// means Policy.Jitter.
+
+	// Spread of that delay. Defaults to Policy.Jitter.
 	Jitter Jitter
 }
 
 // Do calls op until op succeeds, must not be repeated, or a limit of the policy
-// is reached. It waits between attempts, and blocks until the call is over. It
-// returns nil as soon as op does, even if ctx has ended meanwhile: a result
-// must not be lost. If ctx has ended before the first attempt, Do does not call
-// op.
+// is reached. It sleeps between attempts. It returns nil as soon as op does,
+// even if ctx has ended meanwhile. If ctx has ended before the first attempt,
+// Do does not call op.
 //
-// A definitive error is returned as op returned it. If Classify finds it
+// A permanent error is returned as op returned it. If Classify finds it
 // permanent and DefaultClassifier does not, Do marks it [Permanent], so that
-// policies around this one do not retry it; [Cause] removes the mark. Any
-// other error is an [*Error]. It matches op's last error, and says why the
-// call ended. Do refuses an invalid policy with the error of Validate, before
-// the first attempt; see ByClass for the one exception.
+// policies around this one do not retry it; [Cause] removes the mark. Any other
+// error is an [*Error], which matches op's last error and says why the call
+// ended. Do refuses an invalid policy with the error of Validate, before the
+// first attempt; see ByClass for the one exception.
 //
-// op gets ctx, or a context derived from it where AttemptTimeout or [Keyed]
-// need one. A panic in op passes through. While op succeeds, Do allocates
-// nothing, takes no lock and starts no timer; op stays on the caller's stack.
+// op gets ctx, or a context derived from it for AttemptTimeout and [Keyed]. A
+// panic in op passes through. While op succeeds, Do allocates nothing, takes no
+// lock and starts no timer.
 func (p Policy) Do(ctx context.Context, op func(context.Context) error) error {
 	return p.do(ctx, op)
 }
@@ -206,17 +198,17 @@ func (p Policy) Wrap(op func(context.Context) error) func(context.Context) error
 	return func(ctx context.Context) error { return p.Do(ctx, op) }
 }
 
-// Start returns a new [Run], for callers that cannot pass their operation as a
-// function. The Run holds a copy of the policy.
+// Start returns a new [Run] with a copy of the policy, for a loop of the
+// caller's own.
 func (p Policy) Start(ctx context.Context) *Run {
 	return &Run{policy: p, count: count{limit: p.maxAttempts()}, ctx: ctx}
 }
 
-// WaitBefore returns a wait before the given retry, counted from 1, jittered and
-// bounded by MaxDelay; 0 for numbers below 1. It knows Schedule and not ByClass,
-// because it does not know the failure: see [Policy.Decide]. Many clients take such a
-// func(int) time.Duration. Every call draws again, and as if it were the first
-// retry of its call, so a jitter that looks at the previous wait sees none.
+// WaitBefore returns a wait before the given retry, counted from 1: the delay
+// of Schedule, jittered and bounded by MaxDelay. It is 0 for numbers below 1.
+// Each call draws a new wait, and gives the jitter no previous one. ByClass
+// does not count, because the failure is not known: see [Policy.Decide]. Many
+// clients take such a func(int) time.Duration.
 func (p Policy) WaitBefore(retry int) time.Duration {
 	if retry <= 0 {
 		return 0
@@ -230,9 +222,9 @@ func (p Policy) Retryable(err error) bool {
 	return judge(p.Classify, err).class.Retryable()
 }
 
-// Validate reports every field that has a value it must not have, and that
-// value, or returns nil. Every way of running a call asks it first. WaitBefore,
-// Decide and Retryable do not, because they cannot return an error.
+// Validate reports every invalid field with its value, or returns nil. Every
+// way of running a call asks it first. WaitBefore, Decide and Retryable do not,
+// because they cannot return an error.
 func (p Policy) Validate() error {
 	var both error
 	if p.AttemptTimeoutSchedule != nil && p.AttemptTimeout != 0 {

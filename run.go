@@ -11,8 +11,8 @@ import (
 	"github.com/gobackoff/backoff/internal/clock"
 )
 
-// A Run is one call under a [Policy]: it counts the attempts, decides after
-// each failure, and holds all the state of the call. It is for one goroutine.
+// A Run is one call under a [Policy], for a loop of the caller's own. It is for
+// one goroutine.
 //
 // As a range loop:
 //
@@ -26,9 +26,8 @@ import (
 //	}
 //	return zero, r.Err()
 //
-// The end of an attempt and the wait for the next one can also be told apart, by
-// Retry and Begin, for a loop that does something between the two. Every attempt
-// begins with Begin, which returns its context:
+// Begin and Retry are for a loop that does something between an attempt and the
+// wait after it. Every attempt begins with Begin, which returns its context:
 //
 //	r := policy.Start(ctx)
 //	ctx, ok := r.Begin(0)
@@ -104,8 +103,8 @@ type pooled struct{ run unsafe.Pointer }
 // bareRun is a Run without methods, which clearing a Run would link as well.
 type bareRun Run
 
-// run makes the attempts of a call, or those after the first one if that began then
-// and failed with err.
+// run makes the attempts of a call, or those after the first one if that failed
+// with err. began is when it began.
 func (p *Policy) run(ctx context.Context, op func(context.Context) error, err error, began time.Time) error {
 	if m, ok := err.(*marked); ok && m.class == ClassPermanent && p.Budget == nil && p.Observer == nil && ctx.Err() == nil {
 		return err // as decide would, for a fifth of the cost
@@ -127,7 +126,7 @@ func (p *Policy) run(ctx context.Context, op func(context.Context) error, err er
 	return r.err
 }
 
-// discard puts the Run back, unless the call has not ended because op, or a
+// discard puts the Run back if the call has ended. It has not if op, or a
 // function of the policy, panicked.
 func (r *Run) discard(from *pooled) {
 	r.abandon()
@@ -138,13 +137,13 @@ func (r *Run) discard(from *pooled) {
 }
 
 // Attempts returns the attempts of the call for a range loop, each as its
-// context: that of the call, limited by the policy's AttemptTimeout and with the
-// call's idempotency key, if there are such. The context ends with the attempt;
-// Attempt returns its number. The loop sleeps between attempts. Leaving the loop
-// means success, unless Fail was called for the attempt. Reaching the end of its
-// body means failure, whether Fail was called or not. The loop ends when the
-// policy gives up; then Err says why. The sequence is for single use: once it is
-// over, it is empty until Reset.
+// context. That is the context of the call, limited by AttemptTimeout and with
+// the idempotency key of the call, if there are such. It ends with the attempt.
+//
+// The loop sleeps between attempts. It ends when the policy gives up; then Err
+// says why. Leaving the loop means success, unless Fail was called for the
+// attempt. Reaching the end of its body means failure, whether Fail was called
+// or not. The sequence is for single use: afterwards it is empty, until Reset.
 func (r *Run) Attempts() iter.Seq[context.Context] {
 	return func(yield func(context.Context) bool) {
 		switch {
@@ -171,7 +170,7 @@ func (r *Run) each(yield func(context.Context) bool) {
 	}
 }
 
-// next ends the attempt under way, if there is one, and reports whether another
+// next ends the attempt under way, if there is one. It reports whether another
 // one may follow, and after what wait.
 func (r *Run) next() (wait time.Duration, ok bool) {
 	if r.phase != running {
@@ -208,8 +207,8 @@ func (r *Run) Err() error {
 	return r.err
 }
 
-// Attempt returns the number of the attempt under way, or of the last one: 1 for
-// the first, 0 before it. Progress does not start it again.
+// Attempt returns the number of the attempt under way, or of the last one, from
+// 1. It is 0 before the first. Progress does not start it again.
 func (r *Run) Attempt() int { return r.number }
 
 // context returns the context for the present attempt.
@@ -223,7 +222,7 @@ func (r *Run) context() context.Context {
 	return r.attempt
 }
 
-// admit asks for the first attempt, if that was not done. It returns whether an
+// admit asks for the first attempt, if that was not done. It reports whether an
 // attempt may be made, and how long the budget makes the first one wait.
 func (r *Run) admit() (pause time.Duration, ok bool) {
 	if r.phase == starting {
@@ -235,11 +234,11 @@ func (r *Run) admit() (pause time.Duration, ok bool) {
 	return pause, r.phase != over
 }
 
-// Begin waits, and begins an attempt: the first one, for which wait is 0, or the
-// next one, after the wait that Retry returned. The first one may wait longer, if
-// the budget says so. Begin returns the context of the attempt, as Attempts yields
-// it. ok is false if there is no attempt: the policy is invalid, the context ends,
-// or the budget refuses. Then Err says why.
+// Begin waits, and begins an attempt: the first one, for which wait is 0, or
+// the next one, after the wait that Retry returned. A budget may make the wait
+// longer. Begin returns the context of the attempt, as Attempts yields it. If
+// there is no attempt, ok is false, and Err says why: the policy is invalid,
+// the context ends, or the budget refuses.
 func (r *Run) Begin(wait time.Duration) (ctx context.Context, ok bool) {
 	defer r.abandonUnless(&ok)
 	if r.phase == running {
@@ -274,10 +273,10 @@ func (r *Run) begin() bool {
 	return true
 }
 
-// Retry reports how the attempt under way ended, nil for success, and decides what
-// follows: another attempt after wait, or the end of the call, which Err explains. It
-// does not sleep: Begin does. It is an error to call Retry for an attempt that Begin
-// did not begin: it would have had no timeout and no key.
+// Retry reports how the attempt under way ended, nil for success, and decides
+// what follows: another attempt after wait, or the end of the call, which Err
+// explains. It does not sleep: Begin does. Without Begin before it, Retry ends
+// the call with an error.
 func (r *Run) Retry(err error) (wait time.Duration, ok bool) {
 	if r.phase < running {
 		r.end(ReasonInvalid, ClassPermanent, invalid("Run.Retry", "was called without Run.Begin"))
@@ -285,9 +284,9 @@ func (r *Run) Retry(err error) (wait time.Duration, ok bool) {
 	return r.Tried(err)
 }
 
-// Tried is Retry for an attempt that was made without the Run, as the loops of
-// other libraries make theirs. A Budget is asked for it afterwards, so that it
-// counts right. The attempt had neither the policy's timeout nor its key.
+// Tried is Retry for an attempt that was made without Begin, by the loop of
+// another library. The attempt had neither the timeout of the policy nor its
+// key. A Budget is asked for it afterwards, so that it counts right.
 func (r *Run) Tried(err error) (wait time.Duration, ok bool) {
 	defer r.abandonUnless(&ok)
 	if r.phase != running {
@@ -305,8 +304,7 @@ func (r *Run) Tried(err error) (wait time.Duration, ok bool) {
 }
 
 // catchUp asks for an attempt that was made without Begin. A refusal ends the
-// call, unless the attempt succeeded: then only the budget's count is put
-// right.
+// call, unless the attempt succeeded: then only the budget learns of it.
 func (r *Run) catchUp(err error) {
 	if r.phase == over {
 		return
@@ -340,8 +338,8 @@ func (r *Run) Progress() {
 	r.began = clock.Now()
 }
 
-// Reset makes the Run as new, for a loop that lives longer than one call. A
-// reconnect loop calls Reset after a connection that lasted.
+// Reset makes the Run as new, for a loop that lives longer than one call, such
+// as a reconnect loop after a connection that lasted.
 func (r *Run) Reset() {
 	r.abandon()
 	inAttempt := r.phase == running
@@ -412,7 +410,7 @@ func (r *Run) age() time.Duration {
 // ended, it ends the call.
 func (r *Run) sleep(wait time.Duration) bool { return wait <= 0 || r.sleepFor(wait) }
 
-// sleepFor is sleep where there is something to wait for.
+// sleepFor is sleep for a wait above 0.
 //
 // Every call that waits has this frame, and those above it, on its own stack.
 // Some 20 bytes more, and that stack would double. So the timer is in the Run.
@@ -469,15 +467,15 @@ func (r *Run) measureSleep() {
 	}
 }
 
-// cancelPending ends a call while no attempt is under way. wait is what the next
-// attempt would have to wait.
+// cancelPending ends a call while no attempt is under way. wait is what the
+// next attempt would have to wait.
 func (r *Run) cancelPending(why Reason, wait time.Duration) {
 	r.settle(Result{NotSent: true})
 	r.giveUp(why, ClassUnknown, wait)
 }
 
-// finish ends the call after an attempt that needs no other: it succeeded, or the
-// body of a range loop left the loop after Fail.
+// finish ends the call after an attempt that needs no other: it succeeded, or
+// the body of a range loop left the loop after Fail.
 func (r *Run) finish() {
 	if r.err == nil {
 		r.settle(Result{})

@@ -100,8 +100,8 @@ func (s Supervisor) RunReady(ctx context.Context, op func(ctx context.Context, r
 }
 
 // Decide is [Policy.Decide] for a loop that keeps its own count: it says what
-// follows after the given run, from 1, ended with err. It looks below the error
-// of another policy that gave up.
+// follows when the given run, counted from 1, has ended with err. It looks
+// below the error of another policy that gave up.
 func (s Supervisor) Decide(run int, err error) Decision {
 	if err == nil {
 		err = endedRun()

@@ -22,9 +22,9 @@ type waits struct {
 	waitedOpen time.Duration // time waited for a circuit since the last attempt
 }
 
-// wait returns the schedule's delay before the next attempt, and the wait that
-// follows from it: the delay under the jitter, scaled by the call's priority,
-// and at least what the server asked for.
+// wait returns the delay of the schedule before the next attempt, and the wait:
+// the delay under the jitter, scaled by the priority of the call, and at least
+// what the server asked for.
 func (r *Run) wait(v *verdict, age time.Duration) (delay, wait time.Duration) {
 	p := &r.policy
 	if v.open != nil {
@@ -55,10 +55,10 @@ func (r *Run) wait(v *verdict, age time.Duration) (delay, wait time.Duration) {
 	return delay, wait
 }
 
-// waitForCircuit is wait after a breaker has refused, which says when to ask again if
-// it knows. It does not know while all probes are out, or while it is forced
-// open. Then the waits grow with each refusal, and are never so short as to make
-// a busy loop. Refusals do not move the schedule on.
+// waitForCircuit is wait after a breaker has refused. A breaker does not know
+// when to ask again while all probes are out, or while it is forced open. Then
+// the waits grow with each refusal, and are never so short as to make a busy
+// loop. Refusals do not move the schedule on.
 func (r *Run) waitForCircuit(after time.Duration) (delay, wait time.Duration) {
 	const least = 10 * time.Millisecond
 	r.refusals++
@@ -79,8 +79,8 @@ func (r *Run) waitedTooLong() bool {
 	return !p.persists && p.MaxElapsed <= 0 && p.exceedsRetryAfter(r.waitedOpen)
 }
 
-// timeFor returns goOn if an attempt after wait would start within the
-// time of a call of that age, and otherwise the limit of that time.
+// timeFor returns why there is no time for an attempt after wait, or goOn. age
+// is that of the call.
 func (r *Run) timeFor(wait, age time.Duration) Reason {
 	p := &r.policy
 	if p.MaxElapsed > 0 {
@@ -173,7 +173,7 @@ func (p *Policy) prioritized(ctx context.Context, wait time.Duration) time.Durat
 const leastSpread = 100 * time.Millisecond
 
 // withRetryAfter makes a wait at least as long as a server asked for, and
-// spreads it over a tenth of that. If Retry-After fits into the time left, but
+// spreads it over a tenth of that. If that time fits into the time left, but
 // the wait does not, the wait ends at a random moment between the two.
 func (p *Policy) withRetryAfter(wait time.Duration, h hint, left time.Duration) time.Duration {
 	switch {
