@@ -2,7 +2,6 @@ package backoff
 
 import (
 	"context"
-	"errors"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -358,7 +357,7 @@ func (b *Breaker) Validate() error {
 	if b.Shared != nil && b.Name == "" {
 		name = invalid("Breaker.Name", "is empty, want the name that the processes of Shared know the service by")
 	}
-	return errors.Join(
+	return join(
 		checkRate("Breaker.FailureRate", b.FailureRate),
 		checkRate("Breaker.SlowRate", b.SlowRate),
 		calls,

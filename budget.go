@@ -1,7 +1,6 @@
 package backoff
 
 import (
-	"errors"
 	"slices"
 	"time"
 
@@ -343,7 +342,7 @@ func (s joined) GrantsFirst() bool {
 
 func (s joined) Validate() (all error) {
 	for _, b := range s.members {
-		all = errors.Join(all, b.Validate())
+		all = join(all, b.Validate())
 	}
 	return all
 }

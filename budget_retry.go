@@ -1,7 +1,6 @@
 package backoff
 
 import (
-	"errors"
 	"math"
 	"strconv"
 	"sync"
@@ -291,5 +290,5 @@ func (b *RetryBudget) Validate() error {
 	if b.Floor < 0 {
 		floor = invalid("RetryBudget.Floor", "is "+strconv.Itoa(b.Floor)+", want 0 or more")
 	}
-	return errors.Join(ratio, window, floor)
+	return join(ratio, window, floor)
 }

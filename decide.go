@@ -226,6 +226,8 @@ func (p *Policy) complete(e *Error, ctx context.Context, limit int, key string, 
 }
 
 // end ends every call that fails.
+//
+//go:noinline
 func (r *Run) end(why Reason, c Class, err error) {
 	if r.policy.Observer != nil {
 		r.notifyGiveUp(why, c, err)

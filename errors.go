@@ -403,5 +403,10 @@ const nilError = "<nil>"
 //go:noinline
 func invalid(field, problem string) error { return Permanent(badfield.New(field, problem)) }
 
+// join is errors.Join, which is large where it is inlined.
+//
+//go:noinline
+func join(errs ...error) error { return errors.Join(errs...) }
+
 // negative is the error for a duration that must not be negative.
 func negative(field string, d time.Duration) error { return Permanent(badfield.Negative(field, d)) }

@@ -2,7 +2,6 @@ package backoff
 
 import (
 	"context"
-	"errors"
 	"strconv"
 	"time"
 
@@ -230,7 +229,7 @@ func (p Policy) Validate() error {
 	if p.AttemptTimeoutSchedule != nil && p.AttemptTimeout != 0 {
 		both = invalid("Policy.AttemptTimeout", "is "+p.AttemptTimeout.String()+" beside an AttemptTimeoutSchedule, want one of them")
 	}
-	return errors.Join(
+	return join(
 		checkSchedule("Policy.Schedule", p.Schedule),
 		checkSchedule("Policy.AttemptTimeoutSchedule", p.AttemptTimeoutSchedule),
 		both,
@@ -259,7 +258,7 @@ func (p *Policy) checkByClass() (wrong error) {
 		if !class.Retryable() {
 			final = invalid(field, "is class "+strconv.Itoa(int(class))+", want one that is retried")
 		}
-		wrong = errors.Join(wrong, final, checkSchedule(field+".Schedule", own.Schedule), checkJitter(field+".Jitter", own.Jitter))
+		wrong = join(wrong, final, checkSchedule(field+".Schedule", own.Schedule), checkJitter(field+".Jitter", own.Jitter))
 	}
 	return wrong
 }

@@ -113,7 +113,7 @@ func (s Supervisor) Decide(run int, err error) Decision {
 
 // Validate reports every invalid field with its value, or returns nil.
 func (s Supervisor) Validate() error {
-	return errors.Join(s.checkAttempts(), s.Policy.Validate())
+	return join(s.checkAttempts(), s.Policy.Validate())
 }
 
 func (s *Supervisor) checkAttempts() error {
@@ -166,7 +166,7 @@ func (l *reconnects) Done(_ Ticket, r Result) { l.grant.settle(r) }
 
 // Validate implements [Budget] for the loop's own Run, which validates its Policy.
 func (l *reconnects) Validate() error {
-	return errors.Join(l.checkAttempts(), validate(l.Policy.Budget))
+	return join(l.checkAttempts(), validate(l.Policy.Budget))
 }
 
 // observe is the observer of the loop's own Run. What that Run calls a retry is a
