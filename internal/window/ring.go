@@ -5,7 +5,7 @@ import "time"
 // A Ring is a [Slide] that is given times, not durations since its beginning.
 // The zero value is empty.
 type Ring struct {
-	started time.Time
+	begun time.Time // start of the current bucket
 	Slide
 }
 
@@ -13,8 +13,8 @@ type Ring struct {
 // call does nothing, nor does a zero time. Without Start the counting begins at
 // the first Advance.
 func (r *Ring) Start(at time.Time) {
-	if r.started.IsZero() {
-		r.started = at
+	if r.begun.IsZero() {
+		r.begun = at
 	}
 }
 
@@ -23,14 +23,15 @@ func (r *Ring) Start(at time.Time) {
 // the window stands still and goes on from there.
 func (r *Ring) Advance(now time.Time, window time.Duration, total uint64) {
 	r.Start(now)
-	if begun := time.Duration(r.now) * width(window); now.Sub(r.started) < begun {
-		r.started = now.Add(-begun)
+	if now.Before(r.begun) {
+		r.begun = now
 	}
-	r.Slide.Advance(now.Sub(r.started), window, total)
+	past := time.Duration(r.now) * width(window)
+	r.Slide.Advance(past+now.Sub(r.begun), window, total)
+	r.begun = r.begun.Add(time.Duration(r.now)*width(window) - past)
 }
 
 // Within reports whether the window needs not slide to reach now.
 func (r *Ring) Within(now time.Time, window time.Duration) bool {
-	bucket := width(window)
-	return uint64(now.Sub(r.started)-time.Duration(r.now)*bucket) < uint64(bucket)
+	return uint64(now.Sub(r.begun)) < uint64(width(window))
 }

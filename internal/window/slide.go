@@ -73,8 +73,8 @@ func (s *Slide) slide(steps, gained uint64) {
 
 // bucket returns the bucket that is back buckets before the current one.
 func (s *Slide) bucket(back int64) *[kinds]uint32 {
-	n := int64(len(s.buckets))
-	return &s.buckets[((s.now-back)%n+n)%n]
+	n := uint64(len(s.buckets))
+	return &s.buckets[(uint64(s.now-back)+n)%n]
 }
 
 // width returns the width of a bucket.
