@@ -8,12 +8,12 @@ import (
 )
 
 const (
-	least = 2.5              // times the usual latency may be strain
-	most  = 5                // times the usual latency is strain
-	doubt = 5                // mean deviations, four standard ones, are no accident
-	slack = time.Millisecond // added to each latency, for differences below it mean nothing
-	pause = 15 * time.Second // from the last strain until it is forgotten
-	share = 0.02             // of timeouts, beside strain, is heavy strain
+	least = 0.9162907318741551 // above the usual latency may be strain: the logarithm of 2.5
+	most  = 1.6094379124341003 // above it is strain: the logarithm of 5
+	doubt = 5                  // mean deviations, four standard ones, are no accident
+	slack = time.Millisecond   // added to each latency, for differences below it mean nothing
+	pause = 15 * time.Second   // from the last strain until it is forgotten
+	share = 0.02               // of timeouts, beside strain, is heavy strain
 
 	few     = 3                // samples tell nothing yet
 	fresh   = 10               // samples are averaged evenly for the usual latency
@@ -126,7 +126,7 @@ func (g *Gauge) follow(since time.Duration, full float64) {
 // farther than chance explains, as far as the spread of the samples tells.
 func (g *Gauge) slow() bool {
 	chance := doubt * g.spread * math.Sqrt(g.variance+1/min(g.samples, learned))
-	return g.present-g.usual > min(max(math.Log(least), chance), math.Log(most))
+	return g.present-g.usual > min(max(least, chance), most)
 }
 
 // part returns which part of a difference is gone after a time.

@@ -129,6 +129,12 @@ func TestAReplicaThatBeginsToHangIsNoStrain(t *testing.T) {
 	}
 }
 
+func TestTheLogarithmsAreThoseOfWhatTheCommentsSay(t *testing.T) {
+	for factor, logarithm := range map[float64]float64{2.5: least, 3: hung, 5: most, 25: heavy, 100: top} {
+		require.InDelta(t, math.Log(factor), logarithm, 1e-15)
+	}
+}
+
 func TestStrainIsForgottenEvenly(t *testing.T) {
 	var g Gauge
 	room, mild := g.Room(0)
