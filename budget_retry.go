@@ -74,20 +74,21 @@ func (b *RetryBudget) GrantsFirst() bool {
 }
 
 // Reserve implements [Budget].
-func (b *RetryBudget) Reserve(a Attempt) (Ticket, time.Duration, bool) {
-	if a.First() {
-		return Ticket{}, 0, true
+func (b *RetryBudget) Reserve(a Attempt) (t Ticket, wait time.Duration, ok bool) {
+	if a.Number <= 1 { // a.First() would copy a
+		return t, 0, true
 	}
 	if a.Now.IsZero() {
 		a.Now = clock.Now()
 	}
 	b.mu.Lock()
 	g, ok := b.grant(&a)
-	b.mu.Unlock()
 	if ok && (a.Hedge || a.Class == ClassThrottled) {
 		g |= window.Fruitless
 	}
-	return Ticket{Word: uint64(g)}, 0, ok
+	t.Word = uint64(g) // before Unlock: the caller then copies t without waiting for the write
+	b.mu.Unlock()
+	return t, 0, ok
 }
 
 // grant grants a retry if the last look at the window allows it, or a new one
@@ -190,7 +191,9 @@ func (b *RetryBudget) window() time.Duration {
 func (b *RetryBudget) Done(t Ticket, r Result) {
 	answered := r.Answered()
 	if g := window.Grant(t.Word); g != 0 {
+		b.mu.Lock()
 		answered = b.settle(g, &r, answered) && answered
+		b.mu.Unlock()
 	} else if r.Took > 0 && b.mu.TryLock() { // a sample that is lost does not matter
 		b.measure(&r)
 		b.mu.Unlock()
@@ -203,8 +206,6 @@ func (b *RetryBudget) Done(t Ticket, r Result) {
 // settle ends a retry, and gives it back if it was not made. It reports whether
 // the result counts, which a second one does not.
 func (b *RetryBudget) settle(g window.Grant, r *Result, answered bool) (counts bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
 	first, known := b.grants.Done(g)
 	switch {
 	case known && !first:
@@ -214,9 +215,7 @@ func (b *RetryBudget) settle(g window.Grant, r *Result, answered bool) (counts b
 	case answered && g&window.Fruitless == 0:
 		b.grants.Win(g)
 	}
-	if r.Took > 0 {
-		b.measure(r)
-	}
+	b.measure(r)
 	return true
 }
 
@@ -233,7 +232,7 @@ func (b *RetryBudget) giveBack(g window.Grant) {
 // measure records how long an attempt took, if it succeeded or timed out. Under
 // strain nothing is left to grant without a new look.
 func (b *RetryBudget) measure(r *Result) {
-	if r.Failed && !r.TimedOut || r.NotSent || r.Canceled {
+	if r.Took <= 0 || r.Failed && !r.TimedOut || r.NotSent || r.Canceled {
 		return
 	}
 	now := b.watch.Elapsed(clock.Now())

@@ -511,6 +511,24 @@ func TestUnderStrainThereIsNoSpareRetry(t *testing.T) {
 	})
 }
 
+func TestARetryWhoseTimeIsUnknownTellsNothingOfStrain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := new(backoff.RetryBudget)
+		for range 100 {
+			budgetPay(b, 10)
+			ticket, ok := budgetRetry(b)
+			require.True(t, ok)
+			b.Done(ticket, backoff.Result{})
+			time.Sleep(time.Second)
+		}
+		for range 20 {
+			b.Done(backoff.Ticket{}, backoff.Result{Took: time.Second})
+			require.False(t, b.Stats().Strained)
+			time.Sleep(time.Second)
+		}
+	})
+}
+
 // One success in 10 pays for no retry after a timeout. Such a caller has its
 // spare retry, by a chance of one in four.
 func TestARetryAfterATimeoutCostsThree(t *testing.T) {
