@@ -51,7 +51,7 @@ type Budget interface {
 // JoinBudgets returns a [Budget] that grants what every one of budgets grants,
 // after the longest of their waits. If one refuses, those that granted before
 // get a Result that is NotSent. A nil budget is left out, and a joined budget
-// counts as its members. More than four budgets cost an allocation for each
+// counts as its members. More than three budgets cost an allocation for each
 // attempt that they are asked for.
 //
 // It asks them in order, after those with a method Hold(time.Duration), such as
@@ -178,8 +178,8 @@ func (r Result) String() string {
 type Ticket struct {
 	Word uint64 // data of the budget
 
-	others [inlineTickets - 1]uint64 // words of other budgets, if a few are joined
-	more   *joinedTickets            // tickets of joined budgets, in place of the words
+	second, third uint64         // words of other budgets, if a few are joined; an array would not be passed in registers
+	more          *joinedTickets // tickets of joined budgets, in place of the words
 }
 
 // holder is a budget that can make all attempts wait.
@@ -357,14 +357,17 @@ type joinedTickets struct {
 
 // inlineTickets is how many budgets JoinBudgets joins without an allocation for
 // each attempt.
-const inlineTickets = 4
+const inlineTickets = 3
 
 // word returns the place of a joined budget's word.
 func (t *Ticket) word(i int) *uint64 {
-	if i == 0 {
+	switch i {
+	case 0:
 		return &t.Word
+	case 1:
+		return &t.second
 	}
-	return &t.others[i-1]
+	return &t.third
 }
 
 // member returns the ticket of one of several joined budgets.
