@@ -102,11 +102,18 @@ func (BudgetDefaults) Validate() error { return nil }
 type Attempt struct {
 	_ [0]func() // no unkeyed literals, no ==
 
-	Number      int       // number in the call, from 1; 0 counts as 1
-	Hedge       bool      // whether it runs beside a slow attempt, and not after a failure
-	Class       Class     // class of the failure before it
-	Priority    Priority  // priority of the call; see WithPriority
-	TimedOut    bool      // whether the attempt before it ended by its own timeout
+	Number   int      // number in the call, from 1; 0 counts as 1
+	Hedge    bool     // whether it runs beside a slow attempt, and not after a failure
+	TimedOut bool     // whether the attempt before it ended by its own timeout
+	Class    Class    // class of the failure before it
+	Priority Priority // priority of the call; see WithPriority
+
+	// Whether the caller calls Pace and Confirm, as the loops of this library
+	// do. A budget that would have a token before Wait is over then gives none,
+	// and gives one in Pace. A retry under [Run.Tried] is Paced, too, but may
+	// get only Done: count it there.
+	Paced bool
+
 	MaxAttempts int       // most attempts of the call, by its last failure; negative means no limit
 	Cost        int       // cost in the budget's own unit; 0 counts as 1
 	Now         time.Time // clock of the caller; zero if it was not read
@@ -114,12 +121,6 @@ type Attempt struct {
 	// Wait before the attempt in any case: for the schedule, a server or
 	// another budget.
 	Wait time.Duration
-
-	// Whether the caller calls Pace and Confirm, as the loops of this library
-	// do. A budget that would have a token before Wait is over then gives none,
-	// and gives one in Pace. A retry under [Run.Tried] is Paced, too, but may
-	// get only Done: count it there.
-	Paced bool
 }
 
 // First reports whether it is the first attempt of a call, or counts as one.

@@ -151,7 +151,9 @@ type invalidSchedule struct {
 }
 
 // delayOf returns s.Delay(retry) for a schedule that may be nil or a user's own.
-// retry is 1 or more.
+// retry is 1 or more. Inlined, it would be in every program six times.
+//
+//go:noinline
 func delayOf(s Schedule, retry int) time.Duration {
 	if s == nil {
 		return min(defaultInitial<<min(retry-1, 20), defaultMax) // Exponential{}.Delay(retry)

@@ -286,7 +286,7 @@ func TestSpeed(t *testing.T) {
 		{"breaker and policy", minimalGuards, breakerAndPolicy, 3, 0},
 		{"guards around a function", guardsOfTwoWords, ownService(false), 3, 0},
 		{"guards of a patient service", guardsOfTwoWords, ownService(true), math.Inf(1), 0},
-		{"a retry that a budget grants", grantByHand, grant, 6, 0},
+		{"a retry that a budget grants", grantByHand, grant, 3, 0},
 		{"a value", minimalOfValue, backoffOfValue, 4, 0},
 		{"HTTP GET, beside go-retryablehttp", get(3), get(1), 1.05, math.MaxInt64},
 	} {
