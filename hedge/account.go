@@ -8,27 +8,28 @@ import (
 	"github.com/gobackoff/backoff/internal/limits"
 )
 
-// defaultExtraLoad is the default of MaxExtraLoad: how many hedges there may be for
-// each call that succeeds. A negative number means no limit.
+// defaultExtraLoad is the default of MaxExtraLoad, the hedges for each call that
+// succeeds.
 const defaultExtraLoad = 0.05
 
 const (
 	freeHedges = 10        // hedges that need not be earned first
-	oneHedge   = 1_000_000 // what one costs: loads are kept to a millionth
+	oneHedge   = 1_000_000 // price of a hedge: loads are kept to a millionth
 )
 
-// An account is the calls that succeeded, and the hedges that they pay for. The
-// first ten need not be paid. The zero value is ready for use. It is safe
-// for concurrent use, and must not be copied after first use.
+// An account has the calls that succeeded, and the hedges that they pay for. The first
+// ten hedges need not be paid. The zero value is ready to use. It is safe for
+// concurrent use, and must not be copied after first use.
 type account struct {
-	calls atomic.Uint64 // that succeeded
+	calls atomic.Uint64 // calls that succeeded
 
 	mu   sync.Mutex
-	seen uint64 // of calls, when last looked at
+	seen uint64 // calls at the newest look
 	debt int64  // hedges not yet paid for, in millionths
 }
 
-// take pays for a hedge, or reports that there is nothing to pay with.
+// take pays for a hedge, and reports whether there was something to pay with. A negative
+// extraLoad means no limit.
 func (a *account) take(extraLoad float64) bool {
 	share := limits.Or(extraLoad, defaultExtraLoad)
 	if share < 0 {

@@ -9,17 +9,17 @@ import (
 )
 
 const (
-	samples    = 100 // that a delay needs
+	samples    = 100 // least samples of a delay
 	refresh    = 50  // samples between two looks at the quantile
 	leastDelay = time.Millisecond
 )
 
-// A measuredDelay is the time within which an attempt succeeds, unless it is
-// one of the few that are slow. The zero value has measured nothing. It is safe
-// for concurrent use, and must not be copied after first use.
+// A measuredDelay is the time within which an attempt succeeds, unless it is one of the
+// few that are slow. The zero value has measured nothing. It is safe for concurrent use,
+// and must not be copied after first use.
 type measuredDelay struct {
 	latencies histogram.Histogram
-	measured  atomic.Int64 // 0 while unknown
+	measured  atomic.Int64 // delay; 0 while it is not known
 }
 
 // add takes the latency of an attempt that succeeded at now. As many attempts
