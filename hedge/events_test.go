@@ -12,6 +12,13 @@ import (
 	"github.com/gobackoff/backoff/hedge"
 )
 
+// observed lets h tell of its calls, and returns the events.
+func observed(h *hedge.Hedge) *[]backoff.Event {
+	events := new([]backoff.Event)
+	h.Observer = func(_ context.Context, e backoff.Event) { *events = append(*events, e) }
+	return events
+}
+
 func TestAHedgedCallTellsWhatBecameOfItsHedgesAndThenItsEnd(t *testing.T) {
 	slow, quick, failing := inTime(time.Minute, 1, nil), inTime(time.Second, 2, nil), inTime(time.Second, 0, errHedgeUnavailable)
 	for name, c := range map[string]struct {
@@ -30,21 +37,18 @@ func TestAHedgedCallTellsWhatBecameOfItsHedgesAndThenItsEnd(t *testing.T) {
 		"refused by the server": {[]hedgeStep{inTime(milli, 0, answered{"7"})}, []backoff.Event{
 			{Kind: backoff.EventGiveUp, Attempt: 1, Reason: backoff.ReasonPermanent, Err: answered{"7"}, Class: backoff.ClassPermanent, Elapsed: milli,
 				Header: answered{"7"}.ResponseHeader()}}},
-		"definitive": {[]hedgeStep{inTime(milli, 0, errHedgeInvalid)}, []backoff.Event{
+		"permanent": {[]hedgeStep{inTime(milli, 0, errHedgeInvalid)}, []backoff.Event{
 			{Kind: backoff.EventGiveUp, Attempt: 1, Reason: backoff.ReasonPermanent, Err: errHedgeInvalid, Class: backoff.ClassPermanent, Elapsed: milli}}},
 	} {
 		hedgeTest(t, name, func(t *testing.T) {
 			h := hedgeGRPC()
 			h.Detach = true
-			var got []backoff.Event
-			h.Observer = func(_ context.Context, e backoff.Event) { got = append(got, e) }
-			_, _ = hedge.Value(t.Context(), h, func(ctx context.Context) (int, error) {
-				return c.steps[hedge.Number(ctx)](ctx)
-			}, nil)
+			got := observed(h)
+			_, _ = hedge.Value(t.Context(), h, script(c.steps...).op, nil)
 			for i := range c.want {
 				c.want[i].Name, c.want[i].MaxAttempts = "grpc", 3
 			}
-			require.Equal(t, c.want, got)
+			require.Equal(t, c.want, *got)
 			time.Sleep(time.Hour) // the losers return
 		})
 	}
@@ -52,62 +56,56 @@ func TestAHedgedCallTellsWhatBecameOfItsHedgesAndThenItsEnd(t *testing.T) {
 
 func TestARefusedHedgeIsAnEvent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var got []backoff.Event
-		h := hedge.Hedge{Delay: second, Budget: refusesHedges(), Observer: func(_ context.Context, e backoff.Event) { got = append(got, e) }}
-		_, err := hedge.Value(t.Context(), &h, inTime(time.Minute, 1, nil), nil)
-		require.NoError(t, err)
+		h := &hedge.Hedge{Delay: second, Budget: refusesHedges()}
+		got := observed(h)
+		succeed(t, h, 1, inTime(time.Minute, 1, nil))
 		require.Equal(t, []backoff.Event{
 			{Kind: backoff.EventRefused, Reason: backoff.ReasonBudget, MaxAttempts: 2},
 			{Kind: backoff.EventSuccess, Attempt: 1, MaxAttempts: 2, Elapsed: time.Minute},
-		}, got)
+		}, *got)
 	})
 }
 
 func TestAHedgeThatWaitsForNothingHasNoDelay(t *testing.T) {
 	for name, h := range map[string]*hedge.Hedge{"at once": {Delay: -1}, "after a failure": {}} {
-		var got []backoff.Event
-		h.Observer = func(_ context.Context, e backoff.Event) { got = append(got, e) }
+		got := observed(h)
 		_, err := hedge.Value(t.Context(), h, inTime(0, 0, errHedgeUnavailable), nil)
 		require.Error(t, err)
-		require.Equal(t, backoff.Event{Kind: backoff.EventHedgeLost, Attempt: 2, MaxAttempts: 2}, got[0], name)
+		require.Equal(t, backoff.Event{Kind: backoff.EventHedgeLost, Attempt: 2, MaxAttempts: 2}, (*got)[0], name)
 	}
 }
 
 func TestAHedgeThatCannotBeObeyedIsAnEventToo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var got []backoff.Event
-		h := hedge.Hedge{MaxExtraLoad: 2, Observer: func(_ context.Context, e backoff.Event) { got = append(got, e) }}
-		_, err := hedge.Value(t.Context(), &h, inTime(0, 1, nil), nil)
+		h := &hedge.Hedge{MaxExtraLoad: 2}
+		got := observed(h)
+		_, err := hedge.Value(t.Context(), h, inTime(0, 1, nil), nil)
 		require.Error(t, err)
-		require.Len(t, got, 1)
-		require.Equal(t, backoff.ReasonInvalid, got[0].Reason)
-		require.Equal(t, err, got[0].Err)
-		require.Equal(t, backoff.ClassPermanent, got[0].Class)
-		require.Zero(t, got[0].Attempt)
+		require.Equal(t, []backoff.Event{
+			{Kind: backoff.EventGiveUp, Reason: backoff.ReasonInvalid, Err: err, Class: backoff.ClassPermanent, MaxAttempts: 2},
+		}, *got)
 	})
 }
 
 // A call that never returned has no end to tell of.
 func TestAPanickingHedgedCallTellsOfNoEnd(t *testing.T) {
-	var got []backoff.EventKind
-	h := hedge.Hedge{Observer: func(_ context.Context, e backoff.Event) { got = append(got, e.Kind) }}
-	require.Panics(t, func() {
-		_, _ = hedge.Value(t.Context(), &h, func(context.Context) (int, error) { panic("op") }, nil)
-	})
-	require.Empty(t, got)
+	h := new(hedge.Hedge)
+	got := observed(h)
+	require.Panics(t, func() { _, _ = hedge.Value(t.Context(), h, bang(0, "op"), nil) })
+	require.Empty(t, *got)
 }
 
 // What a breaker refused was no attempt.
 func TestAHedgedCallThatABreakerRefusedTellsOfNoAttempt(t *testing.T) {
 	breaker := new(backoff.Breaker)
 	breaker.Trip()
-	var got []backoff.Event
-	h := hedge.Hedge{Observer: func(_ context.Context, e backoff.Event) { got = append(got, e) }}
-	_, err := hedge.Value(t.Context(), &h, func(ctx context.Context) (int, error) {
-		return backoff.DoValue(ctx, breaker, func(context.Context) (int, error) { return 1, nil })
+	h := new(hedge.Hedge)
+	got := observed(h)
+	_, err := hedge.Value(t.Context(), h, func(ctx context.Context) (int, error) {
+		return backoff.DoValue(ctx, breaker, inTime(0, 1, nil))
 	}, nil)
 	require.ErrorIs(t, err, backoff.ErrOpen)
-	require.Len(t, got, 1)
-	require.Equal(t, backoff.ReasonOpen, got[0].Reason)
-	require.Zero(t, got[0].Attempt)
+	require.Len(t, *got, 1)
+	require.Equal(t, backoff.ReasonOpen, (*got)[0].Reason)
+	require.Zero(t, (*got)[0].Attempt)
 }

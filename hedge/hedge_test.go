@@ -11,6 +11,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -46,10 +47,20 @@ func hedgeGRPC() *hedge.Hedge {
 	}
 }
 
+// tenth is a hedge that is sent after a tenth of a second.
+func tenth() *hedge.Hedge { return &hedge.Hedge{Delay: 100 * milli} }
+
 // within returns a context that lasts so long.
 func within(t testing.TB, d time.Duration) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), d)
 	t.Cleanup(cancel)
+	return ctx
+}
+
+// canceled returns a context that is cancelled for a cause after d.
+func canceled(t testing.TB, d time.Duration, cause error) context.Context {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	time.AfterFunc(d, func() { cancel(cause) })
 	return ctx
 }
 
@@ -119,6 +130,19 @@ func (s *hedgeScript) lost() []int {
 	return slices.Clone(s.discarded)
 }
 
+// made returns the values of the attempts that succeeded, if they are 1, 2 and so on.
+func (s *hedgeScript) made() (values []int) { return s.ended(nil, 1) }
+
+// ended returns the numbers, from first, of the attempts that ended with err.
+func (s *hedgeScript) ended(err error, first int) (attempts []int) {
+	for n, result := range s.results {
+		if result == err {
+			attempts = append(attempts, n+first)
+		}
+	}
+	return attempts
+}
+
 // run returns what the call gave, and when.
 func (s *hedgeScript) run(ctx context.Context, h *hedge.Hedge) (v int, took time.Duration, err error) {
 	v, err = hedge.Value(ctx, h, s.op, s.discard)
@@ -136,6 +160,7 @@ type hedgeBudget struct {
 	settle func(number uint64, o string)
 
 	mu       sync.Mutex
+	took     time.Duration // by all attempts
 	asked    []backoff.Attempt
 	outcomes map[uint64][]string // by number of the attempt
 }
@@ -157,6 +182,7 @@ func (b *hedgeBudget) Done(t backoff.Ticket, r backoff.Result) {
 	if b.outcomes == nil {
 		b.outcomes = map[uint64][]string{}
 	}
+	b.took += r.Took
 	b.outcomes[t.Word] = append(b.outcomes[t.Word], r.String())
 	if b.settle != nil {
 		b.settle(t.Word, r.String())
@@ -169,6 +195,15 @@ func (b *hedgeBudget) Confirm(t backoff.Ticket) bool {
 
 func hedgeWait(w time.Duration) func(backoff.Attempt) (time.Duration, bool) {
 	return func(a backoff.Attempt) (time.Duration, bool) { return w * time.Duration(a.Number-1), true }
+}
+
+// succeed makes n calls whose attempts all take step, and succeed.
+func succeed(t *testing.T, h *hedge.Hedge, n int, step hedgeStep) {
+	t.Helper()
+	for range n {
+		_, err := hedge.Value(t.Context(), h, step, nil)
+		require.NoError(t, err)
+	}
 }
 
 // rest lets everything happen that will within d.
@@ -184,37 +219,25 @@ func hedgeTest(t *testing.T, name string, f func(t *testing.T)) {
 }
 
 func TestHedgeSendsADuplicateFirstSuccessWinsLosersAreCancelled(t *testing.T) {
-	hedgeTest(t, "the hedge wins", func(t *testing.T) {
-		s := script(inTime(time.Second, 1, nil), inTime(10*milli, 2, nil))
-		v, took, err := s.run(t.Context(), &hedge.Hedge{Delay: 100 * milli})
-		require.NoError(t, err)
-		require.Equal(t, 2, v)
-		require.Equal(t, 110*milli, took)
-		require.Equal(t, []time.Duration{0, 100 * milli}, s.starts)
-		require.Equal(t, map[int]error{0: hedge.ErrLost, 1: nil}, s.results)
-	})
-	hedgeTest(t, "the first attempt wins", func(t *testing.T) {
-		s := script(inTime(150*milli, 1, nil), inTime(time.Second, 2, nil))
-		v, took, err := s.run(t.Context(), &hedge.Hedge{Delay: 100 * milli})
-		require.NoError(t, err)
-		require.Equal(t, 1, v)
-		require.Equal(t, 150*milli, took)
-		synctest.Wait()
-		require.Equal(t, map[int]error{0: nil, 1: hedge.ErrLost}, s.results)
-	})
-	hedgeTest(t, "none is needed", func(t *testing.T) {
-		s := script(inTime(100*milli-1, 1, nil))
-		v, _, err := s.run(t.Context(), &hedge.Hedge{Delay: 100 * milli})
-		require.NoError(t, err)
-		require.Equal(t, 1, v)
-		rest(time.Minute)
-		require.Len(t, s.starts, 1)
+	runAll(t, tenth, map[string]hedgeRun{
+		"the hedge wins": {
+			steps:  []hedgeStep{inTime(second, 1, nil), inTime(10*milli, 2, nil)},
+			starts: msec(100), took: 110 * milli, value: 2, beaten: []int{0},
+		},
+		"the first attempt wins": {
+			steps:  []hedgeStep{inTime(150*milli, 1, nil), inTime(second, 2, nil)},
+			starts: msec(100), took: 150 * milli, value: 1, beaten: []int{1},
+		},
+		"none is needed": {
+			steps: []hedgeStep{inTime(100*milli-1, 1, nil)},
+			took:  100*milli - 1, value: 1,
+		},
 	})
 }
 
 // lognormal is a service whose p95 is 23.8 ms: one call in a hundred takes 20
 // times as long as it should.
-func lognormal(random *rand.Rand, slowdown float64) func(context.Context) (int, error) {
+func lognormal(random *rand.Rand, slowdown float64) hedgeStep {
 	var mu sync.Mutex
 	return func(ctx context.Context) (int, error) {
 		mu.Lock()
@@ -233,11 +256,7 @@ func TestHedgeKeepsToItsShareOfExtraLoad(t *testing.T) {
 	for share, want := range map[float64]float64{0: .05, .01: .01, .1: .1, .25: .25} {
 		hedgeTest(t, fmt.Sprint(share), func(t *testing.T) {
 			h := hedge.Hedge{MaxExtraLoad: share}
-			service := lognormal(rand.New(rand.NewPCG(3, 4)), 1)
-			for range 10_000 {
-				_, err := hedge.Value(t.Context(), &h, service, nil)
-				require.NoError(t, err)
-			}
+			succeed(t, &h, 10_000, lognormal(rand.New(rand.NewPCG(3, 4)), 1))
 			stats := h.Stats()
 			require.EqualValues(t, 10_000, stats.Calls)
 			require.InEpsilon(t, want, float64(stats.Hedges)/10_000, .2)
@@ -253,10 +272,7 @@ func TestHedgeLooksAtItsDelayAfterEvery50Calls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var h hedge.Hedge
 		delayAfter := func(calls int, each time.Duration) time.Duration {
-			for range calls {
-				_, err := hedge.Value(t.Context(), &h, inTime(each, 0, nil), nil)
-				require.NoError(t, err)
-			}
+			succeed(t, &h, calls, inTime(each, 0, nil))
 			return h.Stats().Delay
 		}
 		require.Zero(t, delayAfter(99, 10*milli))
@@ -269,30 +285,20 @@ func TestHedgeLooksAtItsDelayAfterEvery50Calls(t *testing.T) {
 
 // A service that gets ten times slower as a whole is not sent everything twice.
 func TestHedgeBudgetBoundsALatencyShift(t *testing.T) {
-	shift := func(t *testing.T, share float64) (hedges uint64) {
-		h := hedge.Hedge{MaxExtraLoad: share}
-		random := rand.New(rand.NewPCG(5, 6))
-		call := func(n int, slowdown float64) {
-			service := lognormal(random, slowdown)
-			for range n {
-				_, err := hedge.Value(t.Context(), &h, service, nil)
-				require.NoError(t, err)
-			}
+	for share, most := range map[float64]uint64{0: 10 + 50, .01: 10 + 10} {
+		hedgeTest(t, fmt.Sprint(share), func(t *testing.T) {
+			h := hedge.Hedge{MaxExtraLoad: share}
+			random := rand.New(rand.NewPCG(5, 6))
+			succeed(t, &h, 2000, lognormal(random, 1))
 			synctest.Wait()
-		}
-		call(2000, 1)
-		before := h.Stats()
-		call(1000, 10)
-		after := h.Stats()
-		require.Greater(t, after.Refused, before.Refused)
-		return after.Hedges - before.Hedges
+			before := h.Stats()
+			succeed(t, &h, 1000, lognormal(random, 10))
+			synctest.Wait()
+			after := h.Stats()
+			require.Greater(t, after.Refused, before.Refused)
+			require.LessOrEqual(t, after.Hedges-before.Hedges, most)
+		})
 	}
-	hedgeTest(t, "bounded", func(t *testing.T) {
-		require.LessOrEqual(t, shift(t, 0), uint64(10+50))
-	})
-	hedgeTest(t, "at one percent", func(t *testing.T) {
-		require.LessOrEqual(t, shift(t, .01), uint64(10+10))
-	})
 }
 
 // The bound holds for a fixed delay, for all at once, and under any
@@ -302,8 +308,7 @@ func TestHedgeBoundOfExtraLoadIsExact(t *testing.T) {
 		hedgeTest(t, fmt.Sprint("one after the other, ", share), func(t *testing.T) {
 			h := hedge.Hedge{Delay: milli, MaxExtraLoad: share}
 			for n := range 1000 {
-				_, err := hedge.Value(t.Context(), &h, inTime(2*milli, 0, nil), nil)
-				require.NoError(t, err)
+				succeed(t, &h, 1, inTime(2*milli, 0, nil))
 				require.EqualValues(t, min(n+1, 10+n*percent/100), h.Stats().Hedges)
 			}
 		})
@@ -312,55 +317,42 @@ func TestHedgeBoundOfExtraLoadIsExact(t *testing.T) {
 		h := hedge.Hedge{Delay: -1, MaxAttempts: 3}
 		var wg sync.WaitGroup
 		for range 16 {
-			wg.Go(func() {
-				for range 500 {
-					_, _ = hedge.Value(t.Context(), &h, inTime(0, 0, nil), nil)
-				}
-			})
+			wg.Go(func() { succeed(t, &h, 500, inTime(0, 0, nil)) })
 		}
 		wg.Wait()
 		require.EqualValues(t, 8000, h.Stats().Calls)
 		require.LessOrEqual(t, h.Stats().Hedges, uint64(10+8000/20))
 		require.Greater(t, h.Stats().Hedges, uint64(8000/20-20))
 	})
-	hedgeTest(t, "failures earn nothing", func(t *testing.T) {
-		h := hedge.Hedge{Delay: milli}
+	hedgeTest(t, "failures earn nothing, nor do calls that are not started", func(t *testing.T) {
+		b := new(hedgeBudget)
+		h := hedge.Hedge{Delay: milli, Budget: b}
 		for range 100 {
+			b.depart = nil
 			_, err := hedge.Value(t.Context(), &h, inTime(5*milli, 0, errHedgeUnknown), nil)
 			require.ErrorIs(t, err, errHedgeUnknown)
+			b.depart = func(int) bool { return false }
+			_, err = hedge.Value(t.Context(), &h, inTime(0, 0, nil), nil)
+			require.ErrorIs(t, err, backoff.ErrBudget)
 		}
-		require.EqualValues(t, 10, h.Stats().Hedges)
-		require.EqualValues(t, 90, h.Stats().Refused)
-		require.Zero(t, h.Stats().Calls)
+		require.Equal(t, hedge.Stats{Hedges: 10, Refused: 90, Delay: milli}, h.Stats())
 	})
 }
 
-// A call that asks for a hedge when there is nothing to pay with asks again, and
-// gets it when others have succeeded.
+// A call that asks for a hedge when there is nothing to pay with asks again, after
+// 2, 6 and 14 ms, and gets it when others have succeeded.
 func TestAHedgeThatIsNotPaidYetIsSentWhenItIs(t *testing.T) {
-	hedgeTest(t, "after 2 and 6 ms", func(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		h := hedge.Hedge{Delay: 2 * milli}
-		for range 10 { // which are free
-			_, err := hedge.Value(t.Context(), &h, inTime(3*milli, 0, nil), nil)
-			require.NoError(t, err)
-		}
+		succeed(t, &h, 10, inTime(3*milli, 0, nil)) // which are free
 		go func() {
-			time.Sleep(5 * milli)
-			for range 20 { // which pay for one
-				hedge.Value(t.Context(), &h, inTime(0, 0, nil), nil)
-			}
+			time.Sleep(7 * milli)
+			succeed(t, &h, 20, inTime(0, 0, nil)) // which pay for one
 		}()
-		var starts []time.Duration
-		began := time.Now()
-		_, err := hedge.Value(t.Context(), &h, func(ctx context.Context) (int, error) {
-			starts = append(starts, time.Since(began))
-			if hedge.Number(ctx) == 0 {
-				return inTime(time.Second, 0, nil)(ctx)
-			}
-			return 0, nil
-		}, nil)
+		s := script(inTime(time.Second, 0, nil), inTime(0, 0, nil))
+		_, _, err := s.run(t.Context(), &h)
 		require.NoError(t, err)
-		require.Equal(t, []time.Duration{0, 6 * milli}, starts)
+		require.Equal(t, []time.Duration{0, 14 * milli}, s.starts)
 		require.EqualValues(t, 11, h.Stats().Hedges)
 		require.Zero(t, h.Stats().Refused)
 	})
@@ -376,6 +368,8 @@ type hedgeRun struct {
 	took   time.Duration
 	value  int
 	err    string
+	beaten []int // attempts that ended for ErrLost
+	lost   []int // values discarded in the end
 }
 
 // runAll makes each of the calls under a hedge of its own.
@@ -400,7 +394,10 @@ func runAll(t *testing.T, made func() *hedge.Hedge, runs map[string]hedgeRun) {
 			}
 			require.Equal(t, want.value, value)
 			require.Equal(t, want.took, took)
+			rest(2 * time.Hour)
 			require.Equal(t, append([]time.Duration{0}, want.starts...), s.starts)
+			require.ElementsMatch(t, want.lost, s.discarded)
+			require.ElementsMatch(t, want.beaten, s.ended(hedge.ErrLost, 0))
 		})
 	}
 }
@@ -417,15 +414,15 @@ func TestHedgeAsGRPC(t *testing.T) {
 	runAll(t, hedgeGRPC, map[string]hedgeRun{
 		"one at each delay": {
 			steps:  []hedgeStep{inTime(10*second, 1, nil), slow, slow},
-			starts: msec(500, 1000), took: 10 * second, value: 1,
+			starts: msec(500, 1000), took: 10 * second, value: 1, beaten: []int{1, 2},
 		},
 		"the next at once after a status": {
 			steps:  []hedgeStep{inTime(100*milli, 0, errHedgeUnavailable), slow, inTime(milli, 3, nil)},
-			starts: msec(100, 600), took: 601 * milli, value: 3,
+			starts: msec(100, 600), took: 601 * milli, value: 3, beaten: []int{1},
 		},
 		"the same of a hedge": {
 			steps:  []hedgeStep{slow, inTime(100*milli, 0, errHedgeUnknown), inTime(milli, 3, nil)},
-			starts: msec(500, 600), took: 601 * milli, value: 3,
+			starts: msec(500, 600), took: 601 * milli, value: 3, beaten: []int{0},
 		},
 		"the last failure if all fail": {
 			steps:  []hedgeStep{inTime(milli, 0, errHedgeUnavailable), inTime(milli, 0, errHedgeUnknown), inTime(milli, 7, errHedgeUnavailable)},
@@ -434,7 +431,7 @@ func TestHedgeAsGRPC(t *testing.T) {
 		"all at once": {
 			adjust: func(h *hedge.Hedge) { h.Delay = -1 },
 			steps:  []hedgeStep{inTime(3*second, 1, nil), inTime(2*second, 2, nil), inTime(second, 3, nil)},
-			starts: msec(0, 0), took: second, value: 3,
+			starts: msec(0, 0), took: second, value: 3, beaten: []int{0, 1},
 		},
 		"a failure needs no measured delay": {
 			adjust: func(h *hedge.Hedge) { h.Delay = 0 },
@@ -444,8 +441,8 @@ func TestHedgeAsGRPC(t *testing.T) {
 }
 
 func TestHedgeAsGRPCEndsAtAFatalStatus(t *testing.T) {
-	for _, fatal := range []int{0, 1, 2} {
-		hedgeTest(t, fmt.Sprintf("hedge-fatal in attempt %d", fatal+1), func(t *testing.T) {
+	for fatal := range 3 {
+		hedgeTest(t, fmt.Sprintf("in attempt %d", fatal+1), func(t *testing.T) {
 			s := script(inTime(time.Minute, 1, nil), inTime(time.Minute, 2, nil), inTime(time.Minute, 3, nil))
 			s.steps[fatal] = inTime(time.Second, 9, errHedgeInvalid)
 			v, took, err := s.run(t.Context(), hedgeGRPC())
@@ -454,12 +451,7 @@ func TestHedgeAsGRPCEndsAtAFatalStatus(t *testing.T) {
 			require.False(t, new(backoff.Policy).Retryable(err))
 			require.Equal(t, 9, v, "with the value beside it")
 			require.Equal(t, time.Duration(fatal)*500*milli+time.Second, took)
-			synctest.Wait()
-			for n, result := range s.results {
-				if n != fatal {
-					require.Equal(t, hedge.ErrLost, result)
-				}
-			}
+			require.Len(t, s.ended(hedge.ErrLost, 0), len(s.results)-1)
 		})
 	}
 }
@@ -473,19 +465,19 @@ func TestHedgeAsGRPCTakesMoreThanFiveAttemptsForFive(t *testing.T) {
 			s := script(fail, fail, fail, fail, fail, fail)
 			_, _, err := s.run(t.Context(), h)
 			require.ErrorIs(t, err, backoff.ErrExhausted)
+			var gave *backoff.Error
+			require.ErrorAs(t, err, &gave)
+			require.Equal(t, backoff.ClassRetryable, gave.Class(), "as Classify says")
 			require.Len(t, s.starts, want)
 		}
 	})
 }
 
 func TestHedgeFailureDoesNotBeatAGoodFirstAttempt(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := script(inTime(200*milli, 1, nil), inTime(milli, 0, errHedgeUnknown))
-		v, took, err := s.run(t.Context(), &hedge.Hedge{Delay: 100 * milli})
-		require.NoError(t, err)
-		require.Equal(t, 1, v)
-		require.Equal(t, 200*milli, took)
-	})
+	runAll(t, tenth, map[string]hedgeRun{"a hedge fails": {
+		steps:  []hedgeStep{inTime(200*milli, 1, nil), inTime(milli, 0, errHedgeUnknown)},
+		starts: msec(100), took: 200 * milli, value: 1,
+	}})
 }
 
 // Neither is a Doer, and a loop around a hedge, or a hedge around a loop, does
@@ -494,34 +486,30 @@ func TestHedgeOrRetryNotBoth(t *testing.T) {
 	_, doer := any(new(hedge.Hedge)).(backoff.Doer)
 	require.False(t, doer, "it would fit into a Doer")
 
-	hedgeTest(t, "a policy around does not repeat it", func(t *testing.T) {
-		s := script(inTime(milli, 0, errHedgeUnavailable), inTime(milli, 0, errHedgeUnavailable), inTime(milli, 0, errHedgeUnavailable))
-		_, err := backoff.DoValue(t.Context(), &backoff.Policy{}, func(ctx context.Context) (int, error) {
-			return hedge.Value(ctx, hedgeGRPC(), s.op, nil)
+	unavailable := inTime(milli, 0, errHedgeUnavailable)
+	for name, row := range map[string]struct {
+		policy backoff.Policy
+		hedge  *hedge.Hedge
+		step   hedgeStep
+		starts int
+	}{
+		"a policy around does not repeat it":    {backoff.Policy{}, hedgeGRPC(), unavailable, 3},
+		"unless it was for others to repeat":    {backoff.Policy{MaxAttempts: 3}, &hedge.Hedge{MaxAttempts: 1}, unavailable, 3},
+		"nor does it repeat what was permanent": {backoff.Policy{}, hedgeGRPC(), inTime(milli, 0, errHedgeInvalid), 1},
+	} {
+		hedgeTest(t, name, func(t *testing.T) {
+			s := script(row.step, row.step, row.step)
+			_, err := backoff.DoValue(t.Context(), row.policy, func(ctx context.Context) (int, error) {
+				return hedge.Value(ctx, row.hedge, s.op, nil)
+			})
+			require.ErrorIs(t, err, s.results[0])
+			require.Len(t, s.starts, row.starts)
+			var gaveUp interface{ RetryableError() bool }
+			require.Equal(t, row.starts == 3, errors.As(err, &gaveUp))
+			require.True(t, gaveUp == nil || !gaveUp.RetryableError())
 		})
-		require.ErrorIs(t, err, errHedgeUnavailable)
-		require.Len(t, s.starts, 3)
-		var gaveUp interface{ RetryableError() bool }
-		require.ErrorAs(t, err, &gaveUp)
-		require.False(t, gaveUp.RetryableError())
-	})
-	hedgeTest(t, "unless it was for others to repeat", func(t *testing.T) {
-		s := script(inTime(milli, 0, errHedgeUnavailable))
-		_, err := backoff.DoValue(t.Context(), &backoff.Policy{MaxAttempts: 3}, func(ctx context.Context) (int, error) {
-			return hedge.Value(ctx, &hedge.Hedge{MaxAttempts: 1}, s.op, nil)
-		})
-		require.ErrorIs(t, err, errHedgeUnavailable)
-		require.Len(t, s.starts, 3)
-	})
-	hedgeTest(t, "nor what was definitive", func(t *testing.T) {
-		s := script(inTime(milli, 0, errHedgeInvalid))
-		_, err := backoff.DoValue(t.Context(), &backoff.Policy{}, func(ctx context.Context) (int, error) {
-			return hedge.Value(ctx, hedgeGRPC(), s.op, nil)
-		})
-		require.EqualError(t, err, errHedgeInvalid.Error())
-		require.Len(t, s.starts, 1)
-	})
-	hedgeTest(t, "what a policy inside gave up on is final", func(t *testing.T) {
+	}
+	hedgeTest(t, "what a policy inside gave up on is permanent", func(t *testing.T) {
 		s := script(inTime(0, 0, errHedgeUnavailable))
 		_, err := hedge.Value(t.Context(), &hedge.Hedge{Delay: time.Hour}, func(ctx context.Context) (int, error) {
 			return backoff.DoValue(ctx, &backoff.Policy{MaxAttempts: 2}, s.op)
@@ -572,69 +560,48 @@ func TestHedgeOfAFastCallAllocatesOnce(t *testing.T) {
 }
 
 func TestHedgeDetach(t *testing.T) {
-	hedgeTest(t, "without it, a first attempt that ignores its context holds up the winner", func(t *testing.T) {
-		s := script(deaf(time.Hour, 1, nil), inTime(milli, 2, nil))
-		v, took, err := s.run(t.Context(), &hedge.Hedge{Delay: 100 * milli})
-		require.NoError(t, err)
-		require.Equal(t, 2, v, "but does not become it")
-		require.Equal(t, time.Hour, took)
-		require.Equal(t, []int{1}, s.lost())
-	})
-	hedgeTest(t, "with it, not", func(t *testing.T) {
-		s := script(deaf(time.Hour, 1, nil), inTime(milli, 2, nil))
-		v, took, err := s.run(t.Context(), &hedge.Hedge{Delay: 100 * milli, Detach: true})
-		require.NoError(t, err)
-		require.Equal(t, 2, v)
-		require.Equal(t, 101*milli, took)
-		require.Empty(t, s.lost())
-		rest(2 * time.Hour)
-		require.Equal(t, []int{1}, s.lost())
-	})
-	hedgeTest(t, "everything else is the same", func(t *testing.T) {
-		s := script(inTime(20*milli, 1, nil))
-		v, took, err := s.run(t.Context(), &hedge.Hedge{Delay: 100 * milli, Detach: true})
-		require.NoError(t, err)
-		require.Equal(t, 1, v)
-		require.Equal(t, 20*milli, took)
-	})
-	hedgeTest(t, "the end of the context is not waited for, either", func(t *testing.T) {
-		ctx := within(t, second)
-		s := script(deaf(time.Hour, 1, nil), deaf(time.Hour, 2, nil))
-		_, took, err := s.run(ctx, &hedge.Hedge{Name: "slow", Delay: 100 * milli, Detach: true})
-		require.EqualError(t, err, "backoff: slow: gave up after 2 attempts: context deadline exceeded")
-		require.Equal(t, time.Second, took)
-		rest(2 * time.Hour)
-		require.ElementsMatch(t, []int{1, 2}, s.lost())
+	detach := func(h *hedge.Hedge) { h.Detach, h.Name = true, "slow" }
+	beaten := []hedgeStep{deaf(time.Hour, 1, nil), inTime(milli, 2, nil)}
+	runAll(t, tenth, map[string]hedgeRun{
+		"without it, a first attempt that ignores its context holds up the winner, but does not become it": {
+			steps: beaten, starts: msec(100), took: time.Hour, value: 2, lost: []int{1},
+		},
+		"with it, not": {
+			adjust: detach,
+			steps:  beaten, starts: msec(100), took: 101 * milli, value: 2, lost: []int{1},
+		},
+		"everything else is the same": {
+			adjust: detach,
+			steps:  []hedgeStep{inTime(20*milli, 1, nil)}, took: 20 * milli, value: 1,
+		},
+		"the end of the context is not waited for, either": {
+			adjust: detach, limit: second,
+			steps:  []hedgeStep{deaf(time.Hour, 1, nil), deaf(time.Hour, 2, nil)},
+			starts: msec(100), took: second, lost: []int{1, 2},
+			err: "backoff: slow: gave up after 2 attempts: context deadline exceeded",
+		},
 	})
 }
 
 func TestHedgeDiscardsEachLosingValueOnce(t *testing.T) {
-	hedgeTest(t, "late ones", func(t *testing.T) {
-		s := script(inTime(250*milli, 1, nil), deaf(time.Hour, 2, nil), deaf(time.Hour, 3, nil))
+	soon := func() *hedge.Hedge {
 		h := hedgeGRPC()
-		h.Delay = 100 * milli
-		v, took, err := s.run(t.Context(), h)
-		require.NoError(t, err)
-		require.Equal(t, 1, v)
-		require.Equal(t, 250*milli, took)
-		rest(2 * time.Hour)
-		require.ElementsMatch(t, []int{2, 3}, s.lost())
-	})
-	hedgeTest(t, "not those beside an error", func(t *testing.T) {
-		s := script(inTime(milli, 1, errHedgeUnknown), inTime(10*milli, 2, nil))
-		v, _, err := s.run(t.Context(), &hedge.Hedge{})
-		require.NoError(t, err)
-		require.Equal(t, 2, v)
-		require.Empty(t, s.lost())
-	})
-	hedgeTest(t, "also after a definitive error", func(t *testing.T) {
-		s := script(deaf(second, 1, nil), inTime(milli, 0, errHedgeInvalid))
-		h := hedgeGRPC()
-		h.Detach = true
-		_, _, err := s.run(t.Context(), h)
-		require.ErrorIs(t, err, errHedgeInvalid)
-		rest(time.Minute)
-		require.Equal(t, []int{1}, s.lost())
+		h.Delay, h.Detach = 100*milli, true
+		return h
+	}
+	runAll(t, soon, map[string]hedgeRun{
+		"late ones": {
+			steps:  []hedgeStep{inTime(250*milli, 1, nil), deaf(time.Hour, 2, nil), deaf(time.Hour, 3, nil)},
+			starts: msec(100, 200), took: 250 * milli, value: 1, lost: []int{2, 3},
+		},
+		"not those beside an error": {
+			steps:  []hedgeStep{inTime(milli, 1, errHedgeUnknown), inTime(10*milli, 2, nil)},
+			starts: msec(1), took: 11 * milli, value: 2,
+		},
+		"also after a permanent error": {
+			steps:  []hedgeStep{deaf(second, 1, nil), inTime(milli, 0, errHedgeInvalid)},
+			starts: msec(100), took: 101 * milli, lost: []int{1}, err: errHedgeInvalid.Error(),
+		},
 	})
 	hedgeTest(t, "if anybody wants them", func(t *testing.T) {
 		s := script(deaf(second, 1, nil), inTime(milli, 2, nil))
@@ -678,16 +645,11 @@ func TestHedgeLosesAndDoublesNothing(t *testing.T) {
 			rest(2 * time.Minute)
 			cancel()
 
-			var made, got []int
-			for n, err := range s.results {
-				if err == nil {
-					made = append(made, n+1)
-				}
-			}
-			if got = s.lost(); err == nil {
+			got := s.lost()
+			if err == nil {
 				got = append(got, v)
 			}
-			require.ElementsMatch(t, made, got)
+			require.ElementsMatch(t, s.made(), got)
 			for _, a := range budget.asked {
 				require.Len(t, budget.outcomes[uint64(a.Number)], 1, "attempt %d", a.Number)
 			}
@@ -772,14 +734,8 @@ func TestAHedgedCallThatPanicsLosesNoValue(t *testing.T) {
 					} else if how == "panic" {
 						require.Equal(t, "bang", seen)
 					}
-					var made []int
-					for n, err := range s.results {
-						if err == nil {
-							made = append(made, n+1)
-						}
-					}
-					require.NotEmpty(t, made)
-					require.ElementsMatch(t, made, got)
+					require.NotEmpty(t, s.made())
+					require.ElementsMatch(t, s.made(), got)
 				})
 			}
 		}
@@ -806,53 +762,42 @@ func bang(d time.Duration, v any) hedgeStep {
 }
 
 func TestHedgeCarriesPanicsToTheCaller(t *testing.T) {
-	for _, detach := range []bool{false, true} {
-		hedgeTest(t, fmt.Sprintf("of a hedge, detach %v", detach), func(t *testing.T) {
-			b := new(hedgeBudget)
-			s := script(inTime(time.Hour, 1, nil), bang(milli, "bang"))
-			h := &hedge.Hedge{Delay: 100 * milli, Detach: detach, Budget: b}
-			require.PanicsWithValue(t, "bang", func() { _, _, _ = s.run(t.Context(), h) })
-			require.Equal(t, 101*milli, time.Since(s.began))
-			synctest.Wait()
-			require.Equal(t, hedge.ErrLost, s.results[0])
-			require.Equal(t, []string{"failed"}, b.outcomes[2])
-			require.Equal(t, []string{"canceled"}, b.outcomes[1])
-		})
-		hedgeTest(t, fmt.Sprintf("of the first attempt, detach %v", detach), func(t *testing.T) {
-			b := new(hedgeBudget)
-			s := script(bang(150*milli, "bang"), inTime(time.Hour, 2, nil))
-			h := &hedge.Hedge{Delay: 100 * milli, Detach: detach, Budget: b}
-			require.PanicsWithValue(t, "bang", func() { _, _, _ = s.run(t.Context(), h) })
-			synctest.Wait()
-			require.Equal(t, hedge.ErrLost, s.results[1])
-			require.Equal(t, []string{"failed"}, b.outcomes[1])
-			require.Equal(t, []string{"canceled"}, b.outcomes[2])
-		})
+	for name, row := range map[string]struct {
+		steps []hedgeStep
+		bang  int // the attempt that panics
+		took  time.Duration
+	}{
+		"of a hedge":           {[]hedgeStep{inTime(time.Hour, 1, nil), bang(milli, "bang")}, 1, 101 * milli},
+		"of the first attempt": {[]hedgeStep{bang(150*milli, "bang"), inTime(time.Hour, 2, nil)}, 0, 150 * milli},
+	} {
+		for _, detach := range []bool{false, true} {
+			hedgeTest(t, fmt.Sprintf("%s, detach %v", name, detach), func(t *testing.T) {
+				b := new(hedgeBudget)
+				s := script(row.steps...)
+				h := &hedge.Hedge{Delay: 100 * milli, Detach: detach, Budget: b}
+				require.PanicsWithValue(t, "bang", func() { _, _, _ = s.run(t.Context(), h) })
+				require.Equal(t, row.took, time.Since(s.began))
+				synctest.Wait()
+				require.Equal(t, map[int]error{1 - row.bang: hedge.ErrLost}, s.results)
+				require.Equal(t, map[uint64][]string{uint64(row.bang + 1): {"failed"}, uint64(2 - row.bang): {"canceled"}}, b.outcomes)
+			})
+		}
 	}
 }
 
 func TestHedgeCountsPanicsThatNobodyCouldRecoverAnyMore(t *testing.T) {
-	hedgeTest(t, "those that come too late", func(t *testing.T) {
-		s := script(inTime(150*milli, 1, nil), bang(second, "bang"))
-		b := new(hedgeBudget)
-		h := &hedge.Hedge{Delay: 100 * milli, Budget: b}
-		v, _, err := s.run(t.Context(), h)
-		require.NoError(t, err)
-		require.Equal(t, 1, v)
-		rest(time.Minute)
-		require.EqualValues(t, 1, h.Stats().Panics)
-		require.Equal(t, []string{"canceled"}, b.outcomes[2])
-	})
-	hedgeTest(t, "those of a discard", func(t *testing.T) {
-		b := new(hedgeBudget)
-		h := &hedge.Hedge{Delay: 100 * milli, Budget: b}
-		s := script(inTime(150*milli, 1, nil), deaf(second, 2, nil))
-		_, err := hedge.Value(t.Context(), h, s.op, func(int) { panic("discard") })
-		require.NoError(t, err)
-		rest(time.Minute)
-		require.EqualValues(t, 1, h.Stats().Panics)
-		require.Equal(t, []string{"canceled"}, b.outcomes[2], "the budget hears of it once")
-	})
+	for name, late := range map[string]hedgeStep{"of an attempt": bang(second, "bang"), "of a discard": deaf(second, 2, nil)} {
+		hedgeTest(t, name, func(t *testing.T) {
+			b := new(hedgeBudget)
+			h := &hedge.Hedge{Delay: 100 * milli, Budget: b}
+			v, err := hedge.Value(t.Context(), h, script(inTime(150*milli, 1, nil), late).op, func(int) { panic("discard") })
+			require.NoError(t, err)
+			require.Equal(t, 1, v)
+			rest(time.Minute)
+			require.EqualValues(t, 1, h.Stats().Panics)
+			require.Equal(t, []string{"canceled"}, b.outcomes[2], "the budget hears of it once")
+		})
+	}
 }
 
 func TestHedgeCarriesGoexitToTheCaller(t *testing.T) {
@@ -871,13 +816,12 @@ func TestHedgeCarriesGoexitToTheCaller(t *testing.T) {
 			hedgeTest(t, fmt.Sprintf("%s, detach %v", name, detach), func(t *testing.T) {
 				s := script(steps...)
 				returned := false
-				ended := make(chan struct{})
-				go func() {
-					defer close(ended)
+				var caller sync.WaitGroup
+				caller.Go(func() {
 					_, _, _ = s.run(t.Context(), &hedge.Hedge{Delay: 100 * milli, Detach: detach})
 					returned = true
-				}()
-				<-ended
+				})
+				caller.Wait()
 				require.False(t, returned)
 				require.Less(t, time.Since(s.began), time.Second, "it does not hang")
 			})
@@ -894,32 +838,25 @@ func TestHedgeCarriesGoexitToTheCaller(t *testing.T) {
 }
 
 func TestHedgeIdempotency(t *testing.T) {
-	for _, i := range []backoff.Idempotency{backoff.NonIdempotent} {
-		h := &hedge.Hedge{Idempotency: i}
-		want := fmt.Sprintf("backoff: Hedge.Idempotency is %v, but a hedge sends the operation twice", i)
-		require.EqualError(t, h.Validate(), want)
-		_, err := hedge.Value(t.Context(), h, inTime(0, 0, errHedgeNever), nil)
-		require.EqualError(t, err, want)
-		require.False(t, new(backoff.Policy).Retryable(err))
-	}
+	h := &hedge.Hedge{Idempotency: backoff.NonIdempotent}
+	const want = "backoff: Hedge.Idempotency is NonIdempotent, but a hedge sends the operation twice"
+	require.EqualError(t, h.Validate(), want)
+	_, err := hedge.Value(t.Context(), h, inTime(0, 0, errHedgeNever), nil)
+	require.EqualError(t, err, want)
+	require.False(t, new(backoff.Policy).Retryable(err))
 	hedgeTest(t, "all attempts have the same key", func(t *testing.T) {
-		var keys sync.Map
-		for range 2 {
+		var keys [2][2]string // of each call, by attempt
+		for call := range keys {
 			_, err := hedge.Value(t.Context(), &hedge.Hedge{Delay: milli, Idempotency: backoff.Keyed}, func(ctx context.Context) (int, error) {
-				count, _ := keys.LoadOrStore(backoff.IdempotencyKey(ctx), new(atomic.Int32))
-				count.(*atomic.Int32).Add(1)
+				keys[call][hedge.Number(ctx)] = backoff.IdempotencyKey(ctx)
 				return inTime(second, 0, nil)(ctx)
 			}, nil)
 			require.NoError(t, err)
+			synctest.Wait()
+			require.NotEmpty(t, keys[call][0])
+			require.Equal(t, keys[call][0], keys[call][1])
 		}
-		calls := 0
-		keys.Range(func(key, count any) bool {
-			require.NotEmpty(t, key)
-			require.EqualValues(t, 2, count.(*atomic.Int32).Load())
-			calls++
-			return true
-		})
-		require.Equal(t, 2, calls)
+		require.NotEqual(t, keys[0], keys[1], "another call has another key")
 	})
 	hedgeTest(t, "the caller's own key is kept", func(t *testing.T) {
 		_, err := hedge.Value(backoff.WithIdempotencyKey(t.Context(), "mine"), &hedge.Hedge{Idempotency: backoff.Keyed}, func(ctx context.Context) (int, error) {
@@ -928,22 +865,34 @@ func TestHedgeIdempotency(t *testing.T) {
 		}, nil)
 		require.NoError(t, err)
 	})
-	never := ifNotSent{}
-	hedgeTest(t, "a condition that does not hold", func(t *testing.T) {
-		s := script(inTime(second, 1, nil))
-		_, _, err := s.run(t.Context(), &hedge.Hedge{Delay: 100 * milli, Idempotency: never})
-		require.NoError(t, err)
-		require.Len(t, s.starts, 1)
+}
 
-		s = script(inTime(0, 1, errHedgeUnknown))
-		_, _, err = s.run(t.Context(), &hedge.Hedge{Delay: 100 * milli, Idempotency: never})
-		require.EqualError(t, err, "backoff: gave up after 1 attempt: not idempotent (Idempotency): UNKNOWN")
-	})
-	hedgeTest(t, "but what was not sent may be sent", func(t *testing.T) {
-		s := script(inTime(0, 1, backoff.OfClass(errHedgeUnknown, backoff.ClassNotSent)), inTime(0, 2, nil))
-		v, _, err := s.run(t.Context(), &hedge.Hedge{Delay: 100 * milli, Idempotency: never})
-		require.NoError(t, err)
-		require.Equal(t, 2, v)
+func TestAHedgeMayFollowOnlyWhatWasNotSent(t *testing.T) {
+	careful := func() *hedge.Hedge {
+		return &hedge.Hedge{Delay: second, MaxAttempts: 3, MaxExtraLoad: -1, Idempotency: ifNotSent{}}
+	}
+	refused := syscall.ECONNREFUSED
+	runAll(t, careful, map[string]hedgeRun{
+		"none runs beside an attempt that may have been sent": {
+			steps: []hedgeStep{inTime(time.Minute, 1, nil)},
+			took:  time.Minute, value: 1,
+		},
+		"nor follows it": {
+			steps: []hedgeStep{inTime(milli, 0, errHedgeUnknown)}, took: milli,
+			err: "backoff: gave up after 1 attempt: not idempotent (Idempotency): UNKNOWN",
+		},
+		"nor runs beside a hedge that may have been sent": {
+			steps:  []hedgeStep{inTime(0, 0, refused), inTime(time.Minute, 2, nil)},
+			starts: msec(0), took: time.Minute, value: 2,
+		},
+		"it follows when all were not sent, and another was due meanwhile": {
+			steps:  []hedgeStep{inTime(0, 0, refused), inTime(1500*milli, 0, refused), inTime(0, 3, nil)},
+			starts: msec(0, 1500), took: 1500 * milli, value: 3,
+		},
+		"it follows what says so": {
+			steps:  []hedgeStep{inTime(0, 0, backoff.OfClass(errHedgeUnknown, backoff.ClassNotSent)), inTime(0, 2, nil)},
+			starts: msec(0), value: 2,
+		},
 	})
 }
 
@@ -1054,41 +1003,36 @@ func (b *askingBudget) Pace(t backoff.Ticket) (backoff.Ticket, time.Duration, bo
 }
 
 func TestAHedgedCallAsksForThePaceWhenItsWaitIsOver(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		grant := func(backoff.Attempt) (time.Duration, bool) { return time.Second, true }
-		b := &askingBudget{hedgeBudget: hedgeBudget{grant: grant}}
-		began := time.Now()
-		_, err := hedge.Value(t.Context(), &hedge.Hedge{Delay: time.Hour, Budget: b}, func(context.Context) (int, error) { return 1, nil }, nil)
-		require.NoError(t, err)
-		require.Equal(t, 3*time.Second, time.Since(began))
-		require.Equal(t, map[uint64][]string{99: {"success"}}, b.outcomes, "with the newest ticket")
-
-		b = &askingBudget{hedgeBudget: hedgeBudget{grant: grant}, refuse: true}
-		_, err = hedge.Value(t.Context(), &hedge.Hedge{Delay: time.Hour, Budget: b}, func(context.Context) (int, error) { return 1, nil }, nil)
-		require.ErrorIs(t, err, backoff.ErrBudget)
-		require.Equal(t, map[uint64][]string{1: {"not sent"}}, b.outcomes)
-
-		ctx := within(t, 2*time.Second)
-		b = &askingBudget{hedgeBudget: hedgeBudget{grant: grant}}
-		began = time.Now()
-		_, err = hedge.Value(ctx, &hedge.Hedge{Delay: time.Hour, Budget: b}, func(context.Context) (int, error) { return 1, nil }, nil)
-		require.ErrorIs(t, err, context.DeadlineExceeded)
-		require.Equal(t, time.Second, time.Since(began), "there was no time for the second wait")
-	})
+	for name, row := range map[string]struct {
+		refuse   bool
+		limit    time.Duration // of the call
+		took     time.Duration
+		err      error
+		outcomes map[uint64][]string
+	}{
+		"it waits again":                       {false, time.Hour, 3 * second, nil, map[uint64][]string{99: {"success"}}}, // with the newest ticket
+		"it is refused":                        {true, time.Hour, second, backoff.ErrBudget, map[uint64][]string{1: {"not sent"}}},
+		"there is no time for the second wait": {false, 2 * second, second, context.DeadlineExceeded, map[uint64][]string{1: {"not sent"}}},
+	} {
+		hedgeTest(t, name, func(t *testing.T) {
+			b := &askingBudget{refuse: row.refuse}
+			b.grant = func(backoff.Attempt) (time.Duration, bool) { return second, true }
+			began := time.Now()
+			_, err := hedge.Value(within(t, row.limit), &hedge.Hedge{Delay: time.Minute, Budget: b}, inTime(0, 1, nil), nil)
+			require.ErrorIs(t, err, row.err)
+			require.Equal(t, row.took, time.Since(began))
+			require.Equal(t, row.outcomes, b.outcomes)
+		})
+	}
 }
 
 // What another attempt hears later, while it is still under way, changes nothing.
 func TestTheRetryAfterThatEndedTheHedgingIsThatOfTheError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := &hedge.Hedge{Delay: 10 * time.Millisecond, MaxAttempts: 3, MaxExtraLoad: -1, Detach: true}
-		_, err := hedge.Value(t.Context(), h, func(ctx context.Context) (int, error) {
-			if hedge.Number(ctx) == 0 {
-				time.Sleep(15 * time.Millisecond)
-				return 0, backoff.RetryAfter(errors.New("quota"), 10*time.Minute)
-			}
-			time.Sleep(30 * time.Millisecond)
-			return 0, backoff.RetryAfter(errors.New("busy"), time.Second)
-		}, nil)
+		s := script(
+			inTime(15*milli, 0, backoff.RetryAfter(errors.New("quota"), 10*time.Minute)),
+			inTime(30*milli, 0, backoff.RetryAfter(errors.New("busy"), time.Second)))
+		_, _, err := s.run(t.Context(), &hedge.Hedge{Delay: 10 * milli, MaxAttempts: 3, MaxExtraLoad: -1, Detach: true})
 		var gave *backoff.Error
 		require.ErrorAs(t, err, &gave)
 		require.Equal(t, backoff.ReasonRetryAfter, gave.Reason)

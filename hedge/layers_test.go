@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -47,56 +46,17 @@ func TestAPatientCallKeepsTheKeyOfItsHedge(t *testing.T) {
 func TestToAServiceAHedgedCallIsOneAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		budget := new(backoff.RetryBudget)
-		s, h := guard.Service{Budget: budget}, &hedge.Hedge{Delay: time.Second, MaxExtraLoad: -1}
-		var attempts atomic.Int32
+		service, h := guard.Service{Budget: budget}, &hedge.Hedge{Delay: time.Second, MaxExtraLoad: -1}
 		for range 10 {
-			require.NoError(t, s.Do(t.Context(), backoff.Policy{MaxAttempts: 1}, func(ctx context.Context) error {
-				_, err := hedge.Value(ctx, h, func(ctx context.Context) (int, error) {
-					if attempts.Add(1); hedge.Number(ctx) == 0 {
-						<-ctx.Done()
-					}
-					return 0, ctx.Err()
-				}, nil)
+			s := script(inTime(time.Minute, 0, nil), inTime(0, 0, nil))
+			require.NoError(t, service.Do(t.Context(), backoff.Policy{MaxAttempts: 1}, func(ctx context.Context) error {
+				_, _, err := s.run(ctx, h)
 				return err
 			}))
+			require.Len(t, s.starts, 2)
 		}
-		require.EqualValues(t, 20, attempts.Load())
-		require.EqualValues(t, 10, s.State().Breaker.Successes)
+		require.EqualValues(t, 10, service.State().Breaker.Successes)
 		require.EqualValues(t, 10, budget.Stats().Successes)
-	})
-}
-
-func TestNoHedgeRunsBesideAnAttemptThatMayHaveBeenSent(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := &hedge.Hedge{Idempotency: ifNotSent{}, Delay: time.Second, MaxAttempts: 3, MaxExtraLoad: -1}
-		attempts := 0
-		_, err := hedge.Value(t.Context(), h, func(context.Context) (int, error) {
-			if attempts++; attempts == 1 {
-				return 0, syscall.ECONNREFUSED
-			}
-			time.Sleep(time.Minute)
-			return 0, nil
-		}, nil)
-		require.NoError(t, err)
-		require.Equal(t, 2, attempts)
-	})
-}
-
-func TestAHedgeFollowsWhenAllAttemptsWereNotSent(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := &hedge.Hedge{Idempotency: ifNotSent{}, Delay: time.Second, MaxAttempts: 3, MaxExtraLoad: -1}
-		attempts := 0
-		_, err := hedge.Value(t.Context(), h, func(context.Context) (int, error) {
-			if attempts++; attempts == 2 {
-				time.Sleep(1500 * time.Millisecond) // another one was due meanwhile
-			}
-			if attempts < 3 {
-				return 0, syscall.ECONNREFUSED
-			}
-			return 0, nil
-		}, nil)
-		require.NoError(t, err)
-		require.Equal(t, 3, attempts)
 	})
 }
 
@@ -118,18 +78,17 @@ func TestAPatientCallDoesNotRepeatWhatItsHedgeMustNot(t *testing.T) {
 }
 
 func TestAHedgeKeepsTheLastErrorFromWhileTheContextLived(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx := within(t, time.Minute)
-		var end backoff.Event
-		hedged := hedge.Hedge{Delay: time.Second, Observer: func(_ context.Context, e backoff.Event) { end = e }}
-		_, err := hedge.Value(ctx, &hedged, func(ctx context.Context) (int, error) {
-			if hedge.Number(ctx) == 0 {
-				return 0, backoff.OfClass(errBoom, backoff.ClassNotSent)
-			}
-			<-ctx.Done()
-			return 0, io.ErrUnexpectedEOF
-		}, nil)
-		require.EqualError(t, err, "backoff: gave up after 2 attempts: context deadline exceeded: boom")
-		require.Equal(t, backoff.ClassNotSent, end.Class)
-	})
+	for late, class := range map[error]backoff.Class{io.ErrUnexpectedEOF: backoff.ClassNotSent, backoff.Permanent(errBoom): backoff.ClassPermanent} {
+		hedgeTest(t, late.Error(), func(t *testing.T) {
+			ctx := within(t, time.Minute)
+			h := &hedge.Hedge{Delay: time.Second}
+			got := observed(h)
+			_, _, err := script(inTime(0, 0, backoff.OfClass(errBoom, backoff.ClassNotSent)), func(ctx context.Context) (int, error) {
+				<-ctx.Done()
+				return 0, late // an answer counts that was on its way
+			}).run(ctx, h)
+			require.EqualError(t, err, "backoff: gave up after 2 attempts: context deadline exceeded: boom")
+			require.Equal(t, class, (*got)[1].Class)
+		})
+	}
 }

@@ -298,7 +298,7 @@ func (r *race) giveUp(why backoff.Reason, interrupted error) {
 		}
 	}
 	err := r.policy().GiveUp(r.ctx, e)
-	if gave, ok := err.(*backoff.Error); ok && interrupted != nil && gave.Interrupted == nil { // it was an answer that came in time
+	if gave, ok := err.(*backoff.Error); ok && interrupted != nil { // which may have been an answer in time
 		r.last, r.class = gave.Last, gave.Class()
 	}
 	r.end(err)

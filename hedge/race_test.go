@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -40,23 +39,21 @@ func TestHedgeAsksItsBudgetOnceForEachAttemptAndTellsItHowThatEnded(t *testing.T
 		require.Equal(t, map[uint64][]string{
 			1: {"failed"}, 2: {"canceled"}, 3: {"success"},
 		}, b.outcomes)
+		require.Equal(t, 101*milli, b.took, "the canceled attempt took nothing from the service")
 	})
 }
 
 func TestHedgeIsNotSentIfItsBudgetRefuses(t *testing.T) {
 	hedgeTest(t, "while the first attempt is slow", func(t *testing.T) {
-		b := &hedgeBudget{grant: func(a backoff.Attempt) (time.Duration, bool) { return 0, a.First() }}
+		b := refusesHedges()
 		h := &hedge.Hedge{Delay: 100 * milli, MaxAttempts: 5, Budget: b}
-		s := script(inTime(second, 1, nil))
-		v, _, err := s.run(t.Context(), h)
-		require.NoError(t, err)
-		require.Equal(t, 1, v)
+		succeed(t, h, 1, inTime(second, 1, nil))
 		require.Len(t, b.asked, 2, "and is then left alone")
 		require.Equal(t, map[uint64][]string{1: {"success"}}, b.outcomes)
 		require.EqualValues(t, 1, h.Stats().Refused)
 
 		for range 20 { // what the hedge's own budget paid was paid back
-			_, err = hedge.Value(t.Context(), h, inTime(150*milli, 0, errHedgeUnknown), nil)
+			_, err := hedge.Value(t.Context(), h, inTime(150*milli, 0, errHedgeUnknown), nil)
 			require.ErrorIs(t, err, backoff.ErrBudget)
 			require.ErrorIs(t, err, errHedgeUnknown)
 			require.ErrorContains(t, err, "budget refused (Budget); MaxExtraLoad counts, too: UNKNOWN")
@@ -64,22 +61,11 @@ func TestHedgeIsNotSentIfItsBudgetRefuses(t *testing.T) {
 		require.Len(t, b.asked, 42)
 	})
 	hedgeTest(t, "after the wait that the server asked for", func(t *testing.T) {
-		b := &hedgeBudget{grant: func(a backoff.Attempt) (time.Duration, bool) { return 0, a.First() }}
 		s := script(inTime(0, 0, backoff.Pushback(errHedgeUnknown, second)))
-		_, took, err := s.run(t.Context(), &hedge.Hedge{Budget: b})
+		_, took, err := s.run(t.Context(), &hedge.Hedge{Budget: refusesHedges()})
 		require.ErrorIs(t, err, backoff.ErrBudget)
 		require.ErrorIs(t, err, errHedgeUnknown)
 		require.Equal(t, time.Second, took)
-	})
-}
-
-func TestHedgeStartsNoCallThatItsBudgetRefuses(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := &hedgeBudget{grant: func(backoff.Attempt) (time.Duration, bool) { return 0, false }}
-		_, err := hedge.Value(t.Context(), &hedge.Hedge{Budget: b}, inTime(0, 0, nil), nil)
-		require.EqualError(t, err, "backoff: not started: budget refused (Budget); MaxExtraLoad counts, too")
-		require.ErrorIs(t, err, backoff.ErrBudget)
-		require.Empty(t, b.outcomes)
 	})
 }
 
@@ -92,11 +78,6 @@ func TestHedgeIsNotSentIfItsBudgetIsOutOfPlacesAtTheLastMoment(t *testing.T) {
 		require.ErrorIs(t, err, backoff.ErrBudget)
 		require.Equal(t, map[uint64][]string{1: {"failed"}, 2: {"not sent"}}, b.outcomes)
 		require.Zero(t, h.Stats().Hedges)
-
-		b = &hedgeBudget{depart: func(int) bool { return false }}
-		_, err = hedge.Value(t.Context(), &hedge.Hedge{Budget: b}, inTime(0, 0, nil), nil)
-		require.ErrorIs(t, err, backoff.ErrBudget)
-		require.Equal(t, map[uint64][]string{1: {"not sent"}}, b.outcomes)
 	})
 }
 
@@ -110,12 +91,12 @@ func TestHedgeIsSentNoSoonerThanItsBudgetWants(t *testing.T) {
 	runAll(t, budgeted, map[string]hedgeRun{
 		"after the delay": {
 			steps:  []hedgeStep{slow, slow, inTime(milli, 3, nil)},
-			starts: msec(1500, 4000), took: 4001 * milli, value: 3,
+			starts: msec(1500, 4000), took: 4001 * milli, value: 3, beaten: []int{0, 1},
 		},
 		"if all are sent at once": {
 			adjust: func(h *hedge.Hedge) { h.Delay = -1 },
 			steps:  []hedgeStep{slow, slow, inTime(milli, 3, nil)},
-			starts: msec(1000, 3000), took: 3001 * milli, value: 3,
+			starts: msec(1000, 3000), took: 3001 * milli, value: 3, beaten: []int{0, 1},
 		},
 		"whatever fails meanwhile": {
 			steps:  []hedgeStep{inTime(600*milli, 1, errHedgeUnknown), inTime(milli, 2, nil)},
@@ -147,21 +128,17 @@ func TestHedgeGivesBackWhatItDoesNotUseOfItsBudget(t *testing.T) {
 		require.Equal(t, []string{"not sent", "success"}, b.outcomes[2])
 	})
 	hedgeTest(t, "when it would come too late", func(t *testing.T) {
-		ctx := within(t, second)
 		b := &hedgeBudget{grant: hedgeWait(second)}
 		s := script(inTime(200*milli, 1, errHedgeUnknown))
-		_, _, err := s.run(ctx, &hedge.Hedge{Delay: 100 * milli, Budget: b})
+		_, _, err := s.run(within(t, second), &hedge.Hedge{Delay: 100 * milli, Budget: b})
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.Equal(t, map[uint64][]string{1: {"failed"}, 2: {"not sent"}}, b.outcomes)
 	})
 }
 
-func TestHedgeWaitsForItsBudget(t *testing.T) {
-	patient := func() *hedgeBudget {
-		return &hedgeBudget{grant: func(backoff.Attempt) (time.Duration, bool) { return second, true }}
-	}
-	hedgeTest(t, "before the first attempt, and does not measure it", func(t *testing.T) {
-		h := &hedge.Hedge{Budget: patient(), MaxAttempts: 1}
+func TestHedgeMeasuresNoWaitForItsBudget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &hedge.Hedge{Budget: &hedgeBudget{grant: waitASecond}, MaxAttempts: 1}
 		for range 100 {
 			s := script(inTime(10*milli, 1, nil))
 			_, _, err := s.run(t.Context(), h)
@@ -170,28 +147,39 @@ func TestHedgeWaitsForItsBudget(t *testing.T) {
 		}
 		require.InEpsilon(t, float64(10*milli), float64(h.Stats().Delay), .1)
 	})
-	hedgeTest(t, "within its deadline", func(t *testing.T) {
-		ctx, cancel := context.WithTimeout(t.Context(), second)
-		defer cancel()
-		b := patient()
-		_, err := hedge.Value(ctx, &hedge.Hedge{Budget: b}, inTime(0, 0, nil), nil)
-		require.EqualError(t, err, "backoff: not started: the next wait would pass the deadline")
-		require.Equal(t, map[uint64][]string{1: {"not sent"}}, b.outcomes)
+}
 
-		b = patient()
-		b.depart = func(int) bool { panic("it does not depart") }
-		_, err = hedge.Value(ctx, &hedge.Hedge{Budget: b}, inTime(0, 0, nil), nil)
-		require.ErrorIs(t, err, context.DeadlineExceeded)
-		require.Equal(t, map[uint64][]string{1: {"not sent"}}, b.outcomes)
-	})
-	hedgeTest(t, "until its context ends", func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
-		time.AfterFunc(milli, cancel)
-		b := patient()
-		_, err := hedge.Value(ctx, &hedge.Hedge{Budget: b}, inTime(0, 0, nil), nil)
-		require.ErrorIs(t, err, context.Canceled)
-		require.Equal(t, map[uint64][]string{1: {"not sent"}}, b.outcomes)
-	})
+func waitASecond(backoff.Attempt) (time.Duration, bool) { return second, true }
+
+func TestHedgeStartsNoCallThatItsBudgetDoesNotLetGoInTime(t *testing.T) {
+	notSent := map[uint64][]string{1: {"not sent"}}
+	never := func(int) bool { panic("it does not depart") }
+	for name, row := range map[string]struct {
+		ctx      func(*testing.T) context.Context
+		budget   *hedgeBudget
+		is       error
+		text     string
+		outcomes map[uint64][]string
+	}{
+		"it refuses": {(*testing.T).Context, &hedgeBudget{depart: never, grant: func(backoff.Attempt) (time.Duration, bool) { return 0, false }},
+			backoff.ErrBudget, "backoff: not started: budget refused (Budget); MaxExtraLoad counts, too", nil},
+		"it is out of places at the last moment": {(*testing.T).Context, &hedgeBudget{depart: func(int) bool { return false }},
+			backoff.ErrBudget, "backoff: not started: budget refused (Budget); MaxExtraLoad counts, too", notSent},
+		"the wait passes the deadline": {func(t *testing.T) context.Context { return within(t, second) },
+			&hedgeBudget{grant: waitASecond, depart: never},
+			context.DeadlineExceeded, "backoff: not started: the next wait would pass the deadline", notSent},
+		"the context ends meanwhile": {func(t *testing.T) context.Context { return canceled(t, milli, nil) }, &hedgeBudget{grant: waitASecond},
+			context.Canceled, "backoff: not started: context canceled", notSent},
+	} {
+		hedgeTest(t, name, func(t *testing.T) {
+			h := &hedge.Hedge{Budget: row.budget}
+			_, err := hedge.Value(row.ctx(t), h, inTime(0, 0, errHedgeNever), nil)
+			require.ErrorIs(t, err, row.is)
+			require.EqualError(t, err, row.text)
+			require.Zero(t, h.Stats().Refused, "it was no hedge")
+			require.Equal(t, row.outcomes, row.budget.outcomes)
+		})
+	}
 }
 
 // Losers hold their places in flight until they are back, so the cap is right.
@@ -213,33 +201,26 @@ func TestHedgeSendsNoneUntilItHasMeasuredAHundred(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var h hedge.Hedge
 		fast, slow := inTime(20*milli, 1, nil), inTime(time.Hour, 1, nil)
-		for n := range 99 {
-			require.Zero(t, h.Stats().Delay, "after %d", n)
-			_, err := hedge.Value(t.Context(), &h, fast, nil)
+		took := func() time.Duration {
+			_, took, err := script(slow, fast).run(t.Context(), &h)
 			require.NoError(t, err)
-			if n == 50 {
-				s := script(slow, fast)
-				_, took, err := s.run(t.Context(), &h)
-				require.NoError(t, err)
-				require.Equal(t, time.Hour, took)
-			}
+			return took
 		}
+		succeed(t, &h, 98, fast)
+		require.Zero(t, h.Stats().Delay)
+		require.Equal(t, time.Hour, took())
+		require.Zero(t, h.Stats().Delay)
+		succeed(t, &h, 1, fast)
 		delay := h.Stats().Delay
 		require.InEpsilon(t, float64(20*milli), float64(delay), .1)
-		s := script(slow, fast)
-		_, took, err := s.run(t.Context(), &h)
-		require.NoError(t, err)
-		require.Equal(t, delay+20*milli, took)
+		require.Equal(t, delay+20*milli, took())
 	})
 }
 
 // hedgeMeasured returns a hedge that has seen so many calls take d.
 func hedgeMeasured(t *testing.T, d time.Duration) *hedge.Hedge {
 	h := new(hedge.Hedge)
-	for range 100 {
-		_, err := hedge.Value(t.Context(), h, inTime(d, 0, nil), nil)
-		require.NoError(t, err)
-	}
+	succeed(t, h, 100, inTime(d, 0, nil))
 	return h
 }
 
@@ -247,8 +228,7 @@ func TestHedgeWithoutALimitOfExtraLoadIsSentAtTheDelayOfFivePercent(t *testing.T
 	synctest.Test(t, func(t *testing.T) {
 		h := &hedge.Hedge{MaxExtraLoad: -1, MaxAttempts: 1}
 		for n := range 200 {
-			_, err := hedge.Value(t.Context(), h, inTime(time.Duration(n+1)*second, 0, nil), nil)
-			require.NoError(t, err)
+			succeed(t, h, 1, inTime(time.Duration(n+1)*second, 0, nil))
 		}
 		require.InDelta(t, 190, h.Stats().Delay.Seconds(), 3)
 	})
@@ -260,17 +240,14 @@ func TestHedgeDelayIsAtLeastAMillisecondAndAtMostHalfTheTime(t *testing.T) {
 	})
 	hedgeTest(t, "half the time", func(t *testing.T) {
 		h := hedgeMeasured(t, second)
-		ctx := within(t, 800*milli)
-		s := script(inTime(second, 1, nil), inTime(10*milli, 2, nil))
-		_, took, err := s.run(ctx, h)
+		_, took, err := script(inTime(second, 1, nil), inTime(10*milli, 2, nil)).run(within(t, 800*milli), h)
 		require.NoError(t, err)
 		require.Equal(t, 410*milli, took)
 	})
 	hedgeTest(t, "nothing, if a millisecond is more than half", func(t *testing.T) {
 		h := hedgeMeasured(t, second)
-		ctx := within(t, 2*milli-1)
 		s := script(inTime(second, 1, nil))
-		_, took, err := s.run(ctx, h)
+		_, took, err := s.run(within(t, 2*milli-1), h)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.Equal(t, 2*milli-1, took)
 		require.Len(t, s.starts, 1)
@@ -322,10 +299,8 @@ func TestHedgeEstimateLeavesOutFailures(t *testing.T) {
 		for range 500 {
 			_, err := hedge.Value(t.Context(), h, inTime(time.Microsecond, 0, errHedgeInvalid), nil)
 			require.Error(t, err)
-			ctx, cancel := context.WithTimeout(t.Context(), 10*milli)
-			_, err = hedge.Value(ctx, h, inTime(second, 0, nil), nil)
+			_, err = hedge.Value(within(t, 10*milli), h, inTime(second, 0, nil), nil)
 			require.Error(t, err)
-			cancel()
 		}
 		require.Equal(t, before, h.Stats().Delay)
 	})
@@ -337,10 +312,7 @@ func TestHedgeEstimateLeavesOutFailures(t *testing.T) {
 			_, _, err := s.run(t.Context(), h)
 			require.NoError(t, err)
 		}
-		for range 40 {
-			_, err := hedge.Value(t.Context(), h, inTime(20*milli, 0, nil), nil)
-			require.NoError(t, err)
-		}
+		succeed(t, h, 40, inTime(20*milli, 0, nil))
 		require.Equal(t, before, h.Stats().Delay)
 	})
 }
@@ -351,10 +323,7 @@ func TestHedgeEstimateCountsAsSlowWhatWasBeatenEarlyForADeadline(t *testing.T) {
 		h.MaxExtraLoad = -1
 		before := h.Stats().Delay
 		for range 2500 {
-			ctx, cancel := context.WithTimeout(t.Context(), 8*milli)
-			s := script(inTime(20*milli, 1, nil), inTime(0, 2, nil))
-			v, took, err := s.run(ctx, h)
-			cancel()
+			v, took, err := script(inTime(20*milli, 1, nil), inTime(0, 2, nil)).run(within(t, 8*milli), h)
 			require.NoError(t, err)
 			require.Equal(t, 2, v)
 			require.Equal(t, 4*milli, took)
@@ -398,6 +367,11 @@ func TestHedgeGoesByWhatTheServerSays(t *testing.T) {
 			steps:  []hedgeStep{inTime(600*milli, 0, pushback(-1)), inTime(3*second, 2, nil)},
 			starts: msec(500), took: 3500 * milli, value: 2,
 		},
+		"not to retry, one says when it is too late": {
+			steps:  []hedgeStep{inTime(600*milli, 0, pushback(time.Hour)), inTime(10*milli, 0, pushback(-1))},
+			starts: msec(500), took: 600 * milli,
+			err: "backoff: grpc: gave up after 2 attempts: not to be retried: UNAVAILABLE",
+		},
 		"not to retry, one fails later": {
 			steps:  []hedgeStep{inTime(600*milli, 0, errHedgeUnknown), inTime(10*milli, 0, pushback(-1))},
 			starts: msec(500), took: 600 * milli,
@@ -405,15 +379,15 @@ func TestHedgeGoesByWhatTheServerSays(t *testing.T) {
 		},
 		"when": {
 			steps:  []hedgeStep{inTime(100*milli, 0, pushback(2*second)), slow, inTime(milli, 3, nil)},
-			starts: msec(2100, 2600), took: 2601 * milli, value: 3,
+			starts: msec(2100, 2600), took: 2601 * milli, value: 3, beaten: []int{1},
 		},
 		"when, by RetryAfter": {
 			steps:  []hedgeStep{inTime(100*milli, 0, backoff.RetryAfter(errHedgeUnavailable, 2*second)), slow, inTime(milli, 3, nil)},
-			starts: msec(2100, 2600), took: 2601 * milli, value: 3,
+			starts: msec(2100, 2600), took: 2601 * milli, value: 3, beaten: []int{1},
 		},
 		"when, as it throttles": {
 			steps:  []hedgeStep{inTime(100*milli, 0, backoff.RetryAfter(throttled, 2*second)), slow, inTime(milli, 3, nil)},
-			starts: msec(2100, 2600), took: 2601 * milli, value: 3,
+			starts: msec(2100, 2600), took: 2601 * milli, value: 3, beaten: []int{1},
 		},
 		"when, and another fails": {
 			steps:  []hedgeStep{inTime(second, 0, errHedgeUnknown), inTime(100*milli, 0, pushback(2*second)), inTime(milli, 3, nil)},
@@ -471,21 +445,34 @@ var hedgeRefusals = map[string]error{
 }
 
 // What a hedge was refused for on this side of the wire says nothing of the
-// attempt under way.
+// attempt under way. What a breaker refused is no attempt.
 func TestHedgeRefusedLocallyLeavesTheFirstAttemptAlone(t *testing.T) {
-	for name, refusal := range hedgeRefusals {
-		hedgeTest(t, name, func(t *testing.T) {
-			s := script(inTime(5*second, 1, nil), inTime(0, 0, refusal))
-			v, _, err := s.run(t.Context(), &hedge.Hedge{Delay: second, MaxAttempts: 5})
-			require.NoError(t, err)
-			require.Equal(t, 1, v)
-			require.Len(t, s.starts, 2)
-		})
-		hedgeTest(t, name+", then a failure", func(t *testing.T) {
-			s := script(inTime(5*second, 1, errHedgeUnknown), inTime(0, 0, refusal))
-			_, _, err := s.run(t.Context(), &hedge.Hedge{Delay: second, MaxAttempts: 5})
-			require.ErrorIs(t, err, errHedgeUnknown)
-			require.False(t, new(backoff.Policy).Retryable(err))
+	const open = "backoff: gave up after 1 attempt: circuit open: UNKNOWN"
+	for _, row := range []struct {
+		name        string
+		maxAttempts int
+		text        string
+		outcome     string
+	}{
+		{"by a breaker", 5, open, "not sent"},
+		{"by a breaker", 2, open, "not sent"},
+		{"by a budget", 5, "backoff: gave up after 2 attempts: budget refused (Budget); MaxExtraLoad counts, too: UNKNOWN", "permanent"},
+	} {
+		hedgeTest(t, fmt.Sprint(row.name, ", of ", row.maxAttempts), func(t *testing.T) {
+			for _, first := range []error{nil, errHedgeUnknown} {
+				b := new(hedgeBudget)
+				s := script(inTime(5*second, 1, first), inTime(0, 0, hedgeRefusals[row.name]))
+				v, _, err := s.run(t.Context(), &hedge.Hedge{Delay: second, MaxAttempts: row.maxAttempts, Budget: b})
+				require.Equal(t, 1, v)
+				require.ErrorIs(t, err, first)
+				require.Len(t, s.starts, 2)
+				require.Equal(t, []string{row.outcome}, b.outcomes[2])
+				if first != nil {
+					require.EqualError(t, err, row.text)
+					require.Equal(t, row.text == open, errors.Is(err, backoff.ErrOpen))
+					require.False(t, new(backoff.Policy).Retryable(err))
+				}
+			}
 		})
 	}
 }
@@ -504,33 +491,17 @@ func TestHedgeRefusedLocallyAfterAFailureEndsTheCall(t *testing.T) {
 }
 
 func TestHedgeWhoseFirstAttemptIsRefusedLocallySaysSo(t *testing.T) {
-	for name, refusal := range hedgeRefusals {
+	for name, text := range map[string]string{
+		"by a breaker": "backoff: not started: circuit open: inner: circuit half-open",
+		"by a budget":  backoff.ErrBudget.Error(), // as it is
+	} {
 		hedgeTest(t, name, func(t *testing.T) {
-			s := script(inTime(0, 0, refusal))
-			_, _, err := s.run(t.Context(), &hedge.Hedge{Delay: second})
-			require.ErrorIs(t, err, refusal)
-			require.Contains(t, err.Error(), strings.TrimPrefix(refusal.Error(), "backoff: "))
+			_, err := hedge.Value(t.Context(), &hedge.Hedge{Delay: second}, inTime(0, 0, hedgeRefusals[name]), nil)
+			require.ErrorIs(t, err, hedgeRefusals[name])
+			require.EqualError(t, err, text)
 			require.False(t, new(backoff.Policy).Retryable(err))
 		})
 	}
-	hedgeTest(t, "by a budget, as it is", func(t *testing.T) {
-		_, err := hedge.Value(t.Context(), &hedge.Hedge{}, inTime(0, 0, backoff.Permanent(backoff.ErrBudget)), nil)
-		require.EqualError(t, err, backoff.ErrBudget.Error())
-	})
-}
-
-func TestHedgeRefusedLocallyIsNoAttempt(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := new(hedgeBudget)
-		s := script(inTime(5*second, 1, errHedgeUnknown), inTime(0, 0, &backoff.OpenError{}))
-		_, _, err := s.run(t.Context(), &hedge.Hedge{Delay: second, Budget: b})
-		var gaveUp *backoff.Error
-		require.ErrorAs(t, err, &gaveUp)
-		require.Equal(t, 1, gaveUp.Attempts)
-		require.Equal(t, backoff.ReasonOpen, gaveUp.Reason)
-		require.ErrorIs(t, err, backoff.ErrOpen)
-		require.Equal(t, []string{"not sent"}, b.outcomes[2])
-	})
 }
 
 func TestHedgeRefusedByAHalfOpenBreakerLeavesTheProbeAlone(t *testing.T) {
@@ -548,18 +519,12 @@ func TestHedgeRefusedByAHalfOpenBreakerLeavesTheProbeAlone(t *testing.T) {
 	})
 }
 
-func TestHedgeRefusedByTheBudgetOfItsOperation(t *testing.T) {
-	hedgeTest(t, "says so if the first fails", func(t *testing.T) {
-		s := script(inTime(5*second, 1, errHedgeUnknown), inTime(0, 0, backoff.Permanent(backoff.ErrBudget)))
-		_, _, err := s.run(t.Context(), &hedge.Hedge{Delay: second, MaxAttempts: 3})
-		require.ErrorContains(t, err, "budget refused (Budget); MaxExtraLoad counts, too: UNKNOWN")
-	})
-	hedgeTest(t, "unless it says that it may be retried", func(t *testing.T) {
-		s := script(inTime(5*second, 1, nil), inTime(0, 0, backoff.OfClass(backoff.ErrBudget, backoff.ClassRetryable)), inTime(0, 3, nil))
-		v, _, err := s.run(t.Context(), &hedge.Hedge{Delay: second, MaxAttempts: 3})
-		require.NoError(t, err)
-		require.Equal(t, 3, v)
-	})
+func TestHedgeRefusedByABudgetThatSaysSoIsRetried(t *testing.T) {
+	budgeted := func() *hedge.Hedge { return &hedge.Hedge{Delay: second, MaxAttempts: 3} }
+	runAll(t, budgeted, map[string]hedgeRun{"at once": {
+		steps:  []hedgeStep{inTime(5*second, 1, nil), inTime(0, 0, backoff.OfClass(backoff.ErrBudget, backoff.ClassRetryable)), inTime(0, 3, nil)},
+		starts: msec(1000, 1000), took: second, value: 3, beaten: []int{0},
+	}})
 }
 
 // steering is a driver that takes note, and does nothing by itself.
@@ -602,25 +567,23 @@ func TestASteeredHedgeGoesWhereItsDriverLetsIt(t *testing.T) {
 }
 
 func TestASteeredHedgeTriesAgainAtOnceAfterAFailure(t *testing.T) {
-	synctest.Test(t, triesAgain)
+	synctest.Test(t, func(t *testing.T) {
+		s := steered(&hedge.Hedge{Delay: time.Hour, MaxAttempts: 3})
+		s.sent[0](errBoom)
+		synctest.Wait()
+		require.Len(t, s.sent, 2, "and once")
+		require.Empty(t, s.ends)
+		s.rings[0]()
+		require.Len(t, s.sent, 2, "an alarm that was replaced does nothing")
+		s.sent[1](errBoom)
+		s.sent[2](errBoom)
+		require.Len(t, s.ends, 1)
+		require.ErrorIs(t, s.ends[0], errBoom)
+		require.ErrorIs(t, s.ends[0], backoff.ErrExhausted)
+	})
 }
 
-func triesAgain(t *testing.T) {
-	boom := errors.New("boom")
-	s := steered(&hedge.Hedge{Delay: time.Hour})
-	s.sent[0](boom)
-	synctest.Wait()
-	require.Len(t, s.sent, 2, "and once")
-	require.Empty(t, s.ends)
-	s.rings[0]()
-	require.Len(t, s.sent, 2, "an alarm that was replaced does nothing")
-	s.sent[1](boom)
-	require.Len(t, s.ends, 1)
-	require.ErrorIs(t, s.ends[0], boom)
-	require.ErrorIs(t, s.ends[0], backoff.ErrExhausted)
-}
-
-func TestASteeredHedgeEndsWithADefinitiveError(t *testing.T) {
+func TestASteeredHedgeEndsWithAPermanentError(t *testing.T) {
 	s := steered(&hedge.Hedge{Delay: time.Hour})
 	s.sent[0](backoff.Permanent(errBoom))
 	require.Len(t, s.sent, 1)
@@ -647,9 +610,8 @@ func TestASteeredHedgeThatIsInvalidSendsNothing(t *testing.T) {
 func TestHedgeEndsWithItsContext(t *testing.T) {
 	errGone := errors.New("caller is gone")
 	hedgeTest(t, "before it began", func(t *testing.T) {
-		ctx, cancel := context.WithCancelCause(t.Context())
-		cancel(errGone)
-		b := new(hedgeBudget)
+		ctx, b := canceled(t, 0, errGone), new(hedgeBudget)
+		<-ctx.Done()
 		_, err := hedge.Value(ctx, &hedge.Hedge{Budget: b}, inTime(0, 0, errHedgeNever), nil)
 		require.EqualError(t, err, "backoff: not started: caller is gone")
 		require.ErrorIs(t, err, context.Canceled)
@@ -657,49 +619,44 @@ func TestHedgeEndsWithItsContext(t *testing.T) {
 		require.Empty(t, b.asked)
 	})
 	hedgeTest(t, "during the first attempt", func(t *testing.T) {
-		ctx, cancel := context.WithCancelCause(t.Context())
-		time.AfterFunc(50*milli, func() { cancel(errGone) })
-		s := script(inTime(time.Hour, 1, nil))
-		_, took, err := s.run(ctx, &hedge.Hedge{Delay: 100 * milli})
+		b := new(hedgeBudget)
+		_, took, err := script(func(ctx context.Context) (int, error) {
+			<-ctx.Done()
+			return 0, errBoom
+		}).run(canceled(t, 50*milli, errGone), &hedge.Hedge{Delay: 100 * milli, Budget: b})
 		require.ErrorIs(t, err, context.Canceled)
 		require.ErrorIs(t, err, errGone)
+		require.EqualError(t, err, "backoff: gave up after 1 attempt: caller is gone: boom")
 		require.Equal(t, 50*milli, took)
+		require.Equal(t, map[uint64][]string{1: {"canceled"}}, b.outcomes)
 	})
-	hedgeTest(t, "while waiting for a hedge", func(t *testing.T) {
-		ctx, cancel := context.WithTimeout(t.Context(), second)
-		defer cancel()
-		s := script(inTime(milli, 1, errHedgeUnknown), deaf(time.Hour, 2, nil))
-		_, took, err := s.run(ctx, &hedge.Hedge{Delay: 100 * milli})
-		require.ErrorIs(t, err, context.DeadlineExceeded)
-		require.ErrorIs(t, err, errHedgeUnknown)
-		require.Equal(t, time.Second, took)
-		rest(2 * time.Hour)
-		require.Equal(t, []int{2}, s.lost())
+	runAll(t, tenth, map[string]hedgeRun{
+		"while waiting for a hedge": {
+			limit:  second,
+			steps:  []hedgeStep{inTime(milli, 1, errHedgeUnknown), deaf(time.Hour, 2, nil)},
+			starts: msec(1), took: second, lost: []int{2},
+			err: "backoff: gave up after 2 attempts: context deadline exceeded: UNKNOWN",
+		},
+		"but a result is not lost": {
+			limit:  second,
+			adjust: func(h *hedge.Hedge) { h.MaxAttempts = 1 },
+			steps:  []hedgeStep{deaf(2*second, 1, nil)},
+			took:   2 * second, value: 1,
+		},
 	})
 	hedgeTest(t, "while it waits for the server", func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
-		time.AfterFunc(second, cancel)
 		b := new(hedgeBudget)
 		s := script(inTime(0, 1, backoff.RetryAfter(errHedgeUnknown, time.Minute)))
-		_, took, err := s.run(ctx, &hedge.Hedge{Budget: b})
+		_, took, err := s.run(canceled(t, second, nil), &hedge.Hedge{Budget: b})
 		require.ErrorIs(t, err, context.Canceled)
 		require.ErrorIs(t, err, errHedgeUnknown)
 		require.Equal(t, time.Second, took)
 		require.Len(t, b.asked, 1)
 	})
-	hedgeTest(t, "but a result is not lost", func(t *testing.T) {
-		ctx, cancel := context.WithTimeout(t.Context(), second)
-		defer cancel()
-		v, err := hedge.Value(ctx, &hedge.Hedge{}, deaf(2*second, 1, nil), nil)
-		require.NoError(t, err)
-		require.Equal(t, 1, v)
-	})
 	hedgeTest(t, "just when a hedge is due", func(t *testing.T) {
 		for range 100 {
-			ctx, cancel := context.WithCancel(t.Context())
-			time.AfterFunc(100*milli, cancel)
 			s := script(deaf(150*milli, 0, errHedgeUnknown), inTime(time.Hour, 0, nil))
-			_, _, err := s.run(ctx, &hedge.Hedge{Delay: 100 * milli, MaxExtraLoad: -1})
+			_, _, err := s.run(canceled(t, 100*milli, nil), &hedge.Hedge{Delay: 100 * milli, MaxExtraLoad: -1})
 			require.ErrorIs(t, err, context.Canceled)
 		}
 	})
