@@ -283,8 +283,8 @@ func (r *race) endIfIdle() {
 	}
 }
 
-// giveUp ends the call with an error. interrupted is that of the attempt after last, if
-// it failed when the context had ended.
+// giveUp ends the call with an error. interrupted is the error of the attempt after last,
+// if that attempt failed when the context had ended.
 func (r *race) giveUp(why backoff.Reason, interrupted error) {
 	e := backoff.Error{Attempts: r.number - r.unsent, Reason: why, Last: r.last, Interrupted: interrupted}
 	switch why {
@@ -298,7 +298,7 @@ func (r *race) giveUp(why backoff.Reason, interrupted error) {
 		}
 	}
 	err := r.policy().GiveUp(r.ctx, e)
-	if gave, ok := err.(*backoff.Error); ok && interrupted != nil { // which may have been an answer in time
+	if gave, ok := err.(*backoff.Error); ok && interrupted != nil { // GiveUp knows which of the two is the last
 		r.last, r.class = gave.Last, gave.Class()
 	}
 	r.end(err)
