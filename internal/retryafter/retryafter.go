@@ -4,6 +4,7 @@ package retryafter
 
 import (
 	"math"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -109,6 +110,16 @@ func Parse(value string, now time.Time) (time.Duration, bool) {
 	return max(0, date.Sub(now)), true
 }
 
+// Format returns the value of a Retry-After header for wait: seconds, rounded
+// up.
+func Format(wait time.Duration) string {
+	n := int64(wait / time.Second)
+	if wait%time.Second > 0 {
+		n++
+	}
+	return strconv.FormatInt(n, 10)
+}
+
 // ParseMS reads a number of milliseconds, as in Retry-After-Ms. Large values
 // saturate. ParseMS returns false for everything but ASCII digits.
 func ParseMS(value string) (time.Duration, bool) {
@@ -134,23 +145,11 @@ func ParsePushback(values ...string) (time.Duration, bool) {
 // parseDigits reads one or more ASCII digits as a number of units. It
 // saturates.
 func parseDigits(s string, unit time.Duration) (time.Duration, bool) {
-	if s == "" {
+	if s == "" || strings.Trim(s, "0123456789") != "" {
 		return 0, false
 	}
-	n := int64(0)
-	// The units are milliseconds or longer, so ten times limit is still an
-	// int64.
-	limit := math.MaxInt64 / int64(unit)
-	for i := range len(s) {
-		c := s[i]
-		if c < '0' || c > '9' {
-			return 0, false
-		}
-		if n <= limit {
-			n = n*10 + int64(c-'0')
-		}
-	}
-	if n > limit {
+	n, err := strconv.ParseInt(s, 10, 64)
+	if err != nil || n > math.MaxInt64/int64(unit) {
 		return math.MaxInt64, true
 	}
 	return time.Duration(n) * unit, true
@@ -162,11 +161,10 @@ func parseDigits(s string, unit time.Duration) (time.Duration, bool) {
 // but in the RFC a year that appears to be more than 50 years ahead is in the
 // past.
 func parseDate(s string, now time.Time) (time.Time, bool) {
-	if t, err := time.Parse("Mon, 02 Jan 2006 15:04:05 GMT", s); err == nil {
-		return t, true
-	}
-	if t, err := time.Parse(time.ANSIC, s); err == nil {
-		return t, true
+	for _, layout := range [...]string{"Mon, 02 Jan 2006 15:04:05 GMT", time.ANSIC} {
+		if t, err := time.Parse(layout, s); err == nil {
+			return t, true
+		}
 	}
 	t, err := time.Parse("Monday, 02-Jan-06 15:04:05 GMT", s)
 	if err != nil {
