@@ -107,18 +107,14 @@ const maxKey = 4096
 
 // seed is for the hash of a longer key. It is not made at the start of a program, as
 // most programs need none.
-var seed struct {
-	once  sync.Once
-	value maphash.Seed
-}
+var seed = sync.OnceValue(maphash.MakeSeed)
 
 // short returns the name under which a key is kept.
 func short(key string) string {
 	if len(key) <= maxKey {
 		return key
 	}
-	seed.once.Do(func() { seed.value = maphash.MakeSeed() })
-	return key[:maxKey-20] + strconv.FormatUint(maphash.String(seed.value, key), 10)
+	return key[:maxKey-20] + strconv.FormatUint(maphash.String(seed(), key), 10)
 }
 
 // Get returns the value of key.
