@@ -33,11 +33,6 @@ const (
 	crash
 )
 
-var kindNames = [...]string{"pass", "reset", "cut request", "drop answer", "reset answer", "truncate", "stall", "trickle", "crash"}
-
-// String returns the name of the fault in lower case, such as "drop answer".
-func (f Fault) String() string { return kindNames[f.kind] }
-
 // Pass passes on the request and the response: it is no fault.
 func Pass() Fault { return Fault{} }
 

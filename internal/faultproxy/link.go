@@ -6,6 +6,8 @@ import (
 	"net"
 	"sync"
 	"time"
+
+	"github.com/gobackoff/backoff/internal/clock"
 )
 
 // A link is a client's connection and the connection to the target that belongs
@@ -31,7 +33,7 @@ type link struct {
 // run connects to the target and passes on both directions until the link ends.
 func (l *link) run() {
 	defer l.proxy.remove(l)
-	defer l.close()
+	defer l.finish(false)
 	if l.proxy.config.PerConnection && !l.begin(l.proxy.next()) {
 		return
 	}
@@ -44,11 +46,9 @@ func (l *link) run() {
 	l.mu.Lock()
 	l.target = target.(*net.TCPConn)
 	l.mu.Unlock()
-	select {
-	case <-l.ended.Done(): // reset before there was a target
+	if l.ended.Err() != nil { // reset before there was a target
 		target.Close()
 		return
-	default:
 	}
 	var up sync.WaitGroup
 	up.Go(func() {
@@ -86,12 +86,10 @@ func (l *link) begin(f Fault) bool {
 	l.mu.Unlock()
 	switch f.kind {
 	case reset:
-		l.reset()
-		return false
+		return l.reset()
 	case crash:
 		l.proxy.crash(f.delay)
-		l.reset()
-		return false
+		return l.reset()
 	}
 	return true
 }
@@ -123,8 +121,7 @@ func (l *link) answer(p []byte) bool {
 	l.mu.Unlock()
 	switch f.kind {
 	case dropAnswer:
-		l.reset()
-		return false
+		return l.reset()
 	case resetAnswer, truncate:
 		return l.cut(l.client, p, left, f.kind == resetAnswer)
 	case stall:
@@ -142,15 +139,10 @@ func (l *link) cut(dst *net.TCPConn, p []byte, left int64, byReset bool) bool {
 		return l.write(dst, p)
 	}
 	dst.Write(p[:left])
-	if !byReset {
-		l.close()
-		return false
-	}
-	if left > 0 {
+	if byReset && left > 0 {
 		l.pause(grace)
 	}
-	l.reset()
-	return false
+	return l.finish(byReset)
 }
 
 // grace is the time that the other side gets to read what was sent, since a
@@ -186,8 +178,7 @@ func (l *link) trickle(p []byte, f Fault) bool {
 // write passes on p, and resets the link if it cannot.
 func (l *link) write(dst *net.TCPConn, p []byte) bool {
 	if _, err := dst.Write(p); err != nil {
-		l.reset()
-		return false
+		return l.reset()
 	}
 	return true
 }
@@ -203,24 +194,16 @@ func (l *link) pause(d time.Duration) bool {
 		}
 		return false
 	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-l.ended.Done():
-		return false
-	}
+	return clock.Sleep(l.ended, d)
 }
 
-// reset ends the link by a reset (RST) on both sides.
-func (l *link) reset() { l.finish(true) }
+// reset ends the link by a reset (RST) on both sides. It returns false, as the link
+// does not go on.
+func (l *link) reset() bool { return l.finish(true) }
 
-// close ends the link in good order, if it has not ended yet.
-func (l *link) close() { l.finish(false) }
-
-// finish closes both connections, once.
-func (l *link) finish(byReset bool) {
+// finish closes both connections, once: by a reset, or in good order. It returns
+// false, as reset does.
+func (l *link) finish(byReset bool) bool {
 	l.finished.Do(func() {
 		l.end()
 		l.mu.Lock()
@@ -235,4 +218,5 @@ func (l *link) finish(byReset bool) {
 			conn.Close()
 		}
 	})
+	return false
 }

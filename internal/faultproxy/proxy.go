@@ -81,9 +81,6 @@ func Start(target string, plan Plan) (*Proxy, error) {
 // Start returns a running proxy that listens on a free port of 127.0.0.1. Its
 // error is that of [net.Listen]. The caller must call [Proxy.Close] when done.
 func (c Config) Start() (*Proxy, error) {
-	if c.Plan == nil {
-		c.Plan = Always(Pass())
-	}
 	p := &Proxy{config: c, addr: "127.0.0.1:0", links: make(map[*link]struct{})}
 	if err := p.Restore(); err != nil {
 		return nil, err
@@ -115,9 +112,6 @@ func (p *Proxy) Stats() Stats {
 // of exchanges goes on: a plan that is set after three of them is first asked
 // about the fourth.
 func (p *Proxy) SetPlan(plan Plan) {
-	if plan == nil {
-		plan = Always(Pass())
-	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.config.Plan = plan
@@ -224,6 +218,9 @@ func (p *Proxy) next() Fault {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.stats.Exchanges++
+	if p.config.Plan == nil {
+		return Pass()
+	}
 	f := p.config.Plan(p.stats.Exchanges)
 	if f.kind != pass {
 		p.stats.Faults++

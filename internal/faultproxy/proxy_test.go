@@ -225,21 +225,21 @@ func TestConnectionsCanBePlannedInsteadOfExchanges(t *testing.T) {
 }
 
 func TestRandomlyIsTheSameForASeed(t *testing.T) {
-	draw := func(seed uint64) (counts map[string]int, order string) {
+	draw := func(seed uint64) (counts map[faultproxy.Fault]int, order []faultproxy.Fault) {
 		plan := faultproxy.Randomly(seed,
 			faultproxy.Share{Fault: faultproxy.DropAnswer(), Probability: 0.2},
 			faultproxy.Share{Fault: faultproxy.Reset(), Probability: 0.1})
-		counts = make(map[string]int)
+		counts = make(map[faultproxy.Fault]int)
 		for n := range 10000 {
-			name := plan(n + 1).String()
-			counts[name]++
-			order += name[:1]
+			f := plan(n + 1)
+			counts[f]++
+			order = append(order, f)
 		}
 		return counts, order
 	}
 	counts, first := draw(1)
-	require.InDelta(t, 2000, counts["drop answer"], 150)
-	require.InDelta(t, 1000, counts["reset"], 120)
+	require.InDelta(t, 2000, counts[faultproxy.DropAnswer()], 150)
+	require.InDelta(t, 1000, counts[faultproxy.Reset()], 120)
 	_, again := draw(1)
 	_, other := draw(2)
 	require.Equal(t, first, again)
