@@ -52,11 +52,8 @@ func bounded(value string, offset int) int {
 
 // digits reads up to 10 ASCII digits.
 func digits(value string) (int64, bool) {
-	if value == "" || len(value) > 10 || strings.Trim(value, "0123456789") != "" {
-		return 0, false
-	}
-	n, err := strconv.ParseInt(value, 10, 64)
-	return n, err == nil
+	n, err := strconv.ParseUint(value, 10, 63)
+	return int64(n), err == nil && len(value) <= 10
 }
 
 // attemptOfAWS reads the number of the attempt from "attempt=1; max=3".
