@@ -1,6 +1,7 @@
 package backofftest
 
 import (
+	"cmp"
 	"errors"
 	"sync"
 	"testing"
@@ -41,33 +42,29 @@ func checkBudget(open func() backoff.Budget) error {
 	if err != nil {
 		return err
 	}
-	crowded, err := grantRetries(open(), now, 20)
-	if err == nil && crowded > alone {
-		err = errors.New("20 callers at a time are granted more retries than one: looking and granting must be one step")
-	}
-	if err != nil {
-		return err
-	}
 	b = open()
 	if t, _, ok := b.Reserve(retry(now)); ok {
 		for range 3 {
-			b.Done(t, backoff.Result{NotSent: true})
+			b.Done(t, notSent)
 		}
 	}
-	again, err := grantRetries(b, now, 1)
-	if err == nil && again > alone {
-		err = errors.New("a second Done gives back what was given back before")
+	return cmp.Or(
+		checkGranted(open(), now, 20, alone, "20 callers at a time are granted more retries than one: looking and granting must be one step"),
+		checkGranted(b, now, 1, alone, "a second Done gives back what was given back before"),
+		checkGrantsFirst(open(), now, alone),
+		checkPace(open),
+		checkWaiting(open),
+	)
+}
+
+// checkGranted returns an error that says wrong if a budget grants more than most
+// retries.
+func checkGranted(b backoff.Budget, now time.Time, callers, most int, wrong string) error {
+	granted, err := grantRetries(b, now, callers)
+	if err == nil && granted > most {
+		err = errors.New(wrong)
 	}
-	if err != nil {
-		return err
-	}
-	if err := checkGrantsFirst(open(), now, alone); err != nil {
-		return err
-	}
-	if err := checkPace(open); err != nil {
-		return err
-	}
-	return checkWaiting(open)
+	return err
 }
 
 // checkGrantsFirst returns what is wrong with a budget's GrantsFirst. alone is how
@@ -84,12 +81,11 @@ func checkGrantsFirst(b backoff.Budget, now time.Time, alone int) error {
 			b.Done(backoff.Ticket{}, r)
 		}
 	}
-	again, err := grantRetries(b, now, 1)
-	if err == nil && again > alone {
-		err = errors.New("a Done without a ticket gives back what was never taken")
-	}
-	return err
+	return checkGranted(b, now, 1, alone, "a Done without a ticket gives back what was never taken")
 }
+
+// notSent is the Result of an attempt that was not made.
+var notSent = backoff.Result{NotSent: true}
 
 // retry returns the Attempt of a retry.
 func retry(now time.Time) backoff.Attempt {
@@ -110,7 +106,7 @@ func grantRetries(b backoff.Budget, now time.Time, callers int) (granted int, er
 				return err
 			}
 			if !b.Confirm(t) {
-				b.Done(t, backoff.Result{NotSent: true})
+				b.Done(t, notSent)
 				continue
 			}
 			mu.Lock()

@@ -38,37 +38,19 @@ func checkPace(open func() backoff.Budget) error {
 // checkLeaving compares how long a line is after an attempt has left it in
 // several ways.
 func checkLeaving(open func() backoff.Budget) error {
-	notSent := backoff.Result{NotSent: true}
-	once, err := lineAfter(open, func(b backoff.Budget, t backoff.Ticket) {
-		t, _, _ = b.Pace(t)
-		b.Done(t, notSent)
-	})
+	once, err := lineAfter(open, 1, 1)
 	if err != nil {
 		return err
 	}
 	for _, way := range []struct {
-		leave func(backoff.Budget, backoff.Ticket)
-		wrong string
+		paces, dones int
+		wrong        string
 	}{
-		{func(b backoff.Budget, t backoff.Ticket) {
-			for range 3 {
-				t, _, _ = b.Pace(t)
-			}
-			b.Done(t, notSent)
-		}, "Pace that is called again takes more"},
-		{func(b backoff.Budget, t backoff.Ticket) {
-			t, _, _ = b.Pace(t)
-			for range 3 {
-				b.Done(t, notSent)
-			}
-		}, "a second Done gives back what was given back before, if Pace has taken it"},
-		{func(b backoff.Budget, t backoff.Ticket) {
-			for range 3 {
-				b.Done(t, notSent)
-			}
-		}, "Done gives back what Pace would have taken"},
+		{3, 1, "Pace that is called again takes more"},
+		{1, 3, "a second Done gives back what was given back before, if Pace has taken it"},
+		{0, 3, "Done gives back what Pace would have taken"},
 	} {
-		line, err := lineAfter(open, way.leave)
+		line, err := lineAfter(open, way.paces, way.dones)
 		if err != nil {
 			return err
 		}
@@ -90,15 +72,21 @@ func since(began time.Time, wait time.Duration) span {
 }
 
 // lineAfter makes a line, lets an attempt that waits for a reason of its own
-// leave it, and returns how long the line is after that.
-func lineAfter(open func() backoff.Budget, leave func(backoff.Budget, backoff.Ticket)) (span, error) {
+// leave it, and returns how long the line is after that. The attempt calls Pace and
+// then Done, each as often as it is told.
+func lineAfter(open func() backoff.Budget, paces, dones int) (span, error) {
 	began := time.Now()
 	b := open()
 	if _, err := keepPace(b, 20, retry(time.Now())); err != nil {
 		return span{}, err
 	}
 	if t, _, ok := b.Reserve(waiting(retry(time.Now()))); ok {
-		leave(b, t)
+		for range paces {
+			t, _, _ = b.Pace(t)
+		}
+		for range dones {
+			b.Done(t, notSent)
+		}
 	}
 	wait, err := keepPace(b, 1, retry(time.Now()))
 	return since(began, wait), err
@@ -109,19 +97,17 @@ func lineAfter(open func() backoff.Budget, leave func(backoff.Budget, backoff.Ti
 // granted has to wait now.
 func keepPace(b backoff.Budget, attempts int, a backoff.Attempt) (last time.Duration, err error) {
 	for range attempts {
-		t, wait, ok := b.Reserve(waiting(a))
+		t, asked, ok := b.Reserve(waiting(a))
 		if !ok {
 			continue
 		}
-		if err := checkWait(wait); err != nil {
+		t, wait, ok := b.Pace(t)
+		if err := checkWait(min(asked, wait)); err != nil {
 			return 0, err
 		}
-		if t, wait, ok = b.Pace(t); !ok {
-			b.Done(t, backoff.Result{NotSent: true})
+		if !ok {
+			b.Done(t, notSent)
 			continue
-		}
-		if err := checkWait(wait); err != nil {
-			return 0, err
 		}
 		if _, longer, ok := b.Pace(t); ok && longer > wait {
 			return 0, errors.New("asks for a longer wait when Pace is called again: no attempt would ever be made")

@@ -1,6 +1,7 @@
 package backofftest
 
 import (
+	"errors"
 	"math"
 	"sync"
 	"testing"
@@ -24,6 +25,23 @@ func within(t testing.TB, check func() error, late string) {
 		}
 	case <-time.After(limit):
 		t.Fatalf(late, limit)
+	}
+}
+
+// sameAgain asks for each of first again, from many goroutines at once. It fails the
+// test, and says wrong, if an answer differs.
+func sameAgain(t testing.TB, first []time.Duration, ask func(i int) time.Duration, wrong string) {
+	t.Helper()
+	err := concurrently(16, func(int) error {
+		for i, d := range first {
+			if ask(i) != d {
+				return errors.New(wrong)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 

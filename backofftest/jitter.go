@@ -1,8 +1,6 @@
 package backofftest
 
 import (
-	"errors"
-	"fmt"
 	"math"
 	"testing"
 	"time"
@@ -22,38 +20,21 @@ var (
 // -race.
 func Jitter(t testing.TB, j backoff.Jitter) {
 	t.Helper()
-	each := func(f func(delay, prev time.Duration, u float64)) {
-		for _, delay := range delays {
-			for _, prev := range delays {
-				for _, u := range draws {
-					f(delay, prev, u)
-				}
-			}
-		}
-	}
 	var first []time.Duration
-	var err error
-	each(func(delay, prev time.Duration, u float64) {
+	for i := range len(delays) * len(delays) * len(draws) {
+		delay, prev, u := arguments(i)
 		d := j(delay, prev, u)
-		if d < 0 && err == nil {
-			err = fmt.Errorf("a delay of %v after a wait of %v, and a draw of %v, give a wait of %v, want 0 or more: the arithmetic must saturate", delay, prev, u, d)
+		if d < 0 {
+			t.Fatalf("a delay of %v after a wait of %v, and a draw of %v, give a wait of %v, want 0 or more: the arithmetic must saturate", delay, prev, u, d)
 		}
 		first = append(first, d)
-	})
-	if err != nil {
-		t.Fatal(err)
 	}
-	err = concurrently(16, func(int) (err error) {
-		i := 0
-		each(func(delay, prev time.Duration, u float64) {
-			if j(delay, prev, u) != first[i] {
-				err = errors.New("asked again, it answers otherwise: what is random about a Jitter is in its argument u, what it remembers in prev")
-			}
-			i++
-		})
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	sameAgain(t, first, func(i int) time.Duration { return j(arguments(i)) },
+		"asked again, it answers otherwise: what is random about a Jitter is in its argument u, what it remembers in prev")
+}
+
+// arguments returns the ith combination of them.
+func arguments(i int) (delay, prev time.Duration, u float64) {
+	i, draw := i/len(draws), i%len(draws)
+	return delays[i/len(delays)], delays[i%len(delays)], draws[draw]
 }

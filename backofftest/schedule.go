@@ -1,7 +1,6 @@
 package backofftest
 
 import (
-	"errors"
 	"math"
 	"testing"
 	"time"
@@ -29,15 +28,6 @@ func Schedule(t testing.TB, s backoff.Schedule) {
 			t.Fatalf("Delay(%d) is %v, want 0 or more: the arithmetic must saturate", retry, first[i])
 		}
 	}
-	err := concurrently(16, func(int) error {
-		for i, retry := range retries {
-			if s.Delay(retry) != first[i] {
-				return errors.New("asked again, it answers otherwise: a Schedule has no state, and no random numbers")
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	sameAgain(t, first, func(i int) time.Duration { return s.Delay(retries[i]) },
+		"asked again, it answers otherwise: a Schedule has no state, and no random numbers")
 }
