@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
+	"maps"
 	"strconv"
 	"strings"
 
@@ -77,12 +78,7 @@ func (b *budget) fromToken(token json.Token) bool {
 
 // preset returns a new budget of the given name; nil if there is none.
 func (b *budget) preset() backoff.Budget {
-	for name, budget := range presets.Budgets() {
-		if name == b.Preset {
-			return budget
-		}
-	}
-	return nil
+	return maps.Collect(presets.Budgets())[b.Preset]
 }
 
 // wanted implements literal.
@@ -114,27 +110,11 @@ func (b *budget) check(path string) error {
 	switch {
 	case b.All != nil:
 		return b.checkAll(path + ".all")
-	case b.Rate != nil:
-		return b.Rate.check(path + ".rate")
+	case b.Rate != nil && !(b.Rate.Limit > 0): // the limiter belongs to another library, which accepts 0
+		return problem(path+".rate.limit", "is "+strconv.FormatFloat(b.Rate.Limit, 'g', -1, 64)+", want more than 0 attempts per second")
 	}
-	kind, name := b.kind()
-	return relocate(join(path, kind), name, b.build().Validate())
-}
-
-// kind returns the member that is set, and the name that errors of the library
-// give it.
-func (b *budget) kind() (member, name string) {
-	switch {
-	case b.Retry != nil:
-		return "retry", "RetryBudget"
-	case b.Pacer != nil:
-		return "pacer", "RetryBudget"
-	case b.Throttle != nil:
-		return "throttle", "limit.Throttle"
-	case b.Concurrency != nil:
-		return "concurrency", "limit.Concurrency"
-	}
-	return "grpcThrottling", "presets.GRPCThrottling"
+	made, member, name := b.made()
+	return relocate(join(path, member), name, made.Validate())
 }
 
 // checkAll checks the budgets that are joined.
@@ -149,15 +129,6 @@ func (b *budget) checkAll(path string) error {
 	return errors.Join(problems...)
 }
 
-// check returns the problem of a rate limit. The limiter belongs to another
-// library, which would accept a limit of 0.
-func (l *rateLimit) check(path string) error {
-	if !(l.Limit > 0) {
-		return problem(path+".limit", "is "+strconv.FormatFloat(l.Limit, 'g', -1, 64)+", want more than 0 attempts per second")
-	}
-	return relocate(path, "limit.Rate", l.build().Validate())
-}
-
 // build returns a new rate limit.
 func (l *rateLimit) build() *limit.Rate {
 	return &limit.Rate{
@@ -169,29 +140,37 @@ func (l *rateLimit) build() *limit.Rate {
 
 // build returns a new budget; nil for nil.
 func (b *budget) build() backoff.Budget {
-	switch {
-	case b == nil:
+	if b == nil {
 		return nil
+	}
+	made, _, _ := b.made()
+	return made
+}
+
+// made returns a new budget, the member that it is made from, and the name that
+// errors of the library give it.
+func (b *budget) made() (made backoff.Budget, member, name string) {
+	switch {
 	case b.Preset != "":
-		return b.preset()
+		return b.preset(), "", ""
 	case b.Retry != nil:
-		return &backoff.RetryBudget{Ratio: b.Retry.Ratio, Window: b.Retry.Window.value(), Floor: b.Retry.Floor}
+		return &backoff.RetryBudget{Ratio: b.Retry.Ratio, Window: b.Retry.Window.value(), Floor: b.Retry.Floor}, "retry", "RetryBudget"
 	case b.Pacer != nil:
-		return b.Pacer.build()
+		return b.Pacer.build(), "pacer", "RetryBudget"
 	case b.Throttle != nil:
-		return b.Throttle.build()
+		return b.Throttle.build(), "throttle", "limit.Throttle"
 	case b.Rate != nil:
-		return b.Rate.build()
+		return b.Rate.build(), "rate", "limit.Rate"
 	case b.Concurrency != nil:
-		return &limit.Concurrency{Max: b.Concurrency.Max}
+		return &limit.Concurrency{Max: b.Concurrency.Max}, "concurrency", "limit.Concurrency"
 	case b.GRPCThrottling != nil:
-		return &presets.GRPCThrottling{MaxTokens: b.GRPCThrottling.MaxTokens, TokenRatio: b.GRPCThrottling.TokenRatio}
+		return b.GRPCThrottling.build(), "grpcThrottling", "presets.GRPCThrottling"
 	}
 	var members []backoff.Budget
 	for i := range b.All {
 		members = append(members, b.All[i].build())
 	}
-	return backoff.JoinBudgets(members...)
+	return backoff.JoinBudgets(members...), "all", ""
 }
 
 // build returns a new pacer.
@@ -199,6 +178,11 @@ func (p *pacer) build() *pace.Pacer {
 	l := &pace.Pacer{MaxWait: p.MaxWait.value()}
 	l.Ratio, l.Window, l.Floor = p.Ratio, p.Window.value(), p.Floor
 	return l
+}
+
+// build returns a new budget.
+func (g *grpcThrottling) build() *presets.GRPCThrottling {
+	return &presets.GRPCThrottling{MaxTokens: g.MaxTokens, TokenRatio: g.TokenRatio}
 }
 
 // build returns a new throttle.

@@ -2,7 +2,6 @@ package spec
 
 import (
 	"encoding/json"
-	"slices"
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/internal/shape"
@@ -30,10 +29,16 @@ type uniform struct {
 	High float64 `json:"high,omitzero"`
 }
 
+var jitters = map[string]backoff.Jitter{
+	"none":  backoff.NoJitter,
+	"full":  backoff.FullJitter,
+	"equal": backoff.EqualJitter,
+}
+
 // fromToken implements literal.
 func (j *jitter) fromToken(token json.Token) bool {
 	j.Kind, _ = token.(string)
-	return slices.Contains([]string{"none", "full", "equal"}, j.Kind)
+	return jitters[j.Kind] != nil
 }
 
 // wanted implements literal.
@@ -84,12 +89,8 @@ func (j *jitter) build() backoff.Jitter {
 	switch {
 	case j == nil:
 		return nil
-	case j.Kind == "full":
-		return backoff.FullJitter
-	case j.Kind == "none":
-		return backoff.NoJitter
-	case j.Kind == "equal":
-		return backoff.EqualJitter
+	case j.Kind != "":
+		return jitters[j.Kind]
 	case j.Decorrelated != nil:
 		return backoff.DecorrelatedJitter(j.Decorrelated.Base.value(), j.Decorrelated.Max.value())
 	case j.Uniform != nil:

@@ -2,6 +2,7 @@ package spec
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"reflect"
@@ -167,21 +168,15 @@ func (r *reader) list(path string, into reflect.Value) error {
 // scalar sets a field that is a string, a bool or a number. It reports whether
 // the token fits.
 func scalar(token json.Token, into reflect.Value) bool {
-	switch token := token.(type) {
-	case string:
-		if into.Kind() == reflect.String {
-			into.SetString(token)
-			return true
-		}
-	case bool:
-		if into.Kind() == reflect.Bool {
-			into.SetBool(token)
-			return true
-		}
-	case json.Number:
-		return number(string(token), into)
+	if n, ok := token.(json.Number); ok {
+		return number(string(n), into)
 	}
-	return false
+	v := reflect.ValueOf(token)
+	fits := v.Kind() == into.Kind()
+	if fits {
+		into.Set(v)
+	}
+	return fits
 }
 
 // number sets a field that is a number. The only number below 0 is -1.
@@ -204,19 +199,15 @@ func wanted(into reflect.Value) string {
 	if l, ok := into.Addr().Interface().(literal); ok {
 		return l.wanted()
 	}
-	switch into.Kind() {
-	case reflect.String:
-		return "a text"
-	case reflect.Bool:
-		return "true or false"
-	case reflect.Int:
-		return "a whole number of 0 or more, or -1 for no limit"
-	case reflect.Float64:
-		return "a number of 0 or more, or -1 for none"
-	case reflect.Slice:
-		return "a list"
-	}
-	return "an object"
+	return cmp.Or(wantedOf[into.Kind()], "an object")
+}
+
+var wantedOf = map[reflect.Kind]string{
+	reflect.String:  "a text",
+	reflect.Bool:    "true or false",
+	reflect.Int:     "a whole number of 0 or more, or -1 for no limit",
+	reflect.Float64: "a number of 0 or more, or -1 for none",
+	reflect.Slice:   "a list",
 }
 
 // show returns a token as it is printed in an error: short, and on one line.
