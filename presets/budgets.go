@@ -11,20 +11,13 @@ import (
 // Budgets yields every budget with its name, such as "grpc-retry-throttling".
 // The order is always the same, and the budgets are new ones.
 func Budgets() iter.Seq2[string, backoff.Budget] {
-	return func(yield func(string, backoff.Budget) bool) {
-		for _, b := range []struct {
-			name   string
-			budget backoff.Budget
-		}{
+	return each(func() []named[backoff.Budget] {
+		return []named[backoff.Budget]{
 			{"grpc-retry-throttling", NewGRPCThrottling()},
 			{"aws-retry-quota", NewAWSQuota()},
 			{"aws-retry-quota-2026", NewAWSQuota2026()},
-		} {
-			if !yield(b.name, b.budget) {
-				return
-			}
 		}
-	}
+	})
 }
 
 // check returns an error that names a field, unless the field is valid.

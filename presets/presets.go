@@ -43,27 +43,32 @@ import (
 //
 //	policy, ok := maps.Collect(presets.All())[name]
 func All() iter.Seq2[string, backoff.Policy] {
-	return func(yield func(string, backoff.Policy) bool) {
-		for _, p := range catalogue() {
-			if !yield(p.name, p.policy) {
+	return each(catalogue)
+}
+
+// A named is a preset and its name.
+type named[P any] struct {
+	name   string
+	preset P
+}
+
+// each yields what list returns, which it asks each time anew.
+func each[P any](list func() []named[P]) iter.Seq2[string, P] {
+	return func(yield func(string, P) bool) {
+		for _, p := range list() {
+			if !yield(p.name, p.preset) {
 				return
 			}
 		}
 	}
 }
 
-// A preset is a policy and its name.
-type preset struct {
-	name   string
-	policy backoff.Policy
-}
-
 // catalogue returns new policies. Those without a function of their own are the
 // examples of a document, or what a document says where the code does
 // otherwise.
-func catalogue() []preset {
+func catalogue() []named[backoff.Policy] {
 	const ms = time.Millisecond
-	return []preset{
+	return []named[backoff.Policy]{
 		{"iot-core-32s", IoTCore(32 * time.Second)},
 		{"iot-core-64s", IoTCore(64 * time.Second)},
 		// It waits 2^n s + k ms without a cap, with k as in IoTCore, and gives up at
