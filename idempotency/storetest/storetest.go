@@ -199,17 +199,18 @@ func (k *kit) lost() {
 	key, ctx := k.hash("key"), context.Background()
 	first := k.claim(key, short)
 	second := k.expired(key)
-	if err := k.store.Finish(ctx, first, record()); !errors.Is(err, idempotency.ErrLeaseLost) {
-		k.Fatalf("got %v, want ErrLeaseLost", err)
-	}
+	k.refuses(first)
 	k.check(k.store.Release(ctx, first))
 	k.want(k.begin(key, long).State, idempotency.EntryInFlight)
 	k.finish(second, record())
-	if err := k.store.Finish(ctx, first, record()); !errors.Is(err, idempotency.ErrLeaseLost) {
-		k.Fatalf("got %v, want ErrLeaseLost", err)
-	}
-	unknown := idempotency.Claim{Key: k.hash("unknown"), Token: first.Token, Run: 1}
-	if err := k.store.Finish(ctx, unknown, record()); !errors.Is(err, idempotency.ErrLeaseLost) {
+	k.refuses(first)
+	k.refuses(idempotency.Claim{Key: k.hash("unknown"), Token: first.Token, Run: 1})
+}
+
+// refuses fails the test if a claim can still be finished.
+func (k *kit) refuses(c idempotency.Claim) {
+	k.Helper()
+	if err := k.store.Finish(context.Background(), c, record()); !errors.Is(err, idempotency.ErrLeaseLost) {
 		k.Fatalf("got %v, want ErrLeaseLost", err)
 	}
 }
