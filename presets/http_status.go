@@ -56,25 +56,13 @@ func CloudStorageStatusDocs() backoff.Classifier {
 func AWSStatus() backoff.Classifier {
 	byCode := byStatus(func(code int) bool { return code == 500 || code >= 502 && code <= 504 })
 	return func(err error) backoff.Class {
-		if e, ok := errtree.As[errorCode](err); ok && e.ErrorCode() != "" {
+		if e, ok := errtree.As[interface{ ErrorCode() string }](err); ok && e.ErrorCode() != "" {
 			if class := backoff.DefaultClassifier(onlyCode(e.ErrorCode())); class != backoff.ClassUnknown {
 				return class
 			}
 		}
 		return byCode(err)
 	}
-}
-
-// statusCode is an error that has an HTTP status.
-type statusCode interface {
-	error
-	HTTPStatusCode() int
-}
-
-// errorCode is an error that has a code of its service.
-type errorCode interface {
-	error
-	ErrorCode() string
 }
 
 // onlyCode is an error that has a code and nothing else.
@@ -94,7 +82,7 @@ func is5xx(code int) bool { return code >= 500 && code < 600 }
 // ClassUnknown.
 func byStatus(accept func(code int) bool) backoff.Classifier {
 	return func(err error) backoff.Class {
-		e, ok := errtree.As[statusCode](err)
+		e, ok := errtree.As[interface{ HTTPStatusCode() int }](err)
 		switch {
 		case !ok || e.HTTPStatusCode() == 0:
 			return backoff.ClassUnknown
@@ -204,13 +192,9 @@ func (on *envoyGroups) unsent(w *errtree.Walk, err error) bool {
 // name, that may be retried. It goes by the names of the types, since importing
 // package net would make this package heavy.
 func noConnection(err error) bool {
-	switch reflect.TypeOf(err).String() {
-	case "*net.OpError":
-		return strings.HasPrefix(err.Error(), "dial ") && backoff.DefaultClassifier(err).Retryable()
-	case "*net.DNSError":
-		return backoff.DefaultClassifier(err).Retryable()
-	}
-	return false
+	t := reflect.TypeOf(err).String()
+	connects := t == "*net.DNSError" || t == "*net.OpError" && strings.HasPrefix(err.Error(), "dial ")
+	return connects && backoff.DefaultClassifier(err).Retryable()
 }
 
 // streamError has the fields of net/http's error of a stream, so that errors.As
