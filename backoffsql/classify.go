@@ -129,10 +129,7 @@ func (o *outcome) provesRollback(err error) bool {
 	if o.custom != nil && o.custom(err) == backoff.ClassNotSent {
 		return true
 	}
-	e, ok := errtree.As[interface {
-		error
-		SQLState() string
-	}](err)
+	e, ok := errtree.As[interface{ SQLState() string }](err)
 	return ok && stateProvesRollback(e.SQLState()) || isCommitRollback(err)
 }
 

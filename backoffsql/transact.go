@@ -1,6 +1,7 @@
 package backoffsql
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -132,9 +133,7 @@ func (o *outcome) Repeatable(ctx context.Context, class backoff.Class) bool {
 // classify is the Classifier of the call.
 func (o *outcome) classify(err error) backoff.Class {
 	if o.custom != nil {
-		if class := o.custom(err); class != backoff.ClassUnknown {
-			return class
-		}
+		return cmp.Or(o.custom(err), Classify(err))
 	}
 	return Classify(err)
 }

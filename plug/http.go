@@ -1,6 +1,7 @@
 package plug
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math"
@@ -65,13 +66,9 @@ type HTTPRetry struct{ rule }
 // use.
 func RetryableHTTP(p backoff.Policy) *HTTPRetry {
 	own := p.Classify
-	p.Classify = func(err error) backoff.Class {
-		if own != nil {
-			if class := own(err); class != backoff.ClassUnknown {
-				return class
-			}
-		}
-		return backoffhttp.Classify(err)
+	p.Classify = backoffhttp.Classify
+	if own != nil {
+		p.Classify = func(err error) backoff.Class { return cmp.Or(own(err), backoffhttp.Classify(err)) }
 	}
 	return &HTTPRetry{newRule(p)}
 }

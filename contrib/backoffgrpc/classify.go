@@ -1,6 +1,7 @@
 package backoffgrpc
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strconv"
@@ -143,12 +144,7 @@ func withFallback(first backoff.Classifier) backoff.Classifier {
 	if first == nil {
 		return Classify
 	}
-	return func(err error) backoff.Class {
-		if class := first(err); class != backoff.ClassUnknown {
-			return class
-		}
-		return Classify(err)
-	}
+	return func(err error) backoff.Class { return cmp.Or(first(err), Classify(err)) }
 }
 
 // failure is the error of an attempt, with what its status does not tell.
