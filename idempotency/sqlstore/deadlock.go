@@ -24,10 +24,7 @@ var deadlocks = backoff.Policy{
 // number of an error in a field, which cannot be read without importing it, and
 // in the text.
 func isDeadlock(err error) bool {
-	var e interface {
-		error
-		SQLState() string
-	}
+	var e interface{ SQLState() string }
 	if errors.As(err, &e) {
 		return e.SQLState() == "40P01" || e.SQLState() == "40001"
 	}

@@ -29,18 +29,12 @@ func Of(err error) string {
 
 // codeOf returns the code that err reports by a method, or "".
 func codeOf(err error) string {
-	if e, ok := errtree.As[interface {
-		error
-		HTTPStatusCode() int
-	}](err); ok {
+	if e, ok := errtree.As[interface{ HTTPStatusCode() int }](err); ok {
 		if code := e.HTTPStatusCode(); code >= 100 && code < 600 {
 			return strconv.Itoa(code)
 		}
 	}
-	if e, ok := errtree.As[interface {
-		error
-		SQLState() string
-	}](err); ok && isSQLState(e.SQLState()) {
+	if e, ok := errtree.As[interface{ SQLState() string }](err); ok && isSQLState(e.SQLState()) {
 		return e.SQLState()
 	}
 	return grpcCode(err)
