@@ -28,7 +28,7 @@ func open(t testing.TB) (fleet.Store, *redis.Client) {
 }
 
 // Processes of several releases use one server: a new release reads what the
-// first one stored, in the keys and fields that scripts.go lists.
+// first one stored, in the keys and fields that circuit.lua lists.
 func TestWhatTheFirstReleaseStoredIsRead(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
