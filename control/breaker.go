@@ -13,10 +13,9 @@ import (
 // an override of its mode ends, the breaker is in the mode that it was in
 // before, unless the program has forced another one meanwhile.
 func (p *Panel) Breaker(b *backoff.Breaker) {
-	g := &group{called: b.Name}
+	g := &group{name: b.Name, single: b}
 	g.add("", b)
-	g.single = b
-	p.register(g)
+	p.registerGroup(g, noKeys)
 }
 
 // Services registers the breakers of services under a name, and each under the key
@@ -28,7 +27,7 @@ func (p *Panel) Breaker(b *backoff.Breaker) {
 // s. They have the Observer that s.New gives them, and no longer that of the
 // Transport's policy.
 func (p *Panel) Services(name string, s *guard.Services) {
-	g := &group{called: name, services: s}
+	g := &group{name: name}
 	inner := s.New
 	s.New = func(key string) *guard.Service {
 		made := &guard.Service{Name: key}
@@ -43,14 +42,18 @@ func (p *Panel) Services(name string, s *guard.Services) {
 		}
 		return made
 	}
-	p.register(g)
+	p.registerGroup(g, func() []string { return keysOf(s) })
+}
+
+// registerGroup registers the breakers of a group.
+func (p *Panel) registerGroup(g *group, keys func() []string) {
+	p.register(target{name: g.name, what: []string{Breakers}, keys: keys, apply: g.apply})
 }
 
 // A group is a breaker, or those of services.
 type group struct {
-	called   string
-	single   *backoff.Breaker // keeps it alive; nil for services, which keep their own
-	services *guard.Services  // nil for a single breaker
+	name   string
+	single *backoff.Breaker // keeps it alive; nil for services, which keep their own
 
 	mu      sync.Mutex
 	members []*member
@@ -120,18 +123,10 @@ func (m *member) force(want *backoff.BreakerMode) {
 	}
 }
 
-// name implements target.
-func (g *group) name() string { return g.called }
-
-// keeps implements target.
-func (*group) keeps(what string) bool { return what == Breakers }
-
-// keys implements target. The breaker of a tenant is that of another service.
-func (g *group) keys() (all []string) {
-	if g.single != nil {
-		return nil
-	}
-	for key, s := range g.services.All() {
+// keysOf returns the keys of services that have a breaker of their own. The breaker
+// of a tenant is that of another service.
+func keysOf(of *guard.Services) (all []string) {
+	for key, s := range of.All() {
 		if s == nil || key == "" {
 			continue
 		}
@@ -142,16 +137,16 @@ func (g *group) keys() (all []string) {
 	return all
 }
 
-// apply implements target. The breakers are forced later, in order and without
+// apply applies the overrides in force. The breakers are forced later, in order and without
 // the lock of the panel, because their Observers may call the panel.
 func (g *group) apply(p *Panel) {
 	next := rules{byKey: make(map[string]*backoff.BreakerMode)}
-	if a := p.find(Breakers, g.called, ""); a != nil {
+	if a := p.find(Breakers, g.name, ""); a != nil {
 		mode := a.mode()
 		next.all = &mode
 	}
 	for t, a := range p.overrides {
-		if t.What == Breakers && t.Name == g.called && t.Key != "" {
+		if t.What == Breakers && t.Name == g.name && t.Key != "" {
 			mode := a.mode()
 			next.byKey[t.Key] = &mode
 		}

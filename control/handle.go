@@ -44,7 +44,7 @@ type state struct {
 // panel does not forget them.
 func (p *Panel) Policy(policy backoff.Policy) *Handle {
 	h := &Handle{base: policy}
-	p.register(h)
+	p.register(target{name: policy.Name, what: []string{Retries, Spec}, base: &h.base, keys: noKeys, apply: h.apply})
 	return h
 }
 
@@ -76,16 +76,7 @@ func (h *Handle) Current() (policy *backoff.Policy, final func(context.Context, 
 	return &s.policy, s.final
 }
 
-// name implements target.
-func (h *Handle) name() string { return h.base.Name }
-
-// keeps implements target.
-func (h *Handle) keeps(what string) bool { return what == Retries || what == Spec }
-
-// keys implements target.
-func (h *Handle) keys() []string { return nil }
-
-// apply implements target.
+// apply applies the overrides in force.
 func (h *Handle) apply(p *Panel) {
 	next := &state{policy: h.base, paused: p.off(Retries, h.base.Name), over: make(chan struct{})}
 	if a := p.overrides[Target{What: Spec, Name: h.base.Name}]; a != nil && a.spec.loosens(h.base) == nil {

@@ -73,15 +73,15 @@ type Panel struct {
 }
 
 // A target is a handle, a hedge or breakers.
-type target interface {
-	name() string
-	// keeps reports whether the target can be overridden in this way.
-	keeps(what string) bool
-	// keys returns the keys of a Services.
-	keys() []string
-	// apply applies the overrides in force, under the lock of the panel.
-	apply(*Panel)
+type target struct {
+	name  string
+	what  []string        // what of it can be overridden
+	base  *backoff.Policy // of a handle; nil for the others
+	keys  func() []string // of a Services; noKeys for the others
+	apply func(*Panel)    // applies the overrides in force, under the lock of the panel
 }
+
+func noKeys() []string { return nil }
 
 // active is an override in force.
 type active struct {
@@ -142,8 +142,8 @@ func (p *Panel) Set(ctx context.Context, o Override) error {
 		}
 		a.spec = spec
 		for _, t := range p.targets {
-			if h, ok := t.(*Handle); ok && h.name() == o.Name {
-				if err := spec.loosens(h.base); err != nil {
+			if t.base != nil && t.name == o.Name {
+				if err := spec.loosens(*t.base); err != nil {
 					return err
 				}
 			}
@@ -230,7 +230,7 @@ func (p *Panel) Clear(ctx context.Context, t Target, who, why string) error {
 // changed applies what is in force now, and calls the Observer.
 func (p *Panel) changed(ctx context.Context, c Change) {
 	for _, t := range p.targets {
-		if t.keeps(c.Override.What) && (c.Override.Name == All || c.Override.Name == t.name()) {
+		if slices.Contains(t.what, c.Override.What) && (c.Override.Name == All || c.Override.Name == t.name) {
 			t.apply(p)
 		}
 	}
@@ -271,13 +271,12 @@ func (p *Panel) Targets() []Target {
 func (p *Panel) named() []Target {
 	all := make(map[Target]bool)
 	for _, t := range p.targets {
-		for _, what := range [...]string{Retries, Spec, Hedges, Breakers} {
-			if t.name() == "" || !t.keeps(what) {
-				continue
-			}
-			all[Target{What: what, Name: t.name()}] = true
-			for _, key := range t.keys() {
-				all[Target{what, t.name(), key}] = true
+		if t.name == "" {
+			continue
+		}
+		for _, what := range t.what {
+			for _, key := range append(t.keys(), "") {
+				all[Target{what, t.name, key}] = true
 			}
 		}
 	}
@@ -312,7 +311,7 @@ func (p *Panel) checkTarget(t Target) error {
 
 // isOf reports whether t is registered as known, or as one of its keys.
 func (t Target) isOf(known target) bool {
-	return t.Name != "" && t.Name == known.name() && known.keeps(t.What) && (t.Key == "" || slices.Contains(known.keys(), t.Key))
+	return t.Name != "" && t.Name == known.name && slices.Contains(known.what, t.What) && (t.Key == "" || slices.Contains(known.keys(), t.Key))
 }
 
 // list says which names, or keys, there are, for an error. An untrusted client may
