@@ -22,7 +22,6 @@ import (
 	"github.com/gobackoff/backoff/guard/internal/line"
 	"github.com/gobackoff/backoff/internal/badfield"
 	"github.com/gobackoff/backoff/internal/limits"
-	"github.com/gobackoff/backoff/internal/refused"
 	"github.com/gobackoff/backoff/pace"
 )
 
@@ -206,29 +205,12 @@ func (c *Client) Do(ctx context.Context, op func(context.Context) error) error {
 	if s.Patient {
 		err = c.patiently(ctx, op)
 	} else {
-		err = c.once(ctx, op)
+		err = s.callOnce(ctx, &c.policy, new(Turn), func(ctx context.Context) error { return c.policy.Do(ctx, op) })
 	}
 	if gave, ok := err.(*backoff.Error); ok && c.lends && gave.Reason == backoff.ReasonBudget && gave.Note == "" {
 		named := *gave
 		named.Note = "the guard.Service has it"
 		return &named
-	}
-	return err
-}
-
-// once is Do under a Service that is not patient.
-func (c *Client) once(ctx context.Context, op func(context.Context) error) error {
-	guards := c.service.use()
-	if guards.breaker == nil {
-		return c.policy.Do(ctx, op)
-	}
-	made := false
-	err := guards.admit(ctx, func(ctx context.Context) error {
-		made = true
-		return c.policy.Do(ctx, op)
-	})
-	if err != nil && !made {
-		refused.Tell(ctx, &c.policy, err)
 	}
 	return err
 }
