@@ -28,9 +28,7 @@ import (
 // after a response, the client returns the response, such as a 503, and no
 // error: [Check] then returns an error that says what ended the call. If it does
 // so after the wait for a retry, the response is gone, and there is an error.
-func Client(policy backoff.Policy) *http.Client {
-	return WrapClient(new(http.Client), policy)
-}
+func Client(policy backoff.Policy) *http.Client { return WrapClient(new(http.Client), policy) }
 
 // WrapClient returns a copy of c that retries: it has the CheckRedirect and the
 // Jar of c, and a [Transport] with the policy around the Transport of c. c

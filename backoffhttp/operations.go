@@ -73,7 +73,8 @@ func (o *Operations) handle(pattern string) (err error) {
 // Idempotency looks a request up, for [Transport.Idempotency]. A request that
 // is not in the table is left to the function [Idempotency].
 func (o *Operations) Idempotency(req *http.Request) backoff.Idempotency {
-	r, ok := o.lookup(req)
+	_, pattern := o.mux.Handler(req)
+	r, ok := o.rules[pattern]
 	switch {
 	case !ok:
 		return Idempotency(req)
@@ -83,13 +84,6 @@ func (o *Operations) Idempotency(req *http.Request) backoff.Idempotency {
 		return r.fixed
 	}
 	return precondition{r, req}
-}
-
-// lookup returns the rule for a request, or false if there is none.
-func (o *Operations) lookup(req *http.Request) (rule, bool) {
-	_, pattern := o.mux.Handler(req)
-	r, ok := o.rules[pattern]
-	return r, ok
 }
 
 // rule is the rule for an operation.

@@ -2,6 +2,7 @@ package backoffhttp
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"io"
@@ -44,8 +45,6 @@ type request struct {
 	// lacksKey is the Idempotency of a request that does not carry the key of its
 	// context. It is nil for others.
 	lacksKey backoff.Idempotency
-	// copied says that req and its header are copies, which may be changed.
-	copied bool
 	// last is the Idempotency of a request that may be sent again after a 429;
 	// nil for others.
 	last *lastAnswer
@@ -254,19 +253,15 @@ func (r *request) withoutKeys(keyHeader string) *http.Request {
 		bare.req.Header.Del(name)
 	}
 	if r.req.Method != origin(r.req).Method {
-		r.req, r.copied = bare.req, true
+		r.req = bare.req
 	}
 	return bare.req
 }
 
 // copy makes req a copy, so that the caller's request is not changed.
 func (r *request) copy() {
-	if r.copied {
-		return
-	}
 	r.req = r.req.WithContext(r.req.Context())
 	r.req.Header = r.req.Header.Clone()
-	r.copied = true
 }
 
 // setIdempotency gives the request a policy whose Idempotency is said, and that
@@ -334,11 +329,9 @@ func sameOrigin(a, b *url.URL) bool {
 
 // port returns the port of a URL, or the standard one of its scheme.
 func port(u *url.URL) string {
-	if p := u.Port(); p != "" {
-		return p
-	}
+	standard := "80"
 	if strings.EqualFold(u.Scheme, "https") {
-		return "443"
+		standard = "443"
 	}
-	return "80"
+	return cmp.Or(u.Port(), standard)
 }

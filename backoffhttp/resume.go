@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/gobackoff/backoff"
@@ -51,9 +52,9 @@ type resumedBody struct {
 	failure error        // of the body; the next Read asks for the rest
 	err     error        // that ended the body
 
-	mu     sync.Mutex // guards body and closed: Close may be called during Read
-	body   io.ReadCloser
-	closed bool
+	mu     sync.Mutex    // held when body changes, and by Close, which may be called during Read
+	body   io.ReadCloser // changes only during Read
+	closed atomic.Bool
 }
 
 // resume returns the body of an answer. If it can be continued, that is a body
@@ -98,14 +99,13 @@ func (b *resumedBody) Read(p []byte) (int, error) {
 
 // read reads from the body of the latest answer, but nothing beyond its range.
 func (b *resumedBody) read(p []byte) (int, error) {
-	body := b.current()
 	if b.until < 0 {
-		return body.Read(p)
+		return b.body.Read(p)
 	}
 	if left := b.until + 1 - b.next; left > 0 {
-		return body.Read(p[:min(int64(len(p)), left)])
+		return b.body.Read(p[:min(int64(len(p)), left)])
 	}
-	n, err := body.Read(make([]byte, min(1, len(p))))
+	n, err := b.body.Read(make([]byte, min(1, len(p))))
 	if n > 0 {
 		return 0, errBeyond
 	}
@@ -115,13 +115,6 @@ func (b *resumedBody) read(p []byte) (int, error) {
 // errBeyond is the error of an answer that goes on after the last byte of its
 // range.
 var errBeyond = backoff.Permanent(fmt.Errorf("%w: more bytes than the range of the answer", ErrChanged))
-
-// current returns the body of the latest answer.
-func (b *resumedBody) current() io.Reader {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.body
-}
 
 // end notes how the body of an answer ended. It may have ended before the
 // resource, since a server may send a smaller part than it was asked for.
@@ -151,16 +144,10 @@ func (b *resumedBody) report(err error) {
 // settle reports an attempt whose body was closed before its end. If a Read is
 // under way, that Read does so.
 func (b *resumedBody) settle() {
-	if b.isClosed() && b.reading.TryLock() {
+	if b.closed.Load() && b.reading.TryLock() {
 		defer b.reading.Unlock()
 		b.report(nil)
 	}
-}
-
-func (b *resumedBody) isClosed() bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.closed
 }
 
 // reopen asks for the rest of the body after a failure, as often as the policy
@@ -303,7 +290,7 @@ func (b *resumedBody) replace(body io.ReadCloser) {
 	defer b.mu.Unlock()
 	b.body.Close()
 	b.body = body
-	if b.closed {
+	if b.closed.Load() {
 		body.Close()
 	}
 }
@@ -329,6 +316,6 @@ func (b *resumedBody) Close() error {
 	defer b.settle()
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.closed = true
+	b.closed.Store(true)
 	return b.body.Close()
 }

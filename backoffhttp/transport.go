@@ -195,9 +195,7 @@ func (f roundTripperFunc) RoundTrip(req *http.Request) (*http.Response, error) {
 
 // CloseIdleConnections closes the idle connections of Base. It is called by
 // [http.Client.CloseIdleConnections].
-func (t *Transport) CloseIdleConnections() {
-	closeIdle(t.engine().base(t))
-}
+func (t *Transport) CloseIdleConnections() { closeIdle(t.engine().base(t)) }
 
 func closeIdle(base http.RoundTripper) {
 	if c, ok := base.(interface{ CloseIdleConnections() }); ok {
@@ -225,6 +223,4 @@ func (t *engine) current() (policy *backoff.Policy, final func(context.Context, 
 }
 
 // keyHeader returns the header for a key.
-func (t *engine) keyHeader() string {
-	return cmp.Or(t.KeyHeader, HeaderIdempotencyKey)
-}
+func (t *engine) keyHeader() string { return cmp.Or(t.KeyHeader, HeaderIdempotencyKey) }
