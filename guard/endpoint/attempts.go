@@ -107,7 +107,11 @@ func (e *Endpoint) Do(ctx context.Context, op func(context.Context) error) error
 	began, result := clock.Now(), errPanicked
 	defer func() {
 		a.inFlight.Add(-1)
-		a.of(result).add(clock.Since(began))
+		ended := &a.succeeded
+		if result != nil {
+			ended = &a.failed
+		}
+		ended.add(clock.Since(began))
 	}()
 	result = op(ctx)
 	return result
@@ -115,11 +119,3 @@ func (e *Endpoint) Do(ctx context.Context, op func(context.Context) error) error
 
 // errPanicked stands for the error of an attempt that returned none.
 var errPanicked = errors.New("panicked")
-
-// of returns the durations of attempts with such a result.
-func (a *attempts) of(result error) *durations {
-	if result != nil {
-		return &a.failed
-	}
-	return &a.succeeded
-}
