@@ -104,14 +104,10 @@ func (s *sampler) check(latest *second) {
 	s.mu.Lock()
 	over := time.Since(latest.began) >= quiet
 	suppressed, at := latest.suppressed, latest.level
-	switch {
-	case suppressed > 0 && !over:
+	if suppressed > 0 && !over {
 		time.AfterFunc(quiet, func() { s.check(latest) })
-	case suppressed > 0:
-		latest.suppressed, latest.level = 0, LevelOff
-		fallthrough
-	default:
-		latest.due = false
+	} else {
+		latest.suppressed, latest.level, latest.due = 0, LevelOff, false
 	}
 	s.mu.Unlock()
 	if suppressed > 0 && over {
