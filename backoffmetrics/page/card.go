@@ -146,11 +146,9 @@ func (t timeline) chart(operation snapshot.Labels) *chart {
 // jsonRates rounds the rates. JSON has no NaN, so that becomes -1.
 func jsonRates(rates []float64) []float64 {
 	for i, r := range rates {
-		if math.IsNaN(r) {
+		if rates[i] = round(r); math.IsNaN(r) {
 			rates[i] = -1
-			continue
 		}
-		rates[i] = round(r)
 	}
 	return rates
 }

@@ -19,9 +19,7 @@ const (
 )
 
 // urgency returns a number by which levels are ordered.
-func (l level) urgency() int {
-	return map[level]int{watch: 1, bad: 2}[l]
-}
+func (l level) urgency() int { return map[level]int{watch: 1, bad: 2}[l] }
 
 // finding is what the counters of an operation mean.
 type finding int
@@ -84,9 +82,7 @@ func find(t totals) finding {
 }
 
 // isBroken reports whether many calls failed although that might have passed.
-func isBroken(t totals) bool {
-	return float64(t.transient()) >= manyFailed*float64(t.calls())
-}
+func isBroken(t totals) bool { return float64(t.transient()) >= manyFailed*float64(t.calls()) }
 
 // isThrottled reports whether calls failed because the service throttles. Most
 // of them wait for their turn until they end, and make no attempt.

@@ -58,9 +58,6 @@ type Operation struct {
 	Delay, Wait, Slept      Histogram
 }
 
-// Calls returns the number of calls that ended.
-func (o *Operation) Calls() uint64 { return o.First + o.Retried + o.Failed }
-
 // A Refusal is what a budget refused.
 type Refusal int
 
