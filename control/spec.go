@@ -44,11 +44,9 @@ func readChange(name, text string) (*change, error) {
 	}
 	c := new(change)
 	_ = json.Unmarshal([]byte(text), &c.members) // it is an object, as Parse has found
-	service, policy, err := parsed.Service()
+	service, policy, _ := parsed.Service() // only an empty Spec has none
 	c.policy = policy
 	switch {
-	case err != nil:
-		return nil, err
 	case c.policy.Name != "" && c.policy.Name != name:
 		return nil, problem("to", "has the name "+quote(c.policy.Name)+", want "+quote(name)+" or none: a policy keeps its name")
 	case !service.NoBreaker:
