@@ -37,9 +37,7 @@ func firstGoes(b backoff.Budget) (span, bool) {
 }
 
 // first returns the Attempt of a first attempt by a loop.
-func first() backoff.Attempt {
-	return backoff.Attempt{Number: 1, Now: time.Now(), Paced: true}
-}
+func first() backoff.Attempt { return backoff.Attempt{Number: 1, Now: time.Now(), Paced: true} }
 
 // waiting returns a for a call that waits for a reason of its own.
 func waiting(a backoff.Attempt) backoff.Attempt {

@@ -134,6 +134,4 @@ func (w *awsRetries) remove(t *awsRetry) bool {
 }
 
 // isMapKey reports whether err may be the key of a map.
-func isMapKey(err error) bool {
-	return err != nil && reflect.ValueOf(err).Comparable()
-}
+func isMapKey(err error) bool { return err != nil && reflect.ValueOf(err).Comparable() }

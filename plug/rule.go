@@ -111,9 +111,7 @@ func (r *rule) repeatable(ctx context.Context, err error) bool {
 }
 
 // delay returns the wait before a retry, counted from 1. It accepts any number.
-func (r *rule) delay(retry int) time.Duration {
-	return r.waits.WaitBefore(max(retry, 1))
-}
+func (r *rule) delay(retry int) time.Duration { return r.waits.WaitBefore(max(retry, 1)) }
 
 // fromOne turns a number that counts retries from 0 into one that counts from
 // 1.

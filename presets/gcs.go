@@ -63,9 +63,7 @@ func window(initial time.Duration, scaling float64) backoff.Jitter {
 // which matters only if Initial is beyond Max; Validate refuses such a policy.
 //
 // Source: gax-go, Backoff; measured with v2.26.
-func GCSGo() backoff.Policy {
-	return gax(time.Second, 30*time.Second, 2)
-}
+func GCSGo() backoff.Policy { return gax(time.Second, 30*time.Second, 2) }
 
 // gax returns the policy of gax.Backoff.
 func gax(initial, most time.Duration, multiplier float64) backoff.Policy {

@@ -42,9 +42,7 @@ import (
 // one of them by name:
 //
 //	policy, ok := maps.Collect(presets.All())[name]
-func All() iter.Seq2[string, backoff.Policy] {
-	return each(catalogue)
-}
+func All() iter.Seq2[string, backoff.Policy] { return each(catalogue) }
 
 // A named is a preset and its name.
 type named[P any] struct {

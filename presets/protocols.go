@@ -78,9 +78,7 @@ func CSMACA(slot time.Duration, cwMin, cwMax int) backoff.Policy {
 //
 // Source: RFC 3261, 17.1.1.2. Popular descriptions stop the doubling at T2 (4
 // s) for every request; the RFC does so only for [SIPTimerE].
-func SIPTimerA(t1 time.Duration) backoff.Policy {
-	return sip(t1, -1)
-}
+func SIPTimerA(t1 time.Duration) backoff.Policy { return sip(t1, -1) }
 
 // SIPTimerE retransmits a SIP request other than INVITE over UDP: min(t2, t1 *
 // 2^n), n from 0, and then t2, until timer F ends the transaction 64*t1 after
@@ -94,9 +92,7 @@ func SIPTimerA(t1 time.Duration) backoff.Policy {
 // timer H for timer F.
 //
 // Source: RFC 3261, 17.1.2.2 and 17.2.1.
-func SIPTimerE(t1, t2 time.Duration) backoff.Policy {
-	return sip(t1, cmp.Or(t2, 4*time.Second))
-}
+func SIPTimerE(t1, t2 time.Duration) backoff.Policy { return sip(t1, cmp.Or(t2, 4*time.Second)) }
 
 // sip returns the policy of a timer that starts at t1 and doubles up to most.
 func sip(t1, most time.Duration) backoff.Policy {

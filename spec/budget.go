@@ -77,9 +77,7 @@ func (b *budget) fromToken(token json.Token) bool {
 }
 
 // preset returns a new budget of the given name; nil if there is none.
-func (b *budget) preset() backoff.Budget {
-	return maps.Collect(presets.Budgets())[b.Preset]
-}
+func (b *budget) preset() backoff.Budget { return maps.Collect(presets.Budgets())[b.Preset] }
 
 // wanted implements literal.
 func (b *budget) wanted() string {

@@ -84,9 +84,7 @@ const (
 // operations as names: do not name policies after what an untrusted client
 // sends. The SDK has its own limit. A name of more than 200 bytes is sent as
 // "other", and bytes that are not UTF-8 are replaced.
-func Metrics(mp metric.MeterProvider) backoff.Observer {
-	return newInstruments(mp).observe
-}
+func Metrics(mp metric.MeterProvider) backoff.Observer { return newInstruments(mp).observe }
 
 // instruments are the metrics of an Observer.
 type instruments struct {

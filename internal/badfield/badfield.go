@@ -32,9 +32,7 @@ func Nil(value string, isNil bool) error {
 }
 
 // Negative returns the error of a duration that is below 0.
-func Negative(field string, d time.Duration) error {
-	return New(field, Below0(d))
-}
+func Negative(field string, d time.Duration) error { return New(field, Below0(d)) }
 
 // Below0 is the Problem of a duration that is below 0.
 func Below0(d time.Duration) string { return "is " + d.String() + ", want 0 or more" }
