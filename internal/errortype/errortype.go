@@ -3,6 +3,7 @@ package errortype
 
 import (
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -98,7 +99,7 @@ func canonical(code string) string {
 // unwrapped returns the first error that is not just a wrapper. Of errors that
 // are joined, the first one stands for all.
 func unwrapped(err error) error {
-	for left := errtree.Most; left > 0 && isWrapper(reflect.TypeOf(err)); left-- {
+	for left := errtree.Most; left > 0 && slices.Contains(wrappers, reflect.TypeOf(err).String()); left-- {
 		branches, inner := errtree.Unwrap(err)
 		if len(branches) > 0 {
 			inner = branches[0]
@@ -117,14 +118,10 @@ func unwrapped(err error) error {
 	return err
 }
 
-// isWrapper reports whether errors of type t only wrap others. It goes by the
-// names of the types, since they are not exported.
-func isWrapper(t reflect.Type) bool {
-	switch t.String() {
-	case "*fmt.wrapError", "*fmt.wrapErrors", "*errors.joinError", "*url.Error", "*backoff.marked", "*backoff.Error",
-		"*backoffhttp.timeoutError", "*backoffhttp.remarkedError", "backoffhttp.notConnected",
-		"*backoffgrpc.failure", "*backoffgrpc.statusError":
-		return true
-	}
-	return false
+// wrappers are the types of errors that only wrap others. They are names, since most
+// of the types are not exported.
+var wrappers = []string{
+	"*fmt.wrapError", "*fmt.wrapErrors", "*errors.joinError", "*url.Error", "*backoff.marked", "*backoff.Error",
+	"*backoffhttp.timeoutError", "backoffhttp.notConnected",
+	"*backoffgrpc.failure", "*backoffgrpc.statusError",
 }
