@@ -2,6 +2,7 @@ package idempotency
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -168,9 +169,7 @@ func Middleware(scope Scope, options Options) func(http.Handler) http.Handler {
 
 // withDefaults returns the options with every default filled in.
 func (o Options) withDefaults() Options {
-	if o.Store == nil {
-		o.Store = new(MemoryStore)
-	}
+	o.Store = cmp.Or[Store](o.Store, new(MemoryStore))
 	if o.Methods == nil {
 		o.Methods = []string{http.MethodPost, http.MethodPatch}
 	}
@@ -190,9 +189,7 @@ func (o Options) withDefaults() Options {
 	o.MaxBody = limits.Or(o.MaxBody, defaultMaxBody)
 	o.MaxResponse = limits.Or(o.MaxResponse, defaultMaxResponse)
 	o.MaxKey = limits.Or(o.MaxKey, defaultMaxKey)
-	if o.RetryAfter <= 0 {
-		o.RetryAfter = defaultRetryAfter
-	}
+	o.RetryAfter = cmp.Or(max(0, o.RetryAfter), defaultRetryAfter)
 	return o
 }
 
