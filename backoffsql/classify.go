@@ -157,12 +157,6 @@ func isCommitRollback(err error) bool {
 // commit may have been written already (57, as when waiting for a replica is
 // cut short), or if the machine fails (53, 58, XX).
 func stateProvesRollback(state string) bool {
-	if len(state) != 5 || state == "40003" {
-		return false
-	}
-	switch state[:2] {
-	case "08", "53", "57", "58", "F0", "HY", "XX":
-		return false
-	}
-	return true
+	unknown := []string{"08", "53", "57", "58", "F0", "HY", "XX"}
+	return len(state) == 5 && state != "40003" && !slices.Contains(unknown, state[:2])
 }
