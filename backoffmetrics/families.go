@@ -158,7 +158,11 @@ func breakerFamilies(all []*snapshot.Breaker) []Family {
 	refused := Family{Name: "backoff_breaker_refusals_total", Type: "counter", Labels: []string{"breaker"}, Help: "Calls that the breaker refused."}
 	for _, b := range all {
 		for s := range backoff.BreakerState(snapshot.States) {
-			state.count(boolValue(s == b.State), "breaker", b.Name, "state", s.String())
+			var is uint64
+			if s == b.State {
+				is = 1
+			}
+			state.count(is, "breaker", b.Name, "state", s.String())
 		}
 		for from := range backoff.BreakerState(snapshot.States) {
 			for to := range backoff.BreakerState(snapshot.States) {
@@ -171,14 +175,6 @@ func breakerFamilies(all []*snapshot.Breaker) []Family {
 		refused.count(b.Refused, "breaker", b.Name)
 	}
 	return []Family{state, transitions, refused}
-}
-
-// boolValue returns 1 for true.
-func boolValue(is bool) uint64 {
-	if is {
-		return 1
-	}
-	return 0
 }
 
 // budgetFamilies has the state of budgets.

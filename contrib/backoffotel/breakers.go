@@ -50,17 +50,13 @@ func stateGauge(m metric.Meter) (metric.Int64ObservableGauge, error) {
 func observeStates(o metric.Observer, gauge metric.Int64Observable, all map[string]backoff.BreakerState) {
 	for name, is := range all {
 		for s := range backoff.BreakerHalfOpen + 1 {
-			o.ObserveInt64(gauge, boolValue(s == is), metric.WithAttributes(keyOperation.String(name), keyState.String(s.String())))
+			var value int64
+			if s == is {
+				value = 1
+			}
+			o.ObserveInt64(gauge, value, metric.WithAttributes(keyOperation.String(name), keyState.String(s.String())))
 		}
 	}
-}
-
-// boolValue returns 1 for true.
-func boolValue(is bool) int64 {
-	if is {
-		return 1
-	}
-	return 0
 }
 
 // WatchBreaker lets mp read the state of b whenever metrics are collected, from
