@@ -143,30 +143,24 @@ const maxErrors = 10_000
 // package backoff tells of the call: what opened a circuit was another one. It
 // may read left errors of the tree.
 func reasonOf(err error, left *int) (why backoff.Reason, ok bool) {
-	for err != nil && *left > 0 {
-		*left--
-		switch e := err.(type) {
-		case *backoff.Error:
-			if e == nil {
-				return 0, false
-			}
+	*left--
+	var inner []error
+	switch e := err.(type) {
+	case *backoff.Error:
+		if e != nil {
 			return e.Reason, true
-		case *backoff.OpenError:
-			return backoff.ReasonOpen, true
-		case interface{ Unwrap() error }:
-			err = e.Unwrap()
-		case interface{ Unwrap() []error }:
-			for _, branch := range e.Unwrap() {
-				if why, ok = reasonOf(branch, left); ok {
-					return why, true
-				}
-			}
-			return 0, false
-		default:
-			return 0, false
 		}
+	case *backoff.OpenError:
+		return backoff.ReasonOpen, true
+	case interface{ Unwrap() error }:
+		inner = []error{e.Unwrap()}
+	case interface{ Unwrap() []error }:
+		inner = e.Unwrap()
 	}
-	return 0, false
+	for i := 0; i < len(inner) && !ok && *left > 0; i++ {
+		why, ok = reasonOf(inner[i], left)
+	}
+	return why, ok
 }
 
 // setError makes a span one of an error.
