@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -275,11 +276,8 @@ func isExhausted(err error) bool {
 
 // isTransient reports whether clients may retry a code at all.
 func isTransient(code codes.Code) bool {
-	switch code {
-	case codes.Unavailable, codes.ResourceExhausted, codes.Aborted, codes.Internal, codes.Unknown, codes.DeadlineExceeded:
-		return true
-	}
-	return false
+	transient := []codes.Code{codes.Unavailable, codes.ResourceExhausted, codes.Aborted, codes.Internal, codes.Unknown, codes.DeadlineExceeded}
+	return slices.Contains(transient, code)
 }
 
 // retryInfo returns how long to wait, if the status of err says so. A negative
