@@ -121,11 +121,6 @@ func (p *Proxy) SetPlan(plan Plan) {
 func (p *Proxy) Cut() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.cut()
-}
-
-// cut resets all connections; the caller holds mu.
-func (p *Proxy) cut() {
 	for l := range p.links {
 		l.reset()
 	}
@@ -136,11 +131,6 @@ func (p *Proxy) cut() {
 func (p *Proxy) Refuse() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.refuse()
-}
-
-// refuse closes the port; the caller holds mu.
-func (p *Proxy) refuse() {
 	if p.listener != nil {
 		p.listener.Close()
 		p.listener = nil
@@ -177,9 +167,9 @@ func (p *Proxy) Close() {
 	if p.restart != nil {
 		p.restart.Stop()
 	}
-	p.refuse()
-	p.cut()
 	p.mu.Unlock()
+	p.Refuse()
+	p.Cut()
 	p.tasks.Wait()
 }
 
@@ -237,10 +227,10 @@ func (p *Proxy) remove(l *link) {
 
 // crash resets all connections and refuses new ones for d, or for good.
 func (p *Proxy) crash(d time.Duration) {
+	p.Refuse()
+	p.Cut()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.refuse()
-	p.cut()
 	if d > 0 && !p.closed {
 		// If the port was taken meanwhile, it stays closed, as it would for a
 		// server.
