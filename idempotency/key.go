@@ -37,12 +37,9 @@ func keyOf(header http.Header, maxLength int) (string, error) {
 
 // isBare reports whether a value can be a bare key.
 func isBare(value string) bool {
-	for i := range len(value) {
-		if c := value[i]; c <= ' ' || c >= 0x7f || strings.IndexByte(`",;\`, c) >= 0 {
-			return false
-		}
-	}
-	return true
+	return !strings.ContainsFunc(value, func(c rune) bool {
+		return c <= ' ' || c >= 0x7f || strings.ContainsRune(`",;\`, c)
+	})
 }
 
 // unquote reads an sf-string (RFC 9651, 3.3.3 and 4.2.5). Nothing may follow

@@ -296,7 +296,7 @@ func (h *handler) run(w http.ResponseWriter, r *http.Request, c Claim, body []by
 	}
 	record := response.finish()
 	if h.Keep(record.Status) {
-		h.keep(r.Context(), c, record)
+		h.report(r.Context(), func(ctx context.Context) error { return h.Store.Finish(ctx, c, record) })
 	} else {
 		h.release(r.Context(), c)
 	}
@@ -324,11 +324,6 @@ var storing = backoff.Policy{
 // storingTime limits a call of Begin, and a report to the store, with all its
 // attempts.
 const storingTime = 5 * time.Second
-
-// keep makes the response of a run the outcome of its key.
-func (h *handler) keep(ctx context.Context, c Claim, r Record) {
-	h.report(ctx, func(ctx context.Context) error { return h.Store.Finish(ctx, c, r) })
-}
 
 // release ends the lease of a run that has no outcome.
 func (h *handler) release(ctx context.Context, c Claim) {
