@@ -385,7 +385,7 @@ func (l *Line) push(w *waiter, front bool) {
 // withdraw removes a call whose context has ended. If it was its turn already,
 // it is that of the next one.
 func (l *Line) withdraw(w *waiter) {
-	if w.queued {
+	if w.place != nil {
 		l.queue.remove(w)
 	} else if <-w.ready; !w.late {
 		l.running.end()
