@@ -158,10 +158,7 @@ func settingsOf(what string) []string {
 
 // checkPerson returns what is wrong with who wants something and why.
 func checkPerson(who, why string) error {
-	if err := checkLine("who", who, "the name of a person"); err != nil {
-		return err
-	}
-	return checkLine("why", why, "a reason")
+	return cmp.Or(checkLine("who", who, "the name of a person"), checkLine("why", why, "a reason"))
 }
 
 // checkLine returns what is wrong with a text that must be there, and be one

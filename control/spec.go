@@ -44,7 +44,7 @@ func readChange(name, text string) (*change, error) {
 	}
 	c := new(change)
 	_ = json.Unmarshal([]byte(text), &c.members) // it is an object, as Parse has found
-	service, policy, _ := parsed.Service() // only an empty Spec has none
+	service, policy, _ := parsed.Service()       // only an empty Spec has none
 	c.policy = policy
 	switch {
 	case c.policy.Name != "" && c.policy.Name != name:

@@ -58,27 +58,18 @@ func (h *Handle) superviseUntilChange(ctx context.Context, s backoff.Supervisor,
 // awaitOn waits until retries are on, and returns the state in which they are,
 // or the last one before ctx ended.
 func (h *Handle) awaitOn(ctx context.Context) *state {
-	s := h.state.Load()
-	for s.paused || !sleep(ctx, s.runs.WaitBefore(1), s.over) {
+	for {
+		s := h.state.Load()
+		var spread <-chan time.Time // nil while retries are off
+		if !s.paused {
+			spread = time.After(s.runs.WaitBefore(1))
+		}
 		select {
+		case <-spread:
+			return s
 		case <-s.over:
 		case <-ctx.Done():
 			return s
 		}
-		s = h.state.Load()
 	}
-	return s
-}
-
-// sleep waits, and returns whether neither ctx nor the channel ended the wait.
-func sleep(ctx context.Context, wait time.Duration, over <-chan struct{}) bool {
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-over:
-	case <-ctx.Done():
-	}
-	return false
 }
