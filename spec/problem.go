@@ -3,8 +3,6 @@ package spec
 import (
 	"errors"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/gobackoff/backoff/internal/badfield"
 )
@@ -38,17 +36,11 @@ func relocate(path, name string, err error) error {
 // below returns the path of a field below the member at path.
 func below(path, field string) string {
 	for part := range strings.FieldsFuncSeq(field, func(r rune) bool { return r == '.' || r == ':' || r == ' ' }) {
-		if part = uncapital(part); part != "constant" && part != "limiter" { // neither is a member
+		if part = strings.ToLower(part[:1]) + part[1:]; part != "constant" && part != "limiter" { // neither is a member
 			path = join(path, part)
 		}
 	}
 	return path
-}
-
-// uncapital returns name with a lower-case first letter.
-func uncapital(name string) string {
-	first, size := utf8.DecodeRuneInString(name)
-	return string(unicode.ToLower(first)) + name[size:]
 }
 
 // join returns the path of a member of the object at path.
