@@ -6,7 +6,6 @@ import (
 	"io"
 	"net/http"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/gobackoff/backoff"
@@ -204,14 +203,13 @@ func bind(body io.ReadCloser, cancel context.CancelCauseFunc) io.ReadCloser {
 type boundBody struct {
 	io.ReadCloser
 	cancel context.CancelCauseFunc
-	once   sync.Once
 }
 
 // Read cancels the context at the end of the body.
 func (b *boundBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if err != nil {
-		b.end()
+		b.cancel(nil)
 	}
 	return n, err
 }
@@ -220,11 +218,9 @@ func (b *boundBody) Read(p []byte) (int, error) {
 // the end of the body and no failure.
 func (b *boundBody) Close() error {
 	err := b.ReadCloser.Close()
-	b.end()
+	b.cancel(nil)
 	return err
 }
-
-func (b *boundBody) end() { b.once.Do(func() { b.cancel(nil) }) }
 
 // boundConn is the body of an answer that is a connection.
 type boundConn struct {

@@ -15,12 +15,10 @@ import (
 // tells which. A negative limit is none.
 func readUpTo(r io.Reader, limit int64) (head []byte, whole bool, err error) {
 	if limit < 0 || limit == math.MaxInt64 {
-		head, err = io.ReadAll(r)
-		return head, err == nil, err
+		limit = math.MaxInt64 - 1
 	}
-	var buffer bytes.Buffer
-	n, err := buffer.ReadFrom(io.LimitReader(r, limit+1))
-	return buffer.Bytes(), err == nil && n <= limit, err
+	head, err = io.ReadAll(io.LimitReader(r, limit+1))
+	return head, err == nil && int64(len(head)) <= limit, err
 }
 
 // withOwnErrors returns req so that an error of its body can be told from one of
