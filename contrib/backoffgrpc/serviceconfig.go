@@ -1,6 +1,7 @@
 package backoffgrpc
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -134,10 +135,7 @@ func (c *Config) add(mc methodConfig, budget backoff.Budget) error {
 	if mc.RetryPolicy != nil && mc.HedgingPolicy != nil {
 		return errors.New("has a retryPolicy and a hedgingPolicy: retry or hedge, not both")
 	}
-	if err := mc.RetryPolicy.check(); err != nil {
-		return err
-	}
-	if err := mc.HedgingPolicy.check(); err != nil {
+	if err := cmp.Or(mc.RetryPolicy.check(), mc.HedgingPolicy.check()); err != nil {
 		return err
 	}
 	for _, name := range mc.Name {
