@@ -45,6 +45,7 @@
 package backoffslog
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"math"
@@ -173,12 +174,7 @@ func (w *writer) enabled(ctx context.Context, at slog.Level) bool {
 }
 
 // target returns the logger to write to.
-func (w *writer) target() *slog.Logger {
-	if w.logger == nil {
-		return slog.Default()
-	}
-	return w.logger
-}
+func (w *writer) target() *slog.Logger { return cmp.Or(w.logger, slog.Default()) }
 
 // write writes the record of an event, unless there were too many like it. It
 // is not inlined, so that the Observer's event stays off the heap.
