@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/gobackoff/backoff"
@@ -33,7 +34,7 @@ import (
 // Cloud Storage 13 differ from their method. For such services see
 // [Operations], and for single calls [WithRetry].
 func Idempotency(req *http.Request) backoff.Idempotency {
-	if idempotentMethod(req.Method) || keyed(req) || conditional(req) {
+	if slices.Contains(idempotentMethods, req.Method) || keyed(req) || conditional(req) {
 		return backoff.Idempotent
 	}
 	return backoff.NonIdempotent
@@ -82,14 +83,10 @@ func (a *lastAnswer) Repeatable(ctx context.Context, c backoff.Class) bool {
 // String returns the name of the variable.
 func (*lastAnswer) String() string { return "RepeatAfter429" }
 
-// idempotentMethod reports whether a method is idempotent.
-func idempotentMethod(method string) bool {
-	switch method {
-	case "", http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace,
-		http.MethodPut, http.MethodDelete:
-		return true
-	}
-	return false
+// idempotentMethods are the methods that are idempotent; "" is GET.
+var idempotentMethods = []string{
+	"", http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace,
+	http.MethodPut, http.MethodDelete,
 }
 
 // keyed reports whether a request has a key under one of the usual names.
