@@ -143,19 +143,14 @@ func must[T any](instrument T, err error) T {
 // observe is the Observer.
 func (i *instruments) observe(ctx context.Context, e backoff.Event) {
 	to := endpoint.Of(ctx)
-	i.meet(to)
+	if to != nil && to.Services != nil {
+		i.services.add(to.Services)
+	}
 	if e.Kind == backoff.EventSuccess && e.Attempt <= 1 && e.Slept == 0 {
 		i.attempts.Record(ctx, int64(e.Attempt), i.successes.of(e.Name, to)...)
 		return
 	}
 	i.observeRest(ctx, to, e)
-}
-
-// meet notes what is behind an endpoint.
-func (i *instruments) meet(to *endpoint.Endpoint) {
-	if to != nil && to.Services != nil {
-		i.services.add(to.Services)
-	}
 }
 
 // observeRest observes what is not a success at once.
