@@ -21,9 +21,6 @@ type breakers struct {
 func (b *breakers) set(name string, s backoff.BreakerState) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.states == nil {
-		b.states = make(map[string]backoff.BreakerState)
-	}
 	if _, known := b.states[name]; known || len(b.states) < maxKeys {
 		b.states[name] = s
 	}

@@ -127,6 +127,8 @@ func newInstruments(mp metric.MeterProvider) *instruments {
 		hedges:      counter("backoff.hedges", "{hedge}", "Hedges that were sent."),
 		transitions: counter("backoff.breaker.transitions", "{transition}", "Changes of state of breakers."),
 	}
+	i.successes.byName.Store(&map[caller][]metric.RecordOption{})
+	i.breakers.states = make(map[string]backoff.BreakerState)
 	services := must(newServiceMetrics(m))
 	_ = must(services.watch(m, "services of endpoints", i.services.all, &i.breakers))
 	return i

@@ -14,8 +14,8 @@ import (
 // successes keeps the attributes of calls that succeed at once. Most calls do,
 // and should not allocate them.
 type successes struct {
-	byName atomic.Pointer[map[caller][]metric.RecordOption]
-	mu     sync.Mutex // held to add a name
+	byName atomic.Pointer[map[caller][]metric.RecordOption] // never nil
+	mu     sync.Mutex                                       // held to add a name
 }
 
 // caller is who calls, and what is called, if that is known. It goes by the names:
@@ -34,17 +34,14 @@ func (s *successes) of(name string, to *endpoint.Endpoint) []metric.RecordOption
 	if to != nil {
 		c.endpoint, c.sent = to.Name, true
 	}
-	known := s.byName.Load()
-	if known != nil {
-		if options, ok := (*known)[c]; ok {
-			return options
-		}
-		if len(*known) >= maxSuccesses {
-			return successOptions(name, to)
-		}
+	known := *s.byName.Load()
+	if options, ok := known[c]; ok {
+		return options
 	}
 	options := successOptions(name, to)
-	s.add(caller{strings.Clone(c.name), strings.Clone(c.endpoint), c.sent}, options)
+	if len(known) < maxSuccesses {
+		s.add(caller{strings.Clone(c.name), strings.Clone(c.endpoint), c.sent}, options)
+	}
 	return options
 }
 
@@ -52,15 +49,11 @@ func (s *successes) of(name string, to *endpoint.Endpoint) []metric.RecordOption
 func (s *successes) add(c caller, options []metric.RecordOption) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	all := map[caller][]metric.RecordOption{}
-	if known := s.byName.Load(); known != nil {
-		if len(*known) >= maxSuccesses {
-			return
-		}
-		all = maps.Clone(*known)
+	all := maps.Clone(*s.byName.Load())
+	if len(all) < maxSuccesses {
+		all[c] = options
+		s.byName.Store(&all)
 	}
-	all[c] = options
-	s.byName.Store(&all)
 }
 
 // successOptions makes the options of a caller.
