@@ -307,9 +307,6 @@ func (c *Client) addHolder(b *Budget, until time.Time) bool {
 		maps.DeleteFunc(c.holders, func(_ *Budget, until time.Time) bool { return !until.After(now) })
 		c.sweepAt = max(64, 2*len(c.holders))
 	}
-	if c.holders == nil {
-		c.holders = make(map[*Budget]time.Time)
-	}
 	c.holders[b] = until
 	return true
 }
@@ -320,7 +317,7 @@ func (c *Client) setUp() {
 		return
 	}
 	c.ready = true
-	c.circuits = make(map[string]*circuit)
+	c.circuits, c.holders = make(map[string]*circuit), make(map[*Budget]time.Time)
 	c.id = rand.Text()
 	if c.guard = c.Guard; c.guard == nil {
 		c.guard = &backoff.Breaker{
