@@ -88,23 +88,16 @@ func refusal(err error) (status int, title string) {
 			break
 		}
 	}
+	var own interface{ HTTPStatusCode() int } // of the scope
 	switch {
 	case status == http.StatusForbidden:
-		status = statusOf(err, status)
+		if errors.As(err, &own) && own.HTTPStatusCode() >= 400 && own.HTTPStatusCode() < 600 {
+			status = own.HTTPStatusCode()
+		}
 	case errors.As(err, new(*http.MaxBytesError)): // the body is longer than MaxBody
 		status = http.StatusRequestEntityTooLarge
 	}
 	return status, title
-}
-
-// statusOf returns the status that err itself asks for, if that refuses a
-// request, and otherwise standard.
-func statusOf(err error, standard int) int {
-	var s interface{ HTTPStatusCode() int }
-	if errors.As(err, &s) && s.HTTPStatusCode() >= 400 && s.HTTPStatusCode() < 600 {
-		return s.HTTPStatusCode()
-	}
-	return standard
 }
 
 // markFinal marks a 409 that a handler sent as permanent, so that a client does not
