@@ -182,14 +182,14 @@ type failure struct {
 	timedOut bool       // whether the policy's own attempt timeout ended it
 }
 
-// A verdict is what the tree of one error says.
+// A verdict is what the error of one attempt says, with all that it wraps.
 type verdict struct {
 	_ [0]func() // no ==, which every program would have the code of
 	failure
 
 	err           error  // error that was read
 	ended         error  // error of the caller's context when the attempt had failed
-	persists      bool   // whether only marks of the operation count (Policy.persists)
+	persists      bool   // whether only the operation and Classify may end the call (Policy.persists)
 	marked        bool   // whether a mark, or a policy that gave up, set the class
 	judged        bool   // whether a classifier of the policy's own set the class
 	gaveUp        bool   // whether a policy inside, or the loop of another library, gave up

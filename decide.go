@@ -13,7 +13,7 @@ import (
 // a wait, or the end of the call.
 func (r *Run) fail(err error) (wait time.Duration, again bool) {
 	var v verdict
-	r.judge(&v, err)
+	r.noteFailure(&v, err)
 	r.settle(v.result())
 	if r.draft.Interrupted != nil {
 		v.class = ClassUnknown // it is not that of the last error
@@ -23,7 +23,7 @@ func (r *Run) fail(err error) (wait time.Duration, again bool) {
 	case why == goOn:
 		r.phase, r.slept = waiting, 0
 		if wait > 0 && r.began.IsZero() {
-			r.began = clock.Now() // for the timer
+			r.began = clock.Now() // the timer needs it, see clock.Monotonic
 		}
 		return wait, true
 	case r.policy.persists:
@@ -38,8 +38,8 @@ func (r *Run) fail(err error) (wait time.Duration, again bool) {
 	return 0, false
 }
 
-// judge judges the error of the attempt that has ended, and takes note of it.
-func (r *Run) judge(v *verdict, err error) {
+// noteFailure judges the error of the attempt that has ended, and takes note of it.
+func (r *Run) noteFailure(v *verdict, err error) {
 	v.ended, v.persists = r.ctx.Err(), r.policy.persists
 	v.judge(r.policy.Classify, err)
 	r.readTimeout(v)
@@ -60,7 +60,7 @@ func (r *Run) judge(v *verdict, err error) {
 func (r *Run) readTimeout(v *verdict) {
 	v.timedOut = r.cancel != nil && r.timeoutEnded(v)
 	v.innerTimedOut = r.policy.Budget != nil && r.attempt == nil && errtree.Is(v.err, ErrAttemptTimeout)
-	if v.timedOut && (!v.marked || v.outOfTime != nil) && !v.isBound() {
+	if v.timedOut && (!v.marked || v.outOfTime != nil) && !v.innerForbidsRetry() {
 		v.class = ClassRetryable
 	}
 }
@@ -80,10 +80,10 @@ func (r *Run) timeoutEnded(v *verdict) bool {
 	})
 }
 
-// isBound reports whether an inner policy that ran out of time also ends this call:
+// innerForbidsRetry reports whether an inner policy that ran out of time also ends this call:
 // its last error was permanent, it may not repeat, or it sent a key that a new call
 // would not reuse.
-func (v *verdict) isBound() bool {
+func (v *verdict) innerForbidsRetry() bool {
 	var last verdict
 	binds := func(err error) bool {
 		e, ok := err.(*Error)
@@ -91,10 +91,10 @@ func (v *verdict) isBound() bool {
 			return false
 		}
 		if err := cmp.Or(e.Interrupted, e.Last); err != nil {
-			last = verdict{seen: last.seen} // the limit is for all of them together
+			last = verdict{seen: last.seen} // errtree.Most is for all errors together
 			last.read(err, false)
 		}
-		return last.answered() || e.Reason == ReasonNotIdempotent || e.bound
+		return last.answered() || e.Reason == ReasonNotIdempotent || e.mustNotRepeat
 	}
 	return v.outOfTime != nil && (errtree.Find(v.err, binds) || errtree.Find(v.outOfTime, binds))
 }
@@ -102,27 +102,22 @@ func (v *verdict) isBound() bool {
 // decide returns the wait before the next attempt, or why there is none. This
 // is the only place that decides after a failure, and the order of its
 // questions is the library's behaviour: first what ends the call whatever the
-// wait, then the wait, then time and budget for it. Between attempts
-// cancelPending ends a call. Package hedge decides for itself.
+// wait, then the wait, then time and budget for it. While no attempt is under way,
+// endBetweenAttempts ends a call: begin and budgetWait ask time and budget again.
+// Package hedge decides for itself.
 func (r *Run) decide(v *verdict) (time.Duration, Reason) {
 	p := &r.policy
-	if why := r.ends(v); why != goOn {
+	if why := r.endReason(v); why != goOn {
 		return 0, why
 	}
-	var age time.Duration
-	if p.MaxElapsed > 0 {
-		age = r.age() // read once: a wait that is cut to the time left must fit into it
-	}
-	delay, wait := r.wait(v, age)
-	why := goOn
-	switch {
-	case v.open != nil && r.waitedTooLong():
+	left := r.elapsedLeft() // read once: a wait that is cut to it must fit into it
+	delay, wait := r.nextWait(v, left)
+	if v.open != nil && r.waitedTooLong() {
 		return 0, ReasonOpen
-	case wait > 0 || p.MaxElapsed > 0 || v.timedOut:
-		why = r.timeFor(wait, age)
 	}
+	why := r.timeFor(wait, left)
 	if why == goOn && p.Budget != nil {
-		wait, why = r.reserve(r.ask(r.number+1, v), wait, age)
+		wait, why = r.reserve(r.ask(r.number+1, v), wait, left)
 	}
 	if why == goOn && p.Observer != nil {
 		r.notifyWait(v, delay, wait)
@@ -130,8 +125,8 @@ func (r *Run) decide(v *verdict) (time.Duration, Reason) {
 	return wait, why
 }
 
-// ends returns why a call ends after a failure, whatever the wait, or goOn.
-func (r *Run) ends(v *verdict) Reason {
+// endReason returns why a call ends after a failure, whatever the wait, or goOn.
+func (r *Run) endReason(v *verdict) Reason {
 	p := &r.policy
 	if p.ByClass != nil && r.number == 1 {
 		if r.draft.invalid = p.checkByClass(); r.draft.invalid != nil {
@@ -144,12 +139,12 @@ func (r *Run) ends(v *verdict) Reason {
 	case v.open == nil:
 		r.limit = p.limitsFor(v.class).MaxAttempts
 	}
-	return p.ends(r.ctx, v, r.made(), r.limit)
+	return p.endReason(r.ctx, v, r.made(), r.limit)
 }
 
-// ends returns why a call ends after a failure, whatever the time and the
+// endReason returns why a call ends after a failure, whatever the time and the
 // budget, or goOn.
-func (p *Policy) ends(ctx context.Context, v *verdict, attempts, limit int) Reason {
+func (p *Policy) endReason(ctx context.Context, v *verdict, attempts, limit int) Reason {
 	switch {
 	case v.open != nil && !p.persists && v.class == ClassPermanent:
 		return ReasonOpen
@@ -187,8 +182,8 @@ func (r *Run) ask(number int, v *verdict) Attempt {
 }
 
 // reserve asks the budget for an attempt after at least wait, which the budget
-// may lengthen. age is that of the call.
-func (r *Run) reserve(a Attempt, wait, age time.Duration) (time.Duration, Reason) {
+// may lengthen.
+func (r *Run) reserve(a Attempt, wait, elapsedLeft time.Duration) (time.Duration, Reason) {
 	a.Wait = wait
 	ticket, longer, ok := r.policy.Budget.Reserve(a)
 	if !ok {
@@ -198,7 +193,7 @@ func (r *Run) reserve(a Attempt, wait, age time.Duration) (time.Duration, Reason
 	if wait = max(wait, longer); wait <= 0 {
 		r.sent = a.Now
 	}
-	why := r.timeFor(wait, age)
+	why := r.timeFor(wait, elapsedLeft)
 	if why != goOn {
 		r.settle(Result{NotSent: true})
 	}
@@ -222,7 +217,7 @@ func (p *Policy) complete(e *Error, ctx context.Context, limit int, key string, 
 	e.Name = cmp.Or(e.Name, p.Name)
 	e.single = limit == 1 && e.Attempts == 1 // ByClass may have allowed more
 	e.endedBy(ctx)
-	e.bound = p.binds(ctx, key, e.failure.class, asks)
+	e.mustNotRepeat = p.mustNotRepeat(ctx, key, e.failure.class, asks)
 }
 
 // end ends every call that fails.
@@ -271,7 +266,7 @@ func (p Policy) Decide(retry int, err error) Decision {
 	}
 	retry = max(retry, 1)
 	after := p.limitsFor(v.class)
-	d.Reason = p.ends(context.Background(), &v, retry, after.MaxAttempts)
+	d.Reason = p.endReason(context.Background(), &v, retry, after.MaxAttempts)
 	d.Again = d.Reason == goOn
 	if d.Again && v.open != nil {
 		d.Reason = ReasonOpen

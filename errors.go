@@ -104,13 +104,13 @@ type Error struct {
 	// is marked [Permanent] or ClassOverloaded does not count as interrupted.
 	Interrupted error
 
-	failure failure // failure on which the policy gave up, with what the server asked for by Last
-	ended   error   // error of the context, if it ended the call
-	cause   error   // cause of that context's end
-	invalid error   // error of Validate
-	early   bool    // whether the call ended before a wait that would have passed a limit
-	single  bool    // whether the policy allowed one attempt only, and one was made
-	bound   bool    // whether another call must not make the operation again
+	failure       failure // failure on which the policy gave up, with what the server asked for by Last
+	ended         error   // error of the context, if it ended the call
+	cause         error   // cause of that context's end
+	invalid       error   // error of Validate
+	early         bool    // whether the call ended before the wait for its next attempt
+	single        bool    // whether the policy allowed one attempt only, and one was made
+	mustNotRepeat bool    // whether another call must not make the operation again
 }
 
 // note takes note of an attempt that failed. Its error becomes Last, with two
@@ -324,7 +324,7 @@ func (e *Error) Class() Class {
 // operation again: the Idempotency of the policy allows it, and the policy made
 // no key for this call alone. Reason and Class say whether that would help.
 func (e *Error) Repeatable() bool {
-	return e != nil && !e.bound && e.Reason != ReasonNotIdempotent
+	return e != nil && !e.mustNotRepeat && e.Reason != ReasonNotIdempotent
 }
 
 // isFinal reports whether the loops around this one must not retry.

@@ -108,10 +108,10 @@ func (p *Policy) repeatable(ctx context.Context, c Class) bool {
 	return p.Idempotency == nil || p.Idempotency.Repeatable(ctx, c)
 }
 
-// binds reports whether the operation of a call that failed must not be made again by
+// mustNotRepeat reports whether the operation of a call that failed must not be made again by
 // another call under ctx: it sends a key that only this call knows, or it may not be
 // repeated. ask says that the Idempotency was not asked yet about the last failure.
-func (p *Policy) binds(ctx context.Context, key string, c Class, ask bool) bool {
+func (p *Policy) mustNotRepeat(ctx context.Context, key string, c Class, ask bool) bool {
 	if key == "" {
 		key = madeKey(p.Idempotency)
 	}

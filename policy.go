@@ -285,13 +285,15 @@ func limitReached(attempts, limit int) bool { return limit > 0 && attempts >= li
 // maxAttempts returns the limit of attempts, negative if there is none.
 func (p *Policy) maxAttempts() int { return limits.Or(p.MaxAttempts, defaultMaxAttempts) }
 
-// timeLimit returns the time that the n-th attempt may take, 0 for no limit.
-func (p *Policy) timeLimit(n int) time.Duration {
+// attemptTimeout returns the time that the n-th attempt may take, 0 for no limit.
+func (p *Policy) attemptTimeout(n int) time.Duration {
 	if p.AttemptTimeoutSchedule != nil {
 		return delayOf(p.AttemptTimeoutSchedule, n)
 	}
 	return max(0, p.AttemptTimeout)
 }
 
-// limitsTime reports whether any attempt has a time limit.
-func (p *Policy) limitsTime() bool { return p.AttemptTimeout > 0 || p.AttemptTimeoutSchedule != nil }
+// hasAttemptTimeout reports whether any attempt has a time limit.
+func (p *Policy) hasAttemptTimeout() bool {
+	return p.AttemptTimeout > 0 || p.AttemptTimeoutSchedule != nil
+}

@@ -1,6 +1,7 @@
 package backoff
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"iter"
@@ -129,7 +130,7 @@ func (p *Policy) run(ctx context.Context, op func(context.Context) error, err er
 // discard puts the Run back if the call has ended. It has not if op, or a
 // function of the policy, panicked.
 func (r *Run) discard(from *pooled) {
-	r.abandon()
+	r.settleUnfinished()
 	if r.phase == over {
 		*(*bareRun)(r) = bareRun{}
 		runs.Put(from)
@@ -161,7 +162,7 @@ func (r *Run) Attempts() iter.Seq[context.Context] {
 
 // each makes the attempts, or those after the first one.
 func (r *Run) each(yield func(context.Context) bool) {
-	defer r.abandon() // where a function of the user panics
+	defer r.settleUnfinished() // where a function of the user panics
 	for wait, ok := r.next(); ok && r.sleep(wait) && r.begin(); wait, ok = r.next() {
 		if !yield(r.context()) {
 			r.finish()
@@ -229,7 +230,7 @@ func (r *Run) admit() (pause time.Duration, ok bool) {
 		pause = r.start(true)
 	}
 	if r.phase != over && r.ctx.Err() != nil {
-		r.cancelPending(endOf(r.ctx.Err()), 0)
+		r.endBetweenAttempts(endOf(r.ctx.Err()), 0)
 	}
 	return pause, r.phase != over
 }
@@ -240,7 +241,7 @@ func (r *Run) admit() (pause time.Duration, ok bool) {
 // there is no attempt, ok is false, and Err says why: the policy is invalid,
 // the context ends, or the budget refuses.
 func (r *Run) Begin(wait time.Duration) (ctx context.Context, ok bool) {
-	defer r.abandonUnless(&ok)
+	defer r.settleUnless(&ok)
 	if r.phase == running {
 		r.end(ReasonInvalid, ClassPermanent, invalid("Run.Begin", "was called before Run.Retry"))
 	}
@@ -255,11 +256,11 @@ func (r *Run) Begin(wait time.Duration) (ctx context.Context, ok bool) {
 // for it.
 func (r *Run) begin() bool {
 	if r.held && !r.policy.Budget.Confirm(r.ticket) {
-		r.cancelPending(ReasonBudget, 0)
+		r.endBetweenAttempts(ReasonBudget, 0)
 		return false
 	}
-	if p := &r.policy; p.MaxElapsed > 0 && p.limitsTime() && r.age() >= p.MaxElapsed { // the wait ended late
-		r.cancelPending(ReasonElapsed, 0)
+	if r.policy.hasAttemptTimeout() && r.elapsedLeft() <= 0 { // the wait ended late, and the attempt would have no time
+		r.endBetweenAttempts(ReasonElapsed, 0)
 		return false
 	}
 	r.phase, r.err = running, nil
@@ -267,8 +268,8 @@ func (r *Run) begin() bool {
 	if r.asked && r.sent.IsZero() { // it has waited
 		r.sent = clock.Now()
 	}
-	if r.policy.limitsTime() {
-		r.limitTime()
+	if r.policy.hasAttemptTimeout() {
+		r.startAttemptTimeout()
 	}
 	return true
 }
@@ -288,7 +289,7 @@ func (r *Run) Retry(err error) (wait time.Duration, ok bool) {
 // another library. The attempt had neither the timeout of the policy nor its
 // key. A Budget is asked for it afterwards, so that it counts right.
 func (r *Run) Tried(err error) (wait time.Duration, ok bool) {
-	defer r.abandonUnless(&ok)
+	defer r.settleUnless(&ok)
 	if r.phase != running {
 		r.catchUp(err)
 	}
@@ -320,7 +321,7 @@ func (r *Run) catchUp(err error) {
 		r.ticket, _, r.held = r.policy.Budget.Reserve(a)
 	case err != nil && r.held && !r.policy.Budget.Confirm(r.ticket):
 		r.draft.Last = err
-		r.cancelPending(ReasonBudget, 0)
+		r.endBetweenAttempts(ReasonBudget, 0)
 	}
 	if r.phase != over {
 		r.phase, r.asked = running, false // when it began is not known
@@ -341,7 +342,7 @@ func (r *Run) Progress() {
 // Reset makes the Run as new, for a loop that lives longer than one call, such
 // as a reconnect loop after a connection that lasted.
 func (r *Run) Reset() {
-	r.abandon()
+	r.settleUnfinished()
 	inAttempt := r.phase == running
 	*r = Run{policy: r.policy, count: count{limit: r.policy.maxAttempts()}, ctx: r.ctx}
 	if inAttempt { // what ends now is the first attempt of the new call
@@ -377,23 +378,20 @@ func (r *Run) start(paced bool) (pause time.Duration) {
 	}
 	a := r.ask(1, new(verdict))
 	a.Paced = paced
-	pause, why := r.reserve(a, 0, 0)
+	pause, why := r.reserve(a, 0, cmp.Or(max(p.MaxElapsed, 0), maxDuration)) // the call begins now
 	if why != goOn {
-		r.cancelPending(why, pause)
+		r.endBetweenAttempts(why, pause)
 	}
 	return pause
 }
 
-// limitTime gives the attempt a context that ends after the attempt timeout.
-func (r *Run) limitTime() {
-	d := r.policy.timeLimit(r.made())
+// startAttemptTimeout gives the attempt a context that ends after the attempt timeout.
+func (r *Run) startAttemptTimeout() {
+	d := r.policy.attemptTimeout(r.made())
 	if d == 0 {
 		return
 	}
-	if r.policy.MaxElapsed > 0 {
-		d = min(d, r.policy.MaxElapsed-r.age())
-	}
-	r.attempt, r.cancel = context.WithTimeoutCause(r.context(), d, ErrAttemptTimeout)
+	r.attempt, r.cancel = context.WithTimeoutCause(r.context(), min(d, r.elapsedLeft()), ErrAttemptTimeout)
 }
 
 // age returns how long ago the call began, or 0 if the clock was not read yet.
@@ -430,18 +428,18 @@ func (r *Run) sleepFor(wait time.Duration) bool {
 		r.timer = nil
 		r.measureSleep()
 		if r.ctx.Err() != nil {
-			r.cancelPending(endOf(r.ctx.Err()), 0)
+			r.endBetweenAttempts(endOf(r.ctx.Err()), 0)
 			return false
 		}
-		wait = r.pace()
+		wait = r.budgetWait()
 	}
 	return r.phase != over
 }
 
-// pace returns how much longer the budget makes a call wait whose wait is over.
+// budgetWait returns how much longer the budget makes a call wait whose wait is over.
 //
 //go:noinline
-func (r *Run) pace() (wait time.Duration) {
+func (r *Run) budgetWait() (wait time.Duration) {
 	if !r.held {
 		return 0
 	}
@@ -449,12 +447,12 @@ func (r *Run) pace() (wait time.Duration) {
 	r.ticket, wait, ok = r.policy.Budget.Pace(r.ticket)
 	why := ReasonBudget
 	if ok {
-		why = r.timeFor(wait, r.age())
+		why = r.timeFor(wait, r.elapsedLeft())
 	}
-	if ok && wait <= 0 || why == goOn { // there was time for a wait that is over
+	if ok && wait <= 0 || why == goOn { // the attempt that goes now was found to have time before its wait
 		return wait
 	}
-	r.cancelPending(why, wait)
+	r.endBetweenAttempts(why, wait)
 	return 0
 }
 
@@ -467,9 +465,9 @@ func (r *Run) measureSleep() {
 	}
 }
 
-// cancelPending ends a call while no attempt is under way. wait is what the
+// endBetweenAttempts ends a call while no attempt is under way. wait is what the
 // next attempt would have to wait.
-func (r *Run) cancelPending(why Reason, wait time.Duration) {
+func (r *Run) endBetweenAttempts(why Reason, wait time.Duration) {
 	r.settle(Result{NotSent: true})
 	r.giveUp(why, ClassUnknown, wait)
 }
@@ -486,20 +484,20 @@ func (r *Run) finish() {
 		return
 	}
 	var v verdict
-	r.judge(&v, r.err)
+	r.noteFailure(&v, r.err)
 	r.settle(v.result())
 	r.draft.Last = r.err // also after a refusal
 	r.end(ReasonAbandoned, v.class, r.err)
 }
 
-// abandon settles an attempt that ended in no other way: by a panic, a Goexit,
+// settleUnfinished settles an attempt that ended in no other way: by a panic, a Goexit,
 // or Reset.
-func (r *Run) abandon() { r.settle(Result{Failed: true}) }
+func (r *Run) settleUnfinished() { r.settle(Result{Failed: true}) }
 
-// abandonUnless is abandon after a step that did not lead on, as in each.
-func (r *Run) abandonUnless(on *bool) {
+// settleUnless is settleUnfinished for a step after which no attempt is under way.
+func (r *Run) settleUnless(on *bool) {
 	if !*on {
-		r.abandon()
+		r.settleUnfinished()
 	}
 }
 

@@ -87,7 +87,7 @@ func (s Supervisor) RunReady(ctx context.Context, op func(ctx context.Context, r
 		p.Observer = l.observe
 	}
 	l.loop.policy, l.loop.limit = p, p.MaxAttempts
-	defer l.loop.abandon()
+	defer l.loop.settleUnfinished()
 	for l.admit() {
 		err := l.runOnce(op)
 		l.loop.waitedOpen = 0
@@ -268,7 +268,7 @@ func (l *reconnects) minimalWait() time.Duration {
 // waitMore waits again before the same run, if the loop has the time.
 func (l *reconnects) waitMore(wait time.Duration) bool {
 	r := &l.loop
-	if why := r.timeFor(wait, r.age()); wait > 0 && why != goOn {
+	if why := r.timeFor(wait, r.elapsedLeft()); wait > 0 && why != goOn {
 		r.settle(Result{NotSent: true})
 		r.giveUp(why, ClassUnknown, wait)
 		return false

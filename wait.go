@@ -22,13 +22,13 @@ type waits struct {
 	waitedOpen time.Duration // time waited for a circuit since the last attempt
 }
 
-// wait returns the delay of the schedule before the next attempt, and the wait:
+// nextWait returns the delay of the schedule before the next attempt, and the wait:
 // the delay under the jitter, scaled by the priority of the call, and at least
 // what the server asked for.
-func (r *Run) wait(v *verdict, age time.Duration) (delay, wait time.Duration) {
+func (r *Run) nextWait(v *verdict, elapsedLeft time.Duration) (delay, wait time.Duration) {
 	p := &r.policy
 	if v.open != nil {
-		return r.waitForCircuit(v.hint.after)
+		return r.circuitWait(v.hint.after)
 	}
 	inRow := r.atOnce
 	if r.atOnce = v.atOnce; v.atOnce && !inRow && !v.hint.given {
@@ -46,20 +46,20 @@ func (r *Run) wait(v *verdict, age time.Duration) (delay, wait time.Duration) {
 	}
 	left := maxDuration
 	if v.hint.given || p.ShortenLastWait {
-		left = r.left(age)
+		left = min(elapsedLeft, untilDeadline(r.ctx))
 	}
 	wait = p.withRetryAfter(wait, v.hint, left)
-	if p.ShortenLastWait && p.MaxElapsed > 0 && !p.limitsTime() && left > 0 {
+	if p.ShortenLastWait && p.MaxElapsed > 0 && !p.hasAttemptTimeout() && left > 0 {
 		wait = min(wait, max(left, v.hint.after))
 	}
 	return delay, wait
 }
 
-// waitForCircuit is wait after a breaker has refused. A breaker does not know
+// circuitWait is nextWait after a breaker has refused. A breaker does not know
 // when to ask again while all probes are out, or while it is forced open. Then
 // the waits grow with each refusal, and are never so short as to make a busy
 // loop. Refusals do not move the schedule on.
-func (r *Run) waitForCircuit(after time.Duration) (delay, wait time.Duration) {
+func (r *Run) circuitWait(after time.Duration) (delay, wait time.Duration) {
 	const least = 10 * time.Millisecond
 	r.refusals++
 	delay = delayOf(r.policy.Schedule, r.retries+r.refusals)
@@ -79,29 +79,25 @@ func (r *Run) waitedTooLong() bool {
 	return !p.persists && p.MaxElapsed <= 0 && p.exceedsRetryAfter(r.waitedOpen)
 }
 
-// timeFor returns why there is no time for an attempt after wait, or goOn. age
-// is that of the call.
-func (r *Run) timeFor(wait, age time.Duration) Reason {
-	p := &r.policy
-	if p.MaxElapsed > 0 {
-		left := p.MaxElapsed - age
-		if wait > left || wait == left && p.limitsTime() {
-			return ReasonElapsed
-		}
-	}
-	if (wait > 0 || r.draft.failure.timedOut) && wait >= untilDeadline(r.ctx) { // a timeout may come with it
+// timeFor returns why there is no time for an attempt after wait, or goOn.
+func (r *Run) timeFor(wait, elapsedLeft time.Duration) Reason {
+	noTime := wait == elapsedLeft && r.policy.MaxElapsed > 0 && r.policy.hasAttemptTimeout() // for the attempt
+	switch {
+	case wait > elapsedLeft || noTime:
+		return ReasonElapsed
+	case (wait > 0 || r.draft.failure.timedOut) && wait >= untilDeadline(r.ctx): // a deadline may end an attempt together with its timeout
 		return ReasonDeadline
 	}
 	return goOn
 }
 
-// left returns how much time is left for a call of that age.
-func (r *Run) left(age time.Duration) time.Duration {
-	left := untilDeadline(r.ctx)
-	if r.policy.MaxElapsed > 0 {
-		left = min(left, r.policy.MaxElapsed-age)
+// elapsedLeft returns how much of MaxElapsed is left: the last attempt begins
+// within that time.
+func (r *Run) elapsedLeft() time.Duration {
+	if r.policy.MaxElapsed <= 0 {
+		return maxDuration
 	}
-	return left
+	return r.policy.MaxElapsed - r.age()
 }
 
 // untilDeadline returns how much time is left before the deadline of a call's
@@ -174,7 +170,8 @@ const leastSpread = 100 * time.Millisecond
 
 // withRetryAfter makes a wait at least as long as a server asked for, and
 // spreads it over a tenth of that. If that time fits into the time left, but
-// the wait does not, the wait ends at a random moment between the two.
+// the wait does not, the wait ends at random between what the server asked for and the
+// end of the time left.
 func (p *Policy) withRetryAfter(wait time.Duration, h hint, left time.Duration) time.Duration {
 	switch {
 	case !h.given:
