@@ -6,25 +6,26 @@
 //	page, err := backoff.DoValue(ctx, backoff.Policy{Name: "fetch"}, fetch)
 //
 // The zero [Policy] makes at most 4 attempts, with exponential backoff from 100
-// ms up to 30 s under full jitter, bounded by the context. It waits as long as
-// a server asks for, up to 5 minutes. [Policy.Do] calls an operation without a
+// ms up to 30 s and full jitter, until the context ends. It waits as long as a
+// server asks for, up to 5 minutes. [Policy.Do] calls an operation without a
 // value, and [Policy.Start] is for a loop of your own.
 //
 // An operation can mark its error: [Permanent] ends the call, and [RetryAfter]
 // passes on what the server asked for. A [Classifier] sorts other errors, and
-// [RetryIf] makes one of a function. Unknown errors are retried.
+// [RetryIf] makes a Classifier of a func(error) bool. Unknown errors are
+// retried.
 //
-// By default an operation may be sent twice. As the Idempotency of a policy,
+// By default an operation may be sent twice. [Policy.Idempotency] changes that:
 // [NonIdempotent] repeats only what cannot have arrived, and [Keyed] makes a
-// key for each call.
+// key for each call, by which the server knows a repetition.
 //
 // A permanent error is returned as it is. If a policy gives up, the error is an
 // [*Error]. It says why, names the field that sets the limit, and matches the
 // last error of the operation, which [Cause] returns.
 //
 // A [Budget], such as [RetryBudget], bounds the retries of many calls, and a
-// [Breaker] the calls themselves. A policy has neither by default. A
-// [Supervisor] keeps a connection open.
+// [Breaker] stops the calls to a service that is down. A policy has neither by
+// default. A [Supervisor] keeps a connection open.
 //
 // Policies nest without multiplying: three layers of four attempts make four
 // calls, not 64, if the layers between wrap errors by %w (see [Error]).
@@ -55,9 +56,9 @@ type Doer interface {
 //
 //	page, err := backoff.DoValue(ctx, policy, fetch)
 //
-// It returns the last value of op, also beside an error. It allocates nothing
-// if d is a Policy, or a pointer to one or to a Breaker, and three small
-// objects if d is an interface.
+// It returns the last value of op, even with an error. It allocates nothing if
+// d is a Policy, or a pointer to one or to a Breaker, and three small objects
+// if d is an interface.
 func DoValue[T any](ctx context.Context, d Doer, op func(context.Context) (T, error)) (value T, err error) {
 	err = d.Do(ctx, func(ctx context.Context) (failed error) {
 		value, failed = op(ctx)

@@ -29,14 +29,14 @@ import (
 // [*Error] its last error counts.
 //
 // A throttled response (ClassThrottled or ClassOverloaded, such as HTTP 429)
-// does not count while other calls succeed. If none does for a whole Window,
-// MinCalls throttled and failed calls in a row open the circuit, unless
-// FailureRate is negative. A throttled probe fails.
+// does not count while other calls succeed. If no call has succeeded for a
+// whole Window, MinCalls throttled and failed calls in a row open the circuit,
+// unless FailureRate is negative. A throttled probe fails.
 //
-// Never counted are the cancellation of the caller's context, a context.Canceled
-// of the operation, the error of a policy that made no attempt, ErrOpen,
-// ErrBudget, a ClassThrottled response that asks for a wait beyond
-// MaxRetryAfter, and what ends after the circuit has changed its state.
+// Never counted are the cancellation of the caller's context, a
+// context.Canceled of the operation, the error of a policy that made no
+// attempt, ErrOpen, ErrBudget, a ClassThrottled response that asks for a wait
+// beyond MaxRetryAfter, and a call during which the circuit changed its state.
 //
 // The zero value is ready to use. It is safe for concurrent use, and must not be
 // copied, nor its fields changed, after first use. The functions in Jitter,
@@ -51,20 +51,21 @@ type Breaker struct {
 	// Name of the service in errors and transitions.
 	Name string
 
-	// Share of failures in the window that opens the circuit, at most 1.
-	// Defaults to 0.5; negative switches the rule off.
+	// Share of calls in the window that must fail to open the circuit, at most
+	// 1. Defaults to 0.5; negative switches the rule off.
 	FailureRate float64
 
-	// Calls in the window before a rate counts, at most WindowCalls. Defaults to
-	// 20; negative means 1.
+	// Calls that the window must hold before its rates count. Defaults to 20;
+	// negative means 1. WindowCalls, if set, is its upper bound.
 	MinCalls int
 
 	// Time over which the rates are measured. Defaults to 10 seconds; negative
-	// means since the circuit closed, and throttled responses then never count.
+	// means all the time since the circuit closed, and that throttled responses
+	// never open it.
 	Window time.Duration
 
-	// Calls over which the rates are measured, at most 10,000. 0 and negative
-	// mean that Window counts.
+	// Calls over which the rates are measured, instead of Window, at most
+	// 10,000. 0 and negative mean that Window counts.
 	WindowCalls int
 
 	// Failures in a row that open the circuit. Defaults to 5; negative switches
@@ -72,38 +73,39 @@ type Breaker struct {
 	ConsecutiveFailures int
 
 	// Least time from the first of these failures to the last. Defaults to 1
-	// second; negative means none. While calls succeed, FailureRate also waits so
-	// long after the circuit closed, unless WindowCalls is set.
+	// second; negative means none. FailureRate does not open a circuit that has
+	// been closed for less than that, if a call succeeded since, unless
+	// WindowCalls is set.
 	ConsecutiveSpan time.Duration
 
 	// Duration from which a call counts as slow, even if it succeeds. 0 and
 	// negative mean that no call is slow. A slow probe fails.
 	SlowCall time.Duration
 
-	// Share of slow calls in the window that opens the circuit, at most 1.
-	// Defaults to 0.5; negative switches the rule off.
+	// Share of calls in the window that must be slow to open the circuit, at
+	// most 1. Defaults to 0.5; negative switches the rule off.
 	SlowRate float64
 
-	// Custom rule that opens the circuit; nil means none. It is asked after a
-	// failed, throttled or slow call that opened nothing, and may call the
-	// breaker.
+	// Custom rule, which returns true to open the circuit; nil means none. It
+	// is asked after a failed, throttled or slow call for which the other rules
+	// did not open it. It may call the breaker.
 	TripIf func(BreakerStats) bool
 
 	// Time that the circuit stays open: OpenFor.Delay(1) the first time,
 	// OpenFor.Delay(2) if it opens again, and so on, until it was closed for a
-	// whole window. Defaults to Exponential{Initial: 5 * time.Second,
-	// Multiplier: 1.2, Max: time.Minute}. After a refused connection, or
-	// another failure of ClassNotSent that is no timeout, Initial is 250 ms,
-	// and the opening does not make later ones longer.
+	// whole Window. Defaults to Exponential{Initial: 5 * time.Second,
+	// Multiplier: 1.2, Max: time.Minute}, with an Initial of 250 ms after a
+	// failure of ClassNotSent that is no timeout, such as a refused connection.
+	// By default such openings do not make later ones longer.
 	OpenFor Schedule
 
 	// Spread of OpenFor. Defaults to UniformJitter(0.8, 1.2).
 	Jitter Jitter
 
-	// Longest time that a server, or Shared, may keep the circuit open. Defaults
-	// to 5 minutes; negative means no limit. If a failure that opened it said when
-	// to retry, the circuit stays open so long, and up to a tenth longer; after
-	// [Pushback] exactly so long.
+	// Longest time that a server, or Shared, may keep the circuit open.
+	// Defaults to 5 minutes; negative means no limit. If a failure that opens
+	// it says when to retry, the circuit stays open at least so long, and up to
+	// a tenth longer; after [Pushback] without that tenth.
 	MaxRetryAfter time.Duration
 
 	// Probes at the same time, at most 1,000. Defaults to 1; negative means 1,000.
@@ -113,35 +115,36 @@ type Breaker struct {
 	// negative is invalid.
 	ProbeSuccesses int
 
-	// Time after which another call may probe, though a probe has not ended.
-	// Defaults to the longer of OpenFor.Delay(1) and the time that the circuit
-	// was open, which is also the minimum. A later result still counts.
+	// Time after which a probe that has not ended lets another call probe. Its
+	// result still counts. Defaults to OpenFor.Delay(1), or the time that the
+	// circuit was open if that is longer. Less than the default means the
+	// default.
 	ProbeTimeout time.Duration
 
 	// Time after the probes until all calls are admitted: a tenth of them at
 	// first, chosen at random, then more and more. 0 and negative mean none.
 	RampUp time.Duration
 
-	// Least time of a call for its caller's deadline to count as a failure.
-	// Defaults to 1 second if a client of this process chose the deadline (see
-	// WithInboundDeadline of package guard) and no attempt timed out before,
-	// and otherwise to none. Negative means none.
+	// Least time that a call must have taken to be a failure if its caller's
+	// deadline ended it. Defaults to none, or to 1 second if a client of this
+	// process chose the deadline (see WithInboundDeadline of package guard),
+	// and the error is not ErrAttemptTimeout. Negative means none.
 	MinAttemptTime time.Duration
 
 	// Classifier of errors. Defaults to DefaultClassifier.
 	Classify Classifier
 
-	// Receiver of all transitions, and of an EventRefused for each refused call;
-	// nil means none. Transitions come on a goroutine of their own, for which the
-	// call that caused one usually waits. So the Observer must not wait for what
-	// that call holds. It may call the breaker.
+	// Receiver of all transitions, and of an EventRefused for each refused
+	// call; nil means none. A transition is reported on a goroutine of its own.
+	// The call that caused it usually waits for that, so the Observer must not
+	// take a lock that the call holds. It may call the breaker.
 	Observer Observer
 
 	// Link to the breakers of other processes, which know the service by Name;
-	// nil means none. See docs/fleet.md. It is asked under ModeEnforce only. The
-	// methods must be safe for concurrent use, and not call a breaker. They return
-	// the transition to make (To, RetryAfter, Err, and Openings of the whole
-	// fleet), or the zero one.
+	// nil means none. See docs/fleet.md. It is asked under [ModeEnforce] only.
+	// The methods must be safe for concurrent use, and not call a breaker.
+	// Consult and Probe return the transition to make (To, RetryAfter, Err, and
+	// Openings of the whole fleet), or the zero one for none.
 	Shared interface {
 		// Consult advises a circuit that is closed in this process. The first
 		// call under the circuit waits for the advice, and so does the first
@@ -149,13 +152,13 @@ type Breaker struct {
 		Consult(ctx context.Context, name string, wake func()) BreakerTransition
 
 		// Probe advises a call that may probe; timeout is how long it may take.
-		// BreakerHalfOpen refuses it, because another process probes. BreakerOpen
-		// also opens the circuit.
+		// A transition to BreakerHalfOpen refuses it, because another process
+		// probes. One to BreakerOpen also opens the circuit.
 		Probe(ctx context.Context, name string, timeout time.Duration) BreakerTransition
 
-		// Opened reports that this process opened the circuit, and how many times in
-		// a row, without those of ClassNotSent. Opened and Closed are called under a
-		// lock and must not block.
+		// Opened reports that this process opened the circuit, and how many
+		// times in a row, not counting those after a failure of ClassNotSent.
+		// Opened and Closed are called under a lock and must not block.
 		Opened(name string, openFor time.Duration, openings int)
 
 		// Closed reports that probes of this process closed the circuit.
@@ -228,8 +231,8 @@ type BreakerTransition struct {
 	Trigger string
 
 	At         time.Time
-	Generation uint64        // number of the phase that began; Reset of a closed circuit also begins one
-	Openings   int           // times in a row that the circuit opened, without a healthy Window between
+	Generation uint64        // changes of state so far, this one included; a Reset or Force that keeps the state counts, too
+	Openings   int           // times that the circuit opened since it was last closed for a whole Window
 	Err        error         // failure that opened the circuit
 	RetryAfter time.Duration // time that the circuit will be open; 0 if it is not known
 }
@@ -244,16 +247,16 @@ type BreakerStats struct {
 	Failures            uint64        // calls in the window that failed, without throttled ones
 	Slow                uint64        // calls in the window that took SlowCall or longer
 	ConsecutiveFailures int           // failures since the last success
-	Openings            int           // times in a row that the circuit opened, without a healthy Window between
+	Openings            int           // times that the circuit opened since it was last closed for a whole Window
 	Probes              int           // probes under way
-	Generation          uint64        // number of the phase, from 0
+	Generation          uint64        // changes of state so far, as in BreakerTransition
 	RetryAfter          time.Duration // time that the circuit will still be open
 }
 
-// Do calls op and returns its error as it is. It does not call op, and returns
-// an [*OpenError] if the circuit refuses the call, the error of ctx if that has
-// ended, or the error of Validate. A panic or a runtime.Goexit of op passes
-// through.
+// Do calls op and returns its error as it is. If it does not call op, it
+// returns an [*OpenError] because the circuit refused the call, the error of
+// ctx because that had ended, or the error of Validate. A panic or a
+// runtime.Goexit of op passes through.
 func (b *Breaker) Do(ctx context.Context, op func(context.Context) error) error {
 	p := b.current()
 	path := p.Path.Load()
@@ -292,8 +295,8 @@ func (b *Breaker) Wrap(op func(context.Context) error) func(context.Context) err
 
 // Allow asks whether the caller may make a call, without blocking. If so, the
 // caller makes it and passes its error to done, nil for success. Only the first
-// call of done counts; without one the call does not count. If the circuit
-// refuses the call, err is an [*OpenError] and done is nil.
+// call of done counts. If done is never called, the call does not count. If the
+// circuit refuses the call, err is an [*OpenError] and done is nil.
 //
 // done knows no context: a context.Canceled does not count, and a
 // context.DeadlineExceeded is a failure.
@@ -338,8 +341,8 @@ func (b *Breaker) Trip() { b.apply(circuit.Input{Kind: circuit.Trip}) }
 func (b *Breaker) Reset() { b.apply(circuit.Input{Kind: circuit.Reset}) }
 
 // Force puts the breaker in a mode. If it was in another one, it forgets
-// everything, and calls under way do not count. An unknown mode changes nothing,
-// nor does any mode if the breaker is invalid.
+// everything, and calls under way do not count. Force does nothing if the mode
+// is unknown or the breaker is invalid.
 func (b *Breaker) Force(m BreakerMode) {
 	b.apply(circuit.Input{Kind: circuit.Force, Mode: circuit.Mode(m)})
 }

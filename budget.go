@@ -9,17 +9,17 @@ import (
 
 // A Budget bounds the load that calls, and above all their retries, put on a
 // service. &[RetryBudget]{} is the usual one. All policies, hedges and
-// goroutines that call the service share it. Users of one need neither its
-// methods nor the types that these name.
+// goroutines that call the service share it. A program that only uses a Budget
+// needs neither its methods nor the types Attempt, Ticket and Result.
 //
 // For authors of a Budget: embed [BudgetDefaults], and write Reserve. A wrapper
 // embeds the Budget that it wraps. All methods must be safe for concurrent use
 // and must not block.
 type Budget interface {
-	// Reserve reports whether an attempt may be made, and after what wait. It
-	// is called before every attempt, the first included; for a retry, before
-	// the sleep. A refusal ends the call with an error that matches
-	// [ErrBudget].
+	// Reserve reports whether an attempt may be made, and after what wait; the
+	// call waits for the longer of wait and a.Wait. Reserve is called before
+	// every attempt, the first included, and before the sleep of a retry. A
+	// refusal ends the call with an error that matches [ErrBudget].
 	Reserve(a Attempt) (t Ticket, wait time.Duration, ok bool)
 
 	// Done is called once for every granted attempt, and says how it ended. A
@@ -31,16 +31,16 @@ type Budget interface {
 	// change at any time. An invalid budget must return false.
 	GrantsFirst() bool
 
-	// Pace is called when a wait is over, and again after each wait that it, or
-	// another budget, asks for. It returns what Reserve returns, and its ticket
-	// replaces t. Use it to space calls that were told to retry at the same
-	// time.
+	// Pace is called when a wait is over, and says whether the attempt must
+	// wait longer. It is called again after each wait that it, or another
+	// budget, asks for. Its ticket replaces t. Use it to space calls that were
+	// told to retry at the same time.
 	Pace(t Ticket) (next Ticket, wait time.Duration, ok bool)
 
-	// Confirm is called when a granted attempt is about to be made: for a
-	// retry, after the sleep. Use it to tell running attempts from sleeping
-	// calls. If it returns false, the call ends as if Reserve had refused, and
-	// Done gets a Result that is NotSent.
+	// Confirm is called when a granted attempt is about to be made, after all
+	// waits. Use it to tell running attempts from sleeping calls. If it returns
+	// false, the call ends as if Reserve had refused, and Done gets a Result
+	// that is NotSent.
 	Confirm(t Ticket) bool
 
 	// Validate says what is wrong with the budget, or returns nil.
@@ -50,15 +50,16 @@ type Budget interface {
 
 // JoinBudgets returns a [Budget] that grants what every one of budgets grants,
 // after the longest of their waits. If one refuses, those that granted before
-// get a Result that is NotSent. A nil budget is left out, and a joined budget
-// counts as its members. More than three budgets cost an allocation for each
-// attempt that they are asked for.
+// get a Result that is NotSent. Nil budgets are left out, and a Budget that
+// JoinBudgets made is replaced by its members. More than three budgets cost an
+// allocation for each attempt that they are asked for.
 //
-// It asks them in order, after those with a method Hold(time.Duration), such as
-// HoldOff of package pace: these make all attempts wait for the same time. For
-// authors of a Budget: if the others make an attempt wait longer than its Wait
-// said, a budget gets a Result that is NotSent, and is asked again. So a rate
-// limit also spaces attempts that were held off together.
+// It first asks those that can make all attempts wait, by a method
+// Hold(time.Duration), such as HoldOff of package pace. Then it asks the others
+// in order. For authors of a Budget: if another budget makes the attempt wait
+// longer than the Wait that yours was told, yours gets a Result that is
+// NotSent, and is asked again. So a rate limit also spaces attempts that were
+// held off together.
 func JoinBudgets(budgets ...Budget) Budget {
 	var s joined
 	for _, b := range budgets {
@@ -78,9 +79,9 @@ func JoinBudgets(budgets ...Budget) Budget {
 	return s
 }
 
-// BudgetDefaults, for authors of a [Budget], has all of its methods but
-// Reserve. They change nothing: every attempt is asked for, and what was
-// granted stays granted. The zero value is ready to use.
+// BudgetDefaults, for authors of a [Budget], has all methods of a Budget but
+// Reserve. They change nothing: Reserve is called for every attempt, and what
+// it granted stays granted. The zero value is ready to use.
 type BudgetDefaults struct{}
 
 // Done does nothing.
@@ -98,28 +99,29 @@ func (BudgetDefaults) Confirm(Ticket) bool { return true }
 // Validate returns nil.
 func (BudgetDefaults) Validate() error { return nil }
 
-// An Attempt, for authors of a [Budget], is what Reserve is asked to grant.
+// An Attempt, for authors of a [Budget], is an attempt that Reserve is asked to
+// grant.
 type Attempt struct {
 	_ [0]func() // no unkeyed literals, no ==
 
 	Number   int      // number in the call, from 1; 0 counts as 1
-	Hedge    bool     // whether it runs beside a slow attempt, and not after a failure
+	Hedge    bool     // whether it runs beside a slow attempt, instead of after a failure
 	TimedOut bool     // whether the attempt before it ended by its own timeout
 	Class    Class    // class of the failure before it
 	Priority Priority // priority of the call; see WithPriority
 
 	// Whether the caller calls Pace and Confirm, as the loops of this library
-	// do. A budget that would have a token before Wait is over then gives none,
-	// and gives one in Pace. A retry under [Run.Tried] is Paced, too, but may
-	// get only Done: count it there.
+	// do. Reserve then gives no token that would be ready before Wait is over:
+	// Pace gives it. Under [Run.Tried] a retry is Paced, too, but Done may come
+	// without Pace and Confirm: count the retry there.
 	Paced bool
 
-	MaxAttempts int       // most attempts of the call, by its last failure; negative means no limit
+	MaxAttempts int       // most attempts of the call, by the class of its last failure; negative means no limit
 	Cost        int       // cost in the budget's own unit; 0 counts as 1
 	Now         time.Time // clock of the caller; zero if it was not read
 
-	// Wait before the attempt in any case: for the schedule, a server or
-	// another budget.
+	// Wait that the schedule, a server or another budget asks for before the
+	// attempt.
 	Wait time.Duration
 }
 

@@ -24,15 +24,16 @@ const (
 )
 
 // RetryBudget is the usual [Budget]: successes pay for retries. Within a Window
-// there may be Ratio retries per call that succeeded or got a permanent error. A
-// client with few calls may make up to Floor more, and a spare one after a long
-// time without any. A retry that succeeds pays for three more. A retry after a
-// timeout costs, and pays, three times as much.
+// there may be Ratio retries per call that succeeded or got a permanent error.
+// A client with few calls may make up to Floor more. If it has not asked for a
+// retry for two Windows, it may make a spare one. A retry that succeeds pays
+// for three more. A retry after a timeout costs three times as much, and pays
+// for three times as many.
 //
-// While attempts take much longer than usual, fewer retries are granted, down to
-// none. First attempts are never refused. Until the third success of all, one
-// call may use all of its MaxAttempts. See docs/retrybudget.md for the rule, and
-// for the bound on the retries of any interval.
+// While attempts take much longer than usual, fewer retries are granted, down
+// to none. First attempts are never refused. Until a new client has had three
+// successes, one call may use all of its MaxAttempts. See docs/retrybudget.md
+// for the rule, and for the bound on the retries of any interval.
 //
 // The zero value is ready to use. It is safe for concurrent use, and must not be
 // copied, nor its fields changed, after first use.
@@ -66,8 +67,8 @@ type RetryBudget struct {
 	furthest    int             // most retries of one call so far
 }
 
-// GrantsFirst implements [Budget]. It is false if the budget is invalid, or
-// measures the attempt.
+// GrantsFirst implements [Budget]. It is false if the budget is invalid, or is
+// to measure how long the attempt takes.
 func (b *RetryBudget) GrantsFirst() bool {
 	return b != nil && b.Ratio >= 0 && b.Ratio <= maxRatio && b.Window >= 0 && b.Floor >= 0 &&
 		!b.sampler.Chosen(b.earned.Here())
@@ -247,8 +248,8 @@ func (b *RetryBudget) measure(r *Result) {
 type RetryBudgetStats struct {
 	Successes uint64 // successes in the window
 	Retries   uint64 // retries granted in the window and not given back; one after a timeout counts as three
-	Allowed   uint64 // retries that these successes pay for, plus those that were spare or of the first call
-	Strained  bool   // whether the service was much slower than usual within 15 s, so that Allowed is less
+	Allowed   uint64 // retries that these successes pay for, plus those that were granted without a success
+	Strained  bool   // whether the service was much slower than usual in the last 15 s, which lowers Allowed
 }
 
 // Stats returns the state of the budget at this moment.

@@ -7,8 +7,9 @@ import (
 	"github.com/gobackoff/backoff/internal/evidence"
 )
 
-// A Class is what the library needs to know of a failure. The classes are
-// ordered: where parts of an error tree disagree, the greater class counts.
+// A Class is what the library needs to know of a failure. The classes are in
+// order, from ClassUnknown to ClassPermanent: where parts of an error tree
+// disagree, the greater class counts.
 type Class uint8
 
 const (
@@ -54,12 +55,12 @@ type Classifier func(error) Class
 
 // RetryIf returns a [Classifier] that retries exactly the errors that retryable
 // accepts. Any func(error) bool of a client fits, such as storage.ShouldRetry
-// or pgconn.SafeToRetry. An error may have a mark, such as that of
-// [RetryAfter]: errors.Is and errors.As see through it, == needs [Cause].
-// RetryIf(nil) is nil.
+// or pgconn.SafeToRetry. The error that retryable gets may have a mark, such as
+// that of [RetryAfter]: errors.Is and errors.As see through it, == needs
+// [Cause]. RetryIf(nil) is nil.
 //
-// An attempt that its AttemptTimeout ended is retried even if retryable refuses
-// the context.DeadlineExceeded that it returns.
+// An attempt that AttemptTimeout ended is retried even if retryable refuses its
+// context.DeadlineExceeded.
 func RetryIf(retryable func(error) bool) Classifier {
 	if retryable == nil {
 		return nil
@@ -81,10 +82,10 @@ func Permanent(err error) error { return OfClass(err, ClassPermanent) }
 
 // OfClass marks err as of class c, whatever a classifier says. Of nested marks
 // the outermost counts. So OfClass(err, ClassRetryable) lets an outer policy
-// retry what an inner one gave up on, and retries multiply. Of marks side by
-// side, in joined errors, the greatest [Class] counts, and ClassNotSent only if
-// all branches are marked. OfClass(err, ClassUnknown) says nothing.
-// OfClass(nil, c) is nil.
+// retry what an inner one gave up on, and retries multiply. In joined errors
+// the greatest [Class] of their marks counts. That is ClassNotSent only if all
+// of them are marked so. OfClass(err, ClassUnknown) says nothing. OfClass(nil,
+// c) is nil.
 //
 // If a server throttles and also says "do not retry", mark the error as
 // ClassThrottled first, and then as ClassOverloaded: it is not retried, and a
@@ -98,10 +99,10 @@ func OfClass(err error, c Class) error {
 
 // Cause returns the error of the operation, without the marks and the [*Error]
 // around it: for ==, for type switches, and for callers that expect that error.
-// If the operation was never called, Cause returns the context's error if that
-// ended the call, and otherwise the Error. Any other error is returned as it
-// is, such as an [*OpenError], or an Error or a mark that is wrapped in
-// something else. Cause is nil for nil only.
+// If the operation was never called, Cause returns the error of the context
+// that ended the call, or else the Error. Any other error is returned as it is,
+// such as an [*OpenError], and an error that wraps an Error or a mark. Cause is
+// nil for nil only.
 func Cause(err error) error {
 	for range errtree.Most {
 		switch e := err.(type) {
@@ -155,9 +156,8 @@ func (m *marked) Unwrap() error { return m.err }
 //
 //   - Permanent: an operation's own context.Canceled, certificate errors, names
 //     that do not exist, most HTTP 4xx, SQLSTATEs of the classes 22, 23, 28 and
-//     42, sql.ErrNoRows, codes of gRPC, Redis, MongoDB and Kafka that a
-//     repetition would meet again, and what the loop of another library gave up
-//     on.
+//     42, sql.ErrNoRows, codes of gRPC, Redis, MongoDB and Kafka that a retry
+//     would get again, and what the loop of another library gave up on.
 //   - Throttled: HTTP 429 and 529, throttling codes of AWS, SQLSTATE 53.
 //   - Retryable: timeouts, resets, broken pipes, io.ErrUnexpectedEOF,
 //     net.ErrClosed, HTTP 408, 425 and most 5xx, SQLSTATEs of deadlocks,
@@ -165,8 +165,9 @@ func (m *marked) Unwrap() error { return m.err }
 //   - Not sent: refused connections, no route.
 //
 // The whole list is in docs/clients.md. In a tree of errors the more specific
-// evidence counts, and among equals the greater [Class]. The tree is "not sent"
-// only if every branch is. At most 10,000 errors of a tree are read.
+// evidence counts, and of equally specific evidence the greater [Class]. The
+// tree is "not sent" only if every branch is. At most 10,000 errors of a tree
+// are read.
 func DefaultClassifier(err error) Class {
 	return judge(nil, err).class
 }

@@ -245,7 +245,7 @@ type Decision struct {
 	Wait       time.Duration // wait before the retry
 	Again      bool          // whether to retry
 	Class      Class         // class of the failure
-	Reason     Reason        // why there is no retry; 0 if there is one, or ReasonOpen if it waits for a circuit
+	Reason     Reason        // why there is no retry; if there is one, 0, or ReasonOpen if the wait is for a circuit
 	RetryAfter time.Duration // wait that the server asked for; 0 for none
 
 	result Result
@@ -284,11 +284,11 @@ func (p Policy) Decide(retry int, err error) Decision {
 //		return p.GiveUp(ctx, backoff.Error{Attempts: n, Reason: d.Reason, Last: err})
 //	}
 //
-// The loop fills in the fields of e that it knows. Last is the last error. If
-// the end of ctx interrupted the attempt after it, or a breaker refused that,
-// Interrupted is the error of that attempt. ReasonCanceled may stand for any
-// end of ctx: GiveUp makes it ReasonDeadline after a deadline. For
-// ReasonPermanent, GiveUp returns e.Last as Do does, and otherwise an [*Error].
+// The loop fills in the fields of e that it knows. If the end of ctx
+// interrupted the last attempt, or a breaker refused it, set Interrupted to its
+// error, and Last to the error of the attempt before. ReasonCanceled may stand
+// for any end of ctx: GiveUp makes it ReasonDeadline after a deadline. GiveUp
+// returns an [*Error], but for ReasonPermanent it returns e.Last, as Do does.
 func (p Policy) GiveUp(ctx context.Context, e Error) error {
 	if e.Reason == ReasonPermanent && e.Last != nil {
 		return inferred(e.Last)

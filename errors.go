@@ -13,9 +13,10 @@ import (
 	"github.com/gobackoff/backoff/internal/clock"
 )
 
-// Sentinels for errors.Is. If the context ended the call, its error matches the
-// context's error and cause instead. Every [*Error] also matches the
-// operation's last error.
+// Sentinels for errors.Is. If the context ended a call, the error of the call
+// matches the context's error and cause instead. Other reasons have no
+// sentinel: see Error.Reason. Every [*Error] also matches the operation's last
+// error.
 var (
 	// ErrExhausted is matched when MaxAttempts, MaxElapsed or MaxRetryAfter
 	// ended the call.
@@ -24,8 +25,8 @@ var (
 	ErrBudget = errors.New("backoff: budget refused")
 	// ErrOpen is matched when a [Breaker] refused (see [OpenError]).
 	ErrOpen = errors.New("backoff: circuit open")
-	// ErrAttemptTimeout is the cause of an attempt's context that
-	// AttemptTimeout ended. It is matched if the last attempt ended that way.
+	// ErrAttemptTimeout is matched when AttemptTimeout ended the last attempt.
+	// In that attempt, context.Cause returns it.
 	ErrAttemptTimeout = errors.New("backoff: attempt timeout")
 )
 
@@ -34,8 +35,8 @@ type Reason uint8
 
 const (
 	goOn Reason = iota // the call goes on, or succeeded
-	// ReasonPermanent: the error is permanent. Do returns it without an Error
-	// (see [Policy.Do]), and a [Supervisor] in one.
+	// ReasonPermanent: the error is permanent. [Policy.Do] returns it as it is,
+	// and a [Supervisor] in an Error.
 	ReasonPermanent
 	// ReasonAttempts: MaxAttempts, or that of ByClass, is reached.
 	ReasonAttempts
@@ -58,8 +59,8 @@ const (
 	ReasonAbandoned
 	// ReasonBudget: the budget refused the attempt.
 	ReasonBudget
-	// ReasonOpen: a [Breaker] inside the policy is open, or, in an event of
-	// package backoffhttp, that of the host.
+	// ReasonOpen: a [Breaker] inside the policy refused the attempt. In an
+	// event of package backoffhttp it may also be that of the host.
 	ReasonOpen
 	// ReasonInvalid: the policy is invalid, or a method of a [Run] was called
 	// out of turn.
@@ -79,14 +80,14 @@ func (r Reason) String() string {
 
 // Error is what a policy returns when it gives up. By errors.Is and errors.As
 // it matches the last error of the operation with its whole tree, and the
-// sentinel of the reason: [ErrExhausted], [ErrBudget], [ErrOpen], or the
-// context's error and cause.
+// sentinel of the reason, if that has one: [ErrExhausted], [ErrBudget],
+// [ErrOpen], or the context's error and cause.
 //
 // An Error is permanent to every policy around the one that gave up, except to
-// a [Supervisor], and its methods say so to the loops of other libraries. If
-// the policy was limited to one attempt, the Error is not permanent: such a
-// policy leaves retrying to others. Layers between must wrap the Error with %w.
-// With %v, which keeps its text only, outer policies retry.
+// a [Supervisor]. Its methods say so to the loops of other libraries. It is not
+// permanent if the policy was limited to one attempt: such a policy leaves
+// retries to others. Layers between must wrap the Error with %w. With %v, which
+// keeps its text only, outer policies retry.
 //
 // A program may also return an Error as a literal. Its Reason then decides
 // which sentinel it matches.
@@ -94,14 +95,15 @@ type Error struct {
 	_ [0]func() // no unkeyed literals, no ==
 
 	Name     string // name of the policy
-	Attempts int    // attempts since the start of the call or its last Progress, the first included
+	Attempts int    // attempts of the call, the first included; after Run.Progress only those since then
 	Reason   Reason // why the policy gave up
 	Last     error  // last error of the operation; nil if no attempt was made
 	Note     string // remark at the end of the text, such as what to change; "" for none
 
-	// Error of the attempt after Last, if the end of the context interrupted
-	// it; nil for none. The Error matches both errors. An attempt whose error
-	// is marked [Permanent] or ClassOverloaded does not count as interrupted.
+	// Error of an attempt that the end of the context interrupted. It is nil if
+	// there was none, or if it was the first: then Last has its error. The
+	// Error matches it, too. An attempt whose error is marked [Permanent] or
+	// ClassOverloaded does not count as interrupted.
 	Interrupted error
 
 	failure       failure // failure on which the policy gave up, with what the server asked for by Last
@@ -299,8 +301,8 @@ func (e *Error) reasonErrors() (reason, cause error) {
 }
 
 // RetryAfter returns how long the server asked to wait when it failed with
-// Last, or for how long a [Breaker] refuses calls, if one refused the next
-// attempt. It is 0 if that is not known.
+// Last. If a [Breaker] refused the next attempt, it returns for how long that
+// Breaker refuses calls. It is 0 if that is not known.
 func (e *Error) RetryAfter() time.Duration {
 	switch {
 	case e == nil:
@@ -349,12 +351,13 @@ func (e *Error) NonRetriable() {}
 // matches ErrOpen and nothing else, because its Last is the failure of another
 // call.
 //
-// It is permanent to every policy, except to a [Supervisor], and its methods
-// say so to the loops of other libraries. To wait for the service instead, call
-// it through a patient guard.Service, or return OfClass(err, ClassRetryable)
-// from the operation. The policy then waits until the circuit may be tried
-// again, for MaxElapsed at most, or MaxRetryAfter if that is not set. Such a
-// wait is no attempt, and costs the budget nothing.
+// It is permanent to every policy, except to a [Supervisor]. Its methods say so
+// to the loops of other libraries. There are two ways to wait for the service
+// instead: make the call through a guard.Service that is Patient, or return
+// OfClass(err, ClassRetryable) from the operation. The policy then waits until
+// the circuit may be tried again, for MaxElapsed at most, or for MaxRetryAfter
+// if MaxElapsed is not set. Such a wait is no attempt, and costs the budget
+// nothing.
 type OpenError struct {
 	_ [0]func() // no unkeyed literals, no ==
 

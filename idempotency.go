@@ -8,23 +8,25 @@ import (
 )
 
 // An Idempotency says whether an operation may be sent again. It is asked with
-// the context of the call, and only for a [Class] that may be retried. It must be
-// safe for concurrent use. The ready-made ones are [Idempotent], which nil means
-// to [Policy.Do], [NonIdempotent] and [Keyed].
+// the context of the call, and only for a [Class] that may be retried. It must
+// be safe for concurrent use. The ready-made ones are [Idempotent],
+// [NonIdempotent] and [Keyed]. To [Policy.Do] nil means Idempotent.
 //
-// An Idempotency that belongs to a key made for one call has a method MadeKey()
-// string. Then no policy repeats the operation under another key.
+// An Idempotency may have a method MadeKey() string, which returns a key that
+// was made for one call. Then no policy repeats the operation under another
+// key.
 type Idempotency interface {
 	Repeatable(ctx context.Context, c Class) bool
 }
 
 // The ready-made Idempotencies. A program must not assign to them.
 var (
-	// Idempotent operations may be sent twice with the effect of once (RFC
-	// 9110, 9.2.2), or their caller prefers a doubled effect to a lost one.
+	// Idempotent operations may be sent twice: that has the effect of once (RFC
+	// 9110, 9.2.2), or the caller prefers a doubled effect to a lost one.
 	Idempotent Idempotency = idempotent
 	// NonIdempotent operations are sent again only if the last attempt provably
-	// never reached the server (ClassNotSent), also if the context carries a key.
+	// never reached the server (ClassNotSent). A key in the context does not
+	// change that.
 	NonIdempotent Idempotency = nonIdempotent
 	// Keyed operations send the key of their context (see [IdempotencyKey]), by
 	// which the server recognizes a repetition. The policy makes one key per call,
@@ -58,9 +60,9 @@ func (i idempotency) String() string {
 //
 //	req.Header.Set("Idempotency-Key", backoff.IdempotencyKey(ctx))
 //
-// A Transport of package backoffhttp sends it with Keyed requests only. Another
-// POST that may have arrived is not repeated, and its failure ends the calls of
-// the policies around it.
+// A Transport of package backoffhttp sends the key with Keyed requests only.
+// Under such a context, neither the Transport nor a policy around it repeats a
+// POST that is not Keyed and may have arrived.
 //
 // A new key is unique, but no secret. For a server that does not keep the keys of
 // its clients apart, pass the Text of crypto/rand.
@@ -95,8 +97,8 @@ func madeKey(i Idempotency) string {
 	return ""
 }
 
-// IdempotencyKey returns the key that ctx carries, or "". All attempts of a call
-// have the same.
+// IdempotencyKey returns the key that ctx carries, or "". All attempts of a
+// call have the same key.
 func IdempotencyKey(ctx context.Context) string {
 	key, _ := ctx.Value(idemkey.In{}).(string)
 	return key

@@ -10,10 +10,10 @@ import (
 
 // A Jitter turns the delay of a schedule into the wait that is slept.
 //
-// It gets the delay, bounded by the schedule; prev, the wait before the previous
-// retry of the same call, 0 before the first; and u, a number drawn uniformly
-// from [0,1) for every wait. It must be pure and safe for concurrent use. A
-// negative wait counts as 0.
+// delay is that of the schedule. prev is the wait before the previous retry of
+// the same call, 0 before the first. u is a number drawn uniformly from [0,1)
+// for every wait. A Jitter must be pure and safe for concurrent use. A negative
+// wait counts as 0.
 //
 // Source: Brooker, "Exponential Backoff And Jitter", AWS Architecture Blog,
 // 2015.
@@ -37,8 +37,8 @@ func EqualJitter(delay, _ time.Duration, u float64) time.Duration {
 
 // DecorrelatedJitter waits between base and three times the previous wait, at
 // most max: min(max, U(base, 3*prev)), where prev is base before the first
-// retry. It ignores the delay of the schedule. After a wait of max, two thirds of
-// the waits are exactly max.
+// retry. It ignores the delay of the schedule. A wait of max is followed by
+// another one of exactly max two times out of three.
 //
 // A base of 0 means 100 ms. A max of 0 means 30 s, or thirty times base if that
 // is longer; negative means no limit. [Policy.Validate] refuses a negative base,

@@ -18,20 +18,20 @@ const (
 	EventRetry EventKind = iota
 	// EventGiveUp: the call ended without success, for Reason.
 	EventGiveUp
-	// EventSuccess: the call succeeded at the attempt Attempt; for a hedged call
-	// that is the number of attempts sent.
+	// EventSuccess: the call succeeded. Attempt is the number of its last
+	// attempt, or of all attempts sent if the call was hedged.
 	EventSuccess
 	// EventReconnect: a run under a [Supervisor] ended, and another one
 	// follows after Wait.
 	EventReconnect
 	// EventRefused: a [Breaker] refused a call (ReasonOpen), or a [Budget]
-	// refused a hedge, or a run that a [Supervisor] asks for again (ReasonBudget).
-	// A policy that waits for a circuit (see [OpenError]) reports each refusal
-	// once more, with the Wait until it asks again.
+	// refused a hedge or the next run of a [Supervisor] (ReasonBudget). A
+	// policy that waits for a circuit (see [OpenError]) reports each refusal
+	// once more, with the Wait until it tries again.
 	EventRefused
-	// EventHedgeWon: a hedge had the result of the call.
+	// EventHedgeWon: the result of the call came from a hedge.
 	EventHedgeWon
-	// EventHedgeLost: a hedge failed, or another attempt was first.
+	// EventHedgeLost: a hedge failed, or the result came from another attempt.
 	EventHedgeLost
 	// EventTransition: a breaker changed its state, as Transition says.
 	EventTransition
@@ -48,23 +48,23 @@ func (k EventKind) String() string {
 // An Event says what a policy, a hedge or a breaker did. Fields that do not
 // apply are zero.
 //
-// An attempt has ended if Kind is EventRetry, EventReconnect, EventSuccess,
-// EventHedgeWon or EventHedgeLost, or EventGiveUp with an Attempt and without
-// Waiting.
+// The event tells of the end of an attempt if Kind is EventRetry,
+// EventReconnect, EventSuccess, EventHedgeWon or EventHedgeLost. So does an
+// EventGiveUp with an Attempt and without Waiting.
 type Event struct {
 	Kind        EventKind
 	Class       Class              // class of the attempt's error
 	Reason      Reason             // why the call ended or was refused; 0 if it goes on or succeeded
-	Waiting     bool               // whether the call ended between two attempts, and the announced retry was not made
+	Waiting     bool               // whether the call ended before the retry that was announced last, which was not made
 	Name        string             // name of the policy, hedge or breaker
-	Attempt     int                // number of the attempt that ended, from 1, since the call or its last Progress began; 0 for none
+	Attempt     int                // number of the attempt that ended, from 1, counted as by Error.Attempts; 0 for none
 	MaxAttempts int                // limit for the class of the last failure; negative if there is none
 	Err         error              // error of the attempt, or of an invalid policy
 	Delay       time.Duration      // delay of the schedule, before jitter
 	Wait        time.Duration      // time that will be slept
 	Slept       time.Duration      // time slept before the attempt
 	RetryAfter  time.Duration      // wait that the server asked for
-	Elapsed     time.Duration      // time since the call, or its last Progress, began
+	Elapsed     time.Duration      // time since the start of the call, or since Run.Progress
 	Transition  *BreakerTransition // transition of a breaker; not to be changed
 
 	// Header of the response that came with Err; not to be changed. An error in
@@ -74,9 +74,9 @@ type Event struct {
 
 // An Observer receives events, for logs, metrics or a callback on retry. It is
 // called for every retry and for the end of every call, on the goroutine of the
-// call and with its context; for hedges when their call is over; for the
-// transitions of a breaker in order, one at a time, with the context of the call
-// that caused them or with context.Background.
+// call and with its context. Events of hedges come when their call is over. The
+// transitions of a breaker come in order, one at a time, with the context of
+// the call that caused them, or with context.Background if none did.
 //
 // An Observer must be safe for concurrent use, and should return soon, because
 // the call waits. If it panics, the call goes on, and the first such panic of

@@ -34,14 +34,14 @@ type Policy struct {
 
 	// Longest time from the start of a call to the start of its last attempt. 0
 	// and negative mean no limit. A call ends early if its next attempt would
-	// start later. MaxElapsed does not interrupt an attempt: for a timeout of
-	// the whole call, give its context a deadline.
+	// start later. MaxElapsed interrupts an attempt only if attempts have a
+	// timeout: for a timeout of the whole call, give its context a deadline.
 	MaxElapsed time.Duration
 
 	// Longest time of an attempt. 0 and negative mean no limit. An attempt that
-	// timed out is retried. The context of an attempt also ends with
-	// MaxElapsed, and when the attempt returns: its result must not depend on
-	// that context.
+	// timed out is retried. With a limit, the context of an attempt also ends
+	// with MaxElapsed, and when the attempt returns: its result must not depend
+	// on that context.
 	AttemptTimeout time.Duration
 
 	// Longest time of the n-th attempt: AttemptTimeoutSchedule.Delay(n), where
@@ -54,7 +54,7 @@ type Policy struct {
 
 	// Schedule, MaxAttempts and Jitter after failures of a class, such as
 	// longer waits after ClassThrottled; nil means none. The keys must be
-	// classes that may be retried; ClassUnknown is one. The map must not be
+	// classes that may be retried (see [Class.Retryable]). The map must not be
 	// written while calls run, and copies of the policy share it.
 	//
 	// A call may find out only after its first failure that ByClass is invalid.
@@ -75,13 +75,13 @@ type Policy struct {
 	// MaxRetryAfter.
 	MaxRetryAfter time.Duration
 
-	// Classifier of errors. Defaults to DefaultClassifier. RetryIf makes one of
-	// a func(error) bool.
+	// Classifier of errors. Defaults to DefaultClassifier. RetryIf makes a
+	// Classifier of a func(error) bool.
 	Classify Classifier
 
-	// Rule for sending the operation again. Defaults to Idempotent, except in
-	// packages that know more: backoffhttp asks the request, and backoffsql
-	// does not repeat a COMMIT without an answer.
+	// Rule for sending the operation again. Defaults to Idempotent. Packages
+	// that know more have other defaults: backoffhttp asks the request, and
+	// backoffsql does not repeat a COMMIT that was not answered.
 	Idempotency Idempotency
 
 	// Bound on the retries of all calls that share it, such as &RetryBudget{};
@@ -90,8 +90,8 @@ type Policy struct {
 
 	// Whether a wait that would pass MaxElapsed is cut to end with it, for one
 	// more attempt. By default the call ends instead. No wait becomes shorter
-	// than a server asked for. It has no effect without MaxElapsed, or with an
-	// attempt timeout.
+	// than a server asked for. It has no effect without MaxElapsed, or if
+	// attempts have a timeout.
 	ShortenLastWait bool
 
 	// Receiver of every retry, every reconnect and the end of every call; nil
@@ -112,13 +112,13 @@ type Policy struct {
 type ClassLimits struct {
 	_ [0]func() // no unkeyed literals, no ==
 
-	// Delay before the retry that follows. Defaults to Policy.Schedule. It gets
-	// the number of the retry in the call: a throttled failure after two
-	// transient ones is followed by Schedule.Delay(3).
+	// Delay before the retry that follows. Defaults to Policy.Schedule. All
+	// retries of the call count: after two transient failures and a throttled
+	// one, it is Schedule.Delay(3) of the throttled class.
 	Schedule Schedule
 
 	// Most attempts of the call, if its last one failed with the class.
-	// Defaults to Policy.MaxAttempts; negative means no limit. Earlier attempts
+	// Defaults to Policy.MaxAttempts; negative means no limit. All attempts
 	// count, however they failed.
 	MaxAttempts int
 

@@ -2,7 +2,8 @@ package backoff
 
 import "context"
 
-// A Priority says how much a call matters beside others. See [WithPriority].
+// A Priority says how much a call matters compared to others. See
+// [WithPriority].
 type Priority int8
 
 const (

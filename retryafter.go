@@ -24,10 +24,11 @@ func (h hint) longer(other hint) hint {
 // RetryAfter marks err with the wait that a server asked for, such as by the
 // Retry-After header. The call waits for d and a random part: up to a tenth of
 // d, or up to 100 ms if that is more. It waits for its own jittered delay
-// instead if that is longer. If d fits into the time left and that wait does
-// not, the call waits for a random time between the two, unless d is 0. If d
-// does not fit, or is beyond [Policy.MaxRetryAfter], the call ends at once, and
-// the [Error] has d. A negative d counts as 0.
+// instead if that is longer. The time left, before the deadline and MaxElapsed,
+// may be enough for d and not for that wait: then the call waits for a random
+// time from d to the time left, unless d is 0. If d itself is longer than the
+// time left, or than [Policy.MaxRetryAfter], the call ends at once, and
+// [Error.RetryAfter] returns d. A negative d counts as 0.
 //
 // An error says the same by a method RetryAfter() time.Duration. The mark says
 // when to retry, not whether: a permanent error stays permanent.
@@ -41,9 +42,9 @@ func RetryAfter(err error, d time.Duration) error {
 
 // Pushback marks err with a wait that is exactly d, after which the schedule
 // starts again. It is gRPC's form of Retry-After. Like [RetryAfter], it says
-// when to retry, not whether. A negative d means "do not retry", and makes the
-// error ClassOverloaded. Under a [Supervisor] a d of 0 or more means the same
-// as in RetryAfter. Pushback(nil, d) is nil.
+// when to retry, not whether, and MaxRetryAfter bounds it. A negative d means
+// "do not retry", and makes the error ClassOverloaded. Under a [Supervisor],
+// Pushback with a d of 0 or more is RetryAfter. Pushback(nil, d) is nil.
 //
 // Source: gRFC A6, "Pushback".
 func Pushback(err error, d time.Duration) error {
@@ -59,16 +60,18 @@ func Pushback(err error, d time.Duration) error {
 // AtOnce marks err as a failure after which the same call succeeds if it is
 // made again at once: a used nonce (ACME's badNonce), the wrong region, an
 // expired token that was renewed. The retry does not wait and takes no step of
-// the schedule, but counts for MaxAttempts and the budget. Of several such
-// errors in a row, only the first is retried at once. If err says how long to
-// wait, as [RetryAfter] and [Pushback] do, that counts instead.
+// the schedule, but counts for MaxAttempts and for the budget. Of several such
+// errors in a row, only the first is retried at once. If err also says how long
+// to wait, by [RetryAfter] or [Pushback], the call waits so long.
 //
 // The mark makes an error retryable that a classifier finds permanent. It does
 // not change one that is marked [Permanent] or ClassOverloaded, or that a
-// policy inside gave up on. To a [NonIdempotent] operation that the server did
-// not execute, add OfClass(err, ClassNotSent).
+// policy inside gave up on. A [NonIdempotent] operation is repeated only if err
+// is also marked by OfClass(err, ClassNotSent): do so if the server did not
+// execute it.
 //
-// [Policy.Decide] retries at once only for retry 1. AtOnce(nil) is nil.
+// [Policy.Decide] knows no earlier error, and so retries at once only if its
+// retry is 1. AtOnce(nil) is nil.
 func AtOnce(err error) error {
 	if err == nil {
 		return nil

@@ -138,8 +138,9 @@ func (r *Run) discard(from *pooled) {
 }
 
 // Attempts returns the attempts of the call for a range loop, each as its
-// context. That is the context of the call, limited by AttemptTimeout and with
-// the idempotency key of the call, if there are such. It ends with the attempt.
+// context. That is the context of the call, with the timeout of the policy and
+// the idempotency key of the call, if they have one. With a timeout it ends
+// with the attempt.
 //
 // The loop sleeps between attempts. It ends when the policy gives up; then Err
 // says why. Leaving the loop means success, unless Fail was called for the
@@ -209,7 +210,7 @@ func (r *Run) Err() error {
 }
 
 // Attempt returns the number of the attempt under way, or of the last one, from
-// 1. It is 0 before the first. Progress does not start it again.
+// 1. It is 0 before the first. Progress does not set it back.
 func (r *Run) Attempt() int { return r.number }
 
 // context returns the context for the present attempt.
@@ -239,7 +240,7 @@ func (r *Run) admit() (pause time.Duration, ok bool) {
 // the next one, after the wait that Retry returned. A budget may make the wait
 // longer. Begin returns the context of the attempt, as Attempts yields it. If
 // there is no attempt, ok is false, and Err says why: the policy is invalid,
-// the context ends, or the budget refuses.
+// the context ended, no time is left, or the budget refused.
 func (r *Run) Begin(wait time.Duration) (ctx context.Context, ok bool) {
 	defer r.settleUnless(&ok)
 	if r.phase == running {

@@ -18,8 +18,8 @@ const (
 	maxDuration       = time.Duration(math.MaxInt64)
 )
 
-// A Schedule is the delay before each retry, before jitter. [Exponential]{} is
-// the default.
+// A Schedule says the delay before each retry, without jitter. [Exponential]{}
+// is the default.
 //
 // Delay gets the number of the retry, from 1; for 0 and less it returns 0. It
 // must be pure and safe for concurrent use, and must saturate where the
@@ -42,7 +42,8 @@ func (f ScheduleFunc) Delay(retry int) time.Duration {
 }
 
 // Constant is a [Schedule] with the same delay before every retry. Constant(0)
-// retries at once, and a jitter cannot spread it.
+// retries at once, and a jitter cannot spread it. A negative Constant is
+// invalid.
 type Constant time.Duration
 
 // Delay returns the constant.
@@ -57,10 +58,10 @@ func (c Constant) Delay(retry int) time.Duration {
 // Initial+2*Step, and so on up to Max. The zero value is 100 ms, 200 ms, 300 ms,
 // up to 30 s.
 type Linear struct {
-	// Delay before the first retry. Defaults to 100 ms.
+	// Delay before the first retry. Defaults to 100 ms; negative is invalid.
 	Initial time.Duration
 
-	// Growth with each further retry. Defaults to Initial.
+	// Growth with each further retry. Defaults to Initial; negative is invalid.
 	Step time.Duration
 
 	// Longest delay, before jitter. Defaults to 30 s, or thirty times the larger
@@ -90,7 +91,7 @@ func (l Linear) Delay(retry int) time.Duration {
 // Initial*Multiplier, Initial*Multiplier^2, and so on up to Max. The zero value
 // is 100 ms, 200 ms, 400 ms, up to 30 s.
 type Exponential struct {
-	// Delay before the first retry. Defaults to 100 ms.
+	// Delay before the first retry. Defaults to 100 ms; negative is invalid.
 	Initial time.Duration
 
 	// Longest delay, before jitter. Defaults to 30 s, or thirty times Initial if

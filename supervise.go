@@ -31,15 +31,15 @@ func endedRun() error { return OfClass(errors.New("run ended"), ClassRetryable) 
 type Supervisor struct {
 	_ [0]func() // no unkeyed literals, no ==
 
-	// Policy of the loop. Its MaxAttempts must be 0 or negative: MaxRuns takes its
-	// place. Its MaxElapsed counts from the last run that lasted ResetAfter. Its
-	// Idempotency is asked as for a retry. If a server, or a [Breaker] in the
-	// operation, asks for a wait beyond MaxRetryAfter, the loop waits
-	// MaxRetryAfter, and up to a tenth longer.
+	// Policy of the loop. Its MaxAttempts must be 0 or negative: MaxRuns takes
+	// its place. Its MaxElapsed counts from the last run that lasted
+	// ResetAfter. Its Idempotency is asked as for a retry. If a server, or a
+	// [Breaker] in the operation, asks for a longer wait than MaxRetryAfter,
+	// the loop waits for MaxRetryAfter and up to a tenth more.
 	Policy Policy
 
-	// Most runs that may end in a row. 0 and negative mean no limit. A run that
-	// lasted ResetAfter is the first of a new row. Policy.ByClass may set another
+	// Most runs in a row. 0 and negative mean no limit. A run that lasted
+	// ResetAfter is the first of a new row. Policy.ByClass may set another
 	// limit for a class.
 	MaxRuns int
 
@@ -52,19 +52,22 @@ type Supervisor struct {
 // Run runs op again and again until ctx ends, with a wait after each run. A run
 // that returns nil counts as a failure of ClassRetryable.
 //
-// A Budget is asked after the wait before a run. If it refuses, the loop waits as
-// the schedule says, or as the zero Exponential if that is 0, and asks again.
-// After 2 minutes of refusals it asks as for a first attempt.
+// A Budget is asked when the wait before a run is over. If it refuses, the loop
+// waits as the schedule says, and asks again. A schedule that says 0 is then
+// replaced by the zero Exponential. After 2 minutes of refusals the loop asks
+// as for a first attempt.
 //
-// Run returns when ctx ends, the next wait would pass its deadline, a limit is
-// reached, op returns an error marked [Permanent] or ClassOverloaded, or the
-// policy's own Classify says one of the two. So mark the errors that should end
-// the loop, such as a refused login. What DefaultClassifier finds permanent does
-// not end it, nor does an open [Breaker] in op, or a policy in op that gave up.
+// Run returns when ctx ends, when the next wait would pass its deadline, when a
+// limit is reached, and when an error is permanent or of ClassOverloaded, by
+// its mark or by the policy's own Classify. So mark the errors that should end
+// the loop, such as a refused login. What DefaultClassifier finds permanent
+// does not end it. Nor does an open [Breaker] in op, or a policy in op that
+// gave up.
 //
-// The error is an [*Error], and its Reason says why the loop ended; it may match
-// a context.Canceled of op. An invalid Supervisor is refused with the error of
-// Validate. A panic in op passes through.
+// The error is an [*Error], and its Reason says why the loop ended. It may
+// match a context.Canceled that op returned, though ctx has not ended. An
+// invalid Supervisor is refused with the error of Validate. A panic in op
+// passes through.
 func (s Supervisor) Run(ctx context.Context, op func(context.Context) error) error {
 	return s.RunReady(ctx, func(ctx context.Context, _ func()) error { return op(ctx) })
 }
