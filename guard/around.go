@@ -14,15 +14,15 @@ import (
 type Turn struct {
 	_ [0]func() // no unkeyed literals, no ==
 
-	// NoFault says that the error of the call says nothing about the service. The
+	// Whether the error of the call says nothing about the service, so that the
 	// breaker does not count it.
 	NoFault bool
 
-	// Own says that the fault is the call's own: waiting would not mend it.
+	// Whether the fault is the call's own, so that waiting would not mend it.
 	Own bool
 
-	// FailFast says that the call does not wait, though the Service is Patient. It
-	// is set before the call.
+	// Whether the call does not wait, though the Service is Patient. Set it before
+	// Around.
 	FailFast bool
 
 	made    bool  // the breaker let the call pass
@@ -43,11 +43,11 @@ func (t *Turn) Asleep(sleep func()) {
 	sleep()
 }
 
-// Around makes a call whose attempts a client makes itself, by [backoff.Policy.Start],
-// as the Transport of package backoffhttp does. The policy of that Run has a Budget
-// already. call makes the call once, with all its attempts; a patient Service may call it
-// again. Before it returns an error, call sets t.NoFault or t.Own. Everything else is as
-// in Client.Do.
+// Around is for a client that makes its attempts itself, by [backoff.Policy.Start],
+// as the Transport of package backoffhttp does. call makes the call once, with all
+// its attempts under p; a patient Service may call it again. Around leaves the
+// Budget of p as it is: see Parts. Before call returns an error, it sets t.NoFault
+// and t.Own if they apply. Everything else is as in Client.Do.
 func (s *Service) Around(ctx context.Context, p *backoff.Policy, t *Turn, call func(context.Context) error) error {
 	switch {
 	case s == nil:

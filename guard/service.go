@@ -1,6 +1,6 @@
 // Package guard has what all calls to one service share.
 //
-// A [backoff.Policy] is what one call does. A [Service] is what all calls know of
+// A [backoff.Policy] says what one call does. A [Service] has what all calls know of
 // the service that they call: whether it is up, how many calls it takes, and how
 // many retries it can bear. One line puts it around any function:
 //
@@ -25,14 +25,15 @@ import (
 	"github.com/gobackoff/backoff/pace"
 )
 
-// A Service is what all calls to one service share, in the order in which a call
-// meets it: the line in which patient calls wait, the breaker, and the budget of
-// the policy. Make one for each service, and make all calls to it through that one.
+// A Service is what all calls to one service share: a breaker around each call, a
+// budget for its attempts, and, before both, a line in which calls wait if the
+// Service is Patient. Make one for each service, and make all calls to it through
+// that one.
 //
 // The zero value has what a host of package backoffhttp has: a [pace.Pacer], which
-// bounds retries and slows calls down after "too much", and a [backoff.Breaker] with
-// its defaults. A call that the breaker refuses ends at once, with an
-// [*backoff.OpenError], unless the Service is Patient.
+// bounds retries and slows calls down after responses like HTTP 429, and a
+// [backoff.Breaker] with its defaults. A call that the breaker refuses ends at once,
+// with an [*backoff.OpenError], unless the Service is Patient.
 //
 // A Service must not be copied, nor its fields changed, after first use. It is safe
 // for concurrent use. While calls succeed, it takes no lock and allocates nothing.
@@ -41,38 +42,38 @@ import (
 type Service struct {
 	_ [0]func() // no unkeyed literals, no ==
 
-	// Name is the name of the service in errors and events. It is "" by default.
+	// Name of the service in errors and events.
 	Name string
 
-	// Budget is asked for the attempts of calls whose policy has no Budget. nil
-	// means a pace.Pacer of this Service.
+	// Budget of the calls whose policy has none. Defaults to a pace.Pacer of this
+	// Service.
 	Budget backoff.Budget
 
-	// Breaker is around each call, with all its attempts. nil means one with its
-	// defaults and the Name of the Service.
+	// Breaker around each call, with all its attempts. Defaults to one with its
+	// defaults, and with the Name and the Observer of the Service.
 	Breaker *backoff.Breaker
 
-	// NoBudget leaves out the budget, so that only a Policy can bring one.
+	// Whether the budget is left out, so that only a Policy can bring one.
 	NoBudget bool
 
-	// NoBreaker leaves out the breaker.
+	// Whether the breaker is left out.
 	NoBreaker bool
 
-	// Patient makes calls wait for a service that cannot serve them now, instead of
-	// failing them: see the document docs/patience.md for how they wait. It is for
-	// callers that have time, such as jobs; only the end of its context, or an
-	// error that waiting does not mend, ends such a call. false means that a call
-	// ends when its policy gives up, or the breaker refuses it.
+	// Whether calls wait for a service that cannot serve them now. By default a
+	// call ends when its policy gives up, or the breaker refuses it. Patient is
+	// for callers that have time, such as jobs: such a call ends only with its
+	// context, by an error that waiting does not mend, or by MaxWaiting. See
+	// docs/patience.md for how calls wait.
 	Patient bool
 
-	// MaxWaiting is how many calls may wait for the service at the same time. A
-	// call beyond that ends at once, with the error that it would have without
-	// Patient, or an [*backoff.OpenError] if it was not made. 0 means 10,000. A
-	// negative number means no limit.
+	// Most calls that may wait for the service at the same time. Defaults to
+	// 10,000; negative means no limit. A call beyond that ends at once, with the
+	// error that it would have without Patient, or an [*backoff.OpenError] if it
+	// was not made.
 	MaxWaiting int
 
-	// Observer receives the transitions and refusals of the breaker that the
-	// Service makes. nil means none.
+	// Receiver of the transitions and refusals of the breaker; nil means none. A
+	// Breaker that is set has an Observer of its own instead.
 	Observer backoff.Observer
 
 	parts atomic.Pointer[parts]
@@ -148,7 +149,7 @@ func (s *Service) newTenant(key string) *Service {
 }
 
 // Parts returns the budget and the breaker that calls meet, to share them with other
-// code or to control them. Each is nil if it is left out, and so are both of a nil
+// code or to control them. Each is nil if it is left out, and both are nil for a nil
 // Service.
 func (s *Service) Parts() (backoff.Budget, *backoff.Breaker) {
 	if s == nil {
@@ -159,7 +160,7 @@ func (s *Service) Parts() (backoff.Budget, *backoff.Breaker) {
 }
 
 // With returns the Service around a policy, for calls that are alike. While calls
-// succeed, its Do allocates nothing, also where the operation captures variables.
+// succeed, its Do allocates nothing, even if the operation captures variables.
 func (s *Service) With(p backoff.Policy) *Client {
 	c := s.with(p)
 	return &c
@@ -180,7 +181,7 @@ func (s *Service) with(p backoff.Policy) Client {
 	return c
 }
 
-// A Client is a [Service] around a policy. [Service.With] makes it; the Do of the zero
+// A Client is a [Service] around a policy. [Service.With] makes one; Do of the zero
 // value returns an error. It is a [backoff.Doer], and safe for concurrent use.
 type Client struct {
 	_ [0]func() // no unkeyed literals, no ==
@@ -191,11 +192,11 @@ type Client struct {
 }
 
 // Do asks the breaker of the Service, and then calls op as [backoff.Policy.Do] does.
-// The policy's own Budget takes the place of that of the Service. Errors are those of
-// the policy, or the [*backoff.OpenError] of a call that the breaker refused. If a
-// patient Service ends a call, the [*backoff.Error] says for how long the call
-// waited. It matches the context's error, and the last error of op or, if op was not
-// called, ErrOpen. Do blocks until the call is over.
+// The policy's own Budget takes the place of that of the Service. Errors are those
+// of the policy, or the [*backoff.OpenError] of a call that the breaker refused. If
+// the context ends a call that waits for a patient Service, the [*backoff.Error]
+// says for how long it waited, and matches the context's error and the last error of
+// op, or ErrOpen if op was not called. Do blocks until the call is over.
 func (c *Client) Do(ctx context.Context, op func(context.Context) error) error {
 	s := c.service
 	if s == nil {
@@ -265,9 +266,9 @@ func (s *Service) Validate() (all error) {
 
 // State is what a [Service] knows at one moment.
 type State struct {
-	Breaker   backoff.BreakerStats      // the zero value without a breaker
-	Budget    *backoff.RetryBudgetStats // nil if the budget is no RetryBudget and no Pacer
-	PerSecond float64                   // the rate of a Pacer that slows calls down; 0 while it does not
+	Breaker   backoff.BreakerStats      // state of the breaker; zero without one
+	Budget    *backoff.RetryBudgetStats // state of the budget; nil if it is no RetryBudget and no Pacer
+	PerSecond float64                   // rate of calls under a Pacer that slows them down; 0 while it does not
 	Waiting   int                       // calls that wait for their turn, or for the service to come back
 }
 

@@ -21,31 +21,32 @@ import (
 // are kept. A Service of a forgotten key keeps working for its holders, while For
 // returns a new one.
 //
-// A Service is not forgotten while its circuit is open, or calls wait for it, nor
-// while its breaker is in another mode than [backoff.ModeEnforce], unless New made
-// it so. A half-open one is in use as long as it was asked for within Idle.
+// A Service is not forgotten while its circuit is open, while calls wait for it, or
+// while its breaker has another mode than [backoff.ModeEnforce], unless New set that
+// mode. While its circuit is half-open, it is kept if it was asked for within Idle.
+// If MaxKeys is reached, such a Service moves to one of MaxKeys further places. If
+// those are full, too, all new keys share one Service, which New makes for the key
+// "(other)".
 //
 // A Services must not be copied, nor its fields changed, after first use. It is safe
 // for concurrent use. Looking up a known key takes no lock and reads no clock.
 type Services struct {
 	_ [0]func() // no unkeyed literals, no ==
 
-	// New makes the Service of a key that is new or was forgotten. It must return a
-	// new one, and not call For. It also makes those of tenants, whose keys are
-	// "service#tenant". nil means &Service{Name: key}.
+	// Maker of the Service of a key that is new or was forgotten. Defaults to one
+	// that returns &Service{Name: key}. It must return a new Service, or nil for a
+	// key without one, and not call For. It also makes those of tenants, whose keys
+	// are "service#tenant".
 	New func(key string) *Service
 
-	// MaxKeys bounds the keys that are kept. Up to MaxKeys, a key in use is never
-	// forgotten. Beyond, a new key evicts another: one that was asked for only once,
-	// if there is one. The Service of such a new key must earn its retries: it has
-	// none before its third success. A Service that must stay moves to one of MaxKeys
-	// further places. If those are full, too, all new keys share one Service, which New
-	// makes for the key "(other)". Tenants have as many places of their own. 0 means
-	// 1024, a negative number no limit.
+	// Most keys that are kept. Defaults to 1024; negative means no limit. Tenants
+	// have as many places of their own. Beyond MaxKeys, a new key evicts another:
+	// one that was asked for only once, if there is one. The Service of such a new
+	// key has no retries before its third success.
 	MaxKeys int
 
-	// Idle is how long a key is kept at least after it was last asked for. 0 means
-	// 10 minutes, a negative number forever, as far as MaxKeys allows.
+	// Least time that a key is kept after it was last asked for, as far as MaxKeys
+	// allows. Defaults to 10 minutes; negative means no end.
 	Idle time.Duration
 
 	once    sync.Once
@@ -54,7 +55,8 @@ type Services struct {
 	only    *Service                    // whose tenants these are; nil if they have keys
 }
 
-// For returns the Service of a key.
+// For returns the Service of a key, or nil if New did: Do of a nil Service returns
+// an error.
 func (s *Services) For(key string) *Service {
 	s.once.Do(s.setUp)
 	return s.keys.Get(key)
@@ -73,9 +75,9 @@ func (s *Services) All() iter.Seq2[string, *Service] {
 	}
 }
 
-// Evictions returns how many keys were forgotten for others, so far, and how often
-// one was asked for that had to share a Service. If it grows, MaxKeys is less than
-// the keys in use, or an untrusted client sends many keys.
+// Evictions counts the keys that were forgotten for others, and how often one was
+// asked for that had to share a Service. If it grows, MaxKeys is less than the keys
+// in use, or an untrusted client sends many keys.
 func (s *Services) Evictions() uint64 { return s.keys.Evictions() + s.tenants.Evictions() }
 
 // setUp prepares the registry, at the first use.

@@ -7,13 +7,13 @@ import (
 	"github.com/gobackoff/backoff/internal/registry"
 )
 
-// Tenant returns the Service of a tenant of s: a customer, or a credential. It has a
-// budget and a line of its own, so that a tenant who is throttled does not slow the
-// others down, and the breaker of s. The same key returns the same Service until it is
-// forgotten, as [Services] forgets keys. Its own key is that of s, a # and the key of
-// the tenant. New of the Services makes it, or else it is patient as s is, and has a
-// pace.Pacer, unless s has NoBudget. If there are too many tenants, the rest share one
-// Service. Tenant returns nil if New does, and for a nil s.
+// Tenant returns the Service of a tenant of s: a customer, or a credential. It has
+// the breaker of s, but a budget and a line of its own, so that a tenant who is
+// throttled does not slow the others down. The same key returns the same Service
+// until it is forgotten, as [Services] forgets keys. New of the Services of s makes
+// it, with the key "service#tenant". Without New it is patient as s is, and has a
+// pace.Pacer, unless s has NoBudget. If there are too many tenants, the rest share
+// one Service. Tenant returns nil if New does, and for a nil s.
 func (s *Service) Tenant(key string) *Service {
 	if s == nil {
 		return nil
