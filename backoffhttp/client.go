@@ -23,11 +23,12 @@ import (
 //     at least a second, or when half of the recent ones have failed. Then
 //     calls fail at once with [backoff.ErrOpen], until a probe succeeds.
 //
-// To change that, set Transport.Services, or Policy.Budget in place of the Pacer.
-// [Unguarded] is a Transport without guards. If a guard or the policy ends a call
-// after a response, the client returns the response, such as a 503, and no
-// error: [Check] then returns an error that says what ended the call. If it does
-// so after the wait for a retry, the response is gone, and there is an error.
+// To change that, set Transport.Services, or Policy.Budget in place of the
+// Pacer. [Unguarded] is a Transport without guards. If a guard or the policy
+// ends a call after a response, the client returns the response, such as a 503,
+// and no error: [Check] then returns an error that says what ended the call.
+// When the wait for a retry begins, the response is gone: if no other one
+// comes, the client returns an error.
 func Client(policy backoff.Policy) *http.Client { return WrapClient(new(http.Client), policy) }
 
 // WrapClient returns a copy of c that retries: it has the CheckRedirect and the
@@ -35,20 +36,20 @@ func Client(policy backoff.Policy) *http.Client { return WrapClient(new(http.Cli
 // itself stays as it is. Both share connections and cookies. A nil c means
 // [http.DefaultClient].
 //
-// The Timeout of c becomes the limit of one attempt with the time to read the
-// body, as in go-retryablehttp; the new client has none. A call may take as
-// many times longer as it has attempts, and its waits besides. To limit the
-// whole call, give the request a context that ends, or set the Timeout of the
-// new client. (Policy.MaxElapsed only says when no retry begins any more.) Zero
-// and a negative Timeout are no limit, as in net/http.
+// The Timeout of c becomes the limit of each attempt, with the time to read the
+// body, as in go-retryablehttp. The new client has no Timeout: a call may take
+// that time for each attempt, and its waits besides. To limit the whole call,
+// give the request a context that ends, or set the Timeout of the new client.
+// (Policy.MaxElapsed says only until when a retry may begin.) Zero and a
+// negative Timeout are no limit, as in net/http.
 //
 // An attempt that takes too long is retried, if its request may be sent twice.
-// Its error matches [backoff.ErrAttemptTimeout] and
-// [context.DeadlineExceeded]. A response is returned when its header is there.
-// If the time ends later, reading the body fails with such an error, and
-// nothing is retried, unless Transport.Resume asks for the rest: each attempt
-// to get it has a new Timeout. Policy.AttemptTimeout limits the time until the
-// header besides: the shorter of the two ends the attempt.
+// Its error matches [backoff.ErrAttemptTimeout] and [context.DeadlineExceeded].
+// A response is returned when its header is there. If the time ends later,
+// reading the body fails with such an error, and nothing is retried, unless
+// Transport.Resume asks for the rest: each attempt to get it has a new Timeout.
+// Policy.AttemptTimeout also limits the time until the header: the shorter of
+// the two ends the attempt.
 //
 // Each redirect is a separate call: it has all its attempts, and each attempt
 // has the whole Timeout. In go-retryablehttp an attempt follows all redirects

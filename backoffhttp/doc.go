@@ -1,5 +1,5 @@
 // Package backoffhttp retries HTTP calls, and helps servers to tell their
-// clients whether to retry. It needs net/http alone.
+// clients whether to retry.
 //
 //	client := backoffhttp.Client(backoff.Policy{Name: "search"})
 //	resp, err := client.Get("https://example.com/")
@@ -8,10 +8,11 @@
 // Transport sends a request again if the failure may be transient and the
 // request may be sent twice. It waits as long as the server asks, does not
 // retry if the server says so, and has a [guard.Service] for each host, with a
-// budget and a breaker. A 429 slows the calls to a host down, instead of failing
-// them. If all attempts fail, it returns the last response as it came. [Client]
-// makes a client with a Transport, and [WrapClient] one of a client that you have.
-// [Unguarded] is a Transport without guards.
+// budget and a breaker. After a 429 the calls to a host are slowed down,
+// instead of failing. If all attempts fail, a Transport returns the last
+// response as it came. [Client] makes a client with a Transport, and
+// [WrapClient] a copy of your client with one. [Unguarded] is a Transport
+// without guards.
 //
 // The parts of a Transport can be used with other clients: [Classify] classifies
 // errors, [Check] makes an error of a response, [RetryAfter] reads how long the

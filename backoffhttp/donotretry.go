@@ -28,7 +28,7 @@ const doNotRetryAfter = time.Minute
 // does not retry such a response. If the status is 429, it slows its calls to
 // the server down, as after any 429. A 5xx slows no other call, and is no
 // failure to the breaker while any call succeeds. Any other response, such as
-// that to a declined card, counts as a success.
+// that to a declined card, is a success to the breaker.
 //
 // Use DoNotRetry in a server that is overloaded. A server that has retried
 // without success itself calls [WriteError]: if three layers make four attempts
@@ -69,12 +69,12 @@ func forbidRetry(header http.Header) {
 //
 // If a policy gave up, or the error is permanent, WriteError also sets
 // X-Should-Retry and Stripe-Should-Retry to false, so that the caller does not
-// repeat all attempts. It does not if the policy could not retry at all,
+// repeat all attempts. It sets neither if the policy could not retry at all,
 // because it makes one attempt only, or leaves retries to a caller that is
-// retrying ([Inbound], [YieldToCaller]). If the other service has too much to
-// do, so that other requests would fail as well, WriteError calls [DoNotRetry]
-// instead: if a breaker or a budget refused, or the last attempt was throttled,
-// or its response said what DoNotRetry says.
+// retrying ([Inbound], [YieldToCaller]). WriteError calls [DoNotRetry] instead
+// if other requests would fail as well, because the other service has too much
+// to do: a breaker or a budget refused, the last attempt was throttled, or its
+// response said what DoNotRetry says.
 //
 // A Retry-After is at most 24 hours, even if the other service asked for more.
 // The body says no more than the status, because err may name hosts. Log err

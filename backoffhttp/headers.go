@@ -1,8 +1,6 @@
 package backoffhttp
 
-// The names of headers that clients and servers use. Names of other projects
-// are in the canonical form of net/http, in which it sends them and looks them
-// up.
+// The names of headers that clients and servers use.
 const (
 	// HeaderIdempotencyKey is the header with the key by which a server
 	// knows a request that comes again.
@@ -15,6 +13,8 @@ const (
 	// the clocks of two hosts differ.
 	HeaderDeadline = "Backoff-Deadline-Ms"
 
+	// Names of other projects are in the canonical form of net/http, in which it
+	// sends them and looks them up.
 	headerEnvoyAttempt = "X-Envoy-Attempt-Count"      // from 1
 	headerGRPCAttempts = "Grpc-Previous-Rpc-Attempts" // attempts before this one
 	headerEnvoyLoad    = "X-Envoy-Overloaded"         // any value: do not retry

@@ -40,36 +40,28 @@ func Idempotency(req *http.Request) backoff.Idempotency {
 	return backoff.NonIdempotent
 }
 
-// RepeatAfter429 is the [backoff.Idempotency] of a request to an API whose owner
-// says that a 429 comes before anything is executed. Such are many APIs where
-// every call is a POST: of Slack, by GraphQL, JSON-RPC, Connect or Twirp. The
-// request is sent again after a 429, and if it never reached the server, but not
-// after a 503, which may come in the middle of the work. By default a POST is not
-// sent again after a 429 either.
+// RepeatAfter429 is the [backoff.Idempotency] of a request to an API whose
+// owner says that a 429 comes before anything is executed. That is so in many
+// APIs where every call is a POST, such as Slack's, and those of GraphQL,
+// JSON-RPC, Connect and Twirp. The request is sent again after a 429, and if it
+// never reached the server, but not after a 503, which may come in the middle
+// of the work. By default a POST is not sent again after a 429 either.
 //
 //	policy := backoff.Policy{Name: "slack", Idempotency: backoffhttp.RepeatAfter429}
 //
-// As the Idempotency of the policy of a [Transport], also by [WithRetry], it leaves
-// a GET, a request with a key, and what Transport.Idempotency allows as they are.
-// Transport.Idempotency may return it, and a rule of [NewOperations] may name it. A
-// response counts as a 429 if the error that Transport.Inspect returns for it has a
-// *StatusError with that Code. That is for GraphQL, which puts errors into a 200.
-// Everywhere else RepeatAfter429 is [backoff.NonIdempotent], because a failure of
+// Set it in the policy of a [Transport], or by [WithRetry]. A GET, a request
+// with a key, and what Transport.Idempotency allows are then repeated as
+// before. Or let Transport.Idempotency return it, or a rule of [NewOperations]
+// name it. Everywhere else it is [backoff.NonIdempotent], because a failure of
 // ClassThrottled need not be a 429: HTTP/2 throttles in the middle of a stream.
 //
-// The schema of a Connect service says which methods may be repeated
-// (idempotency_level). This interceptor of a client tells a Transport:
+// A response with another status, such as the 200 of GraphQL, counts as a 429 if
+// the error that Transport.Inspect returns for it has a *StatusError with that
+// Code.
 //
-//	func tellLevel(next connect.UnaryFunc) connect.UnaryFunc {
-//		return func(ctx context.Context, req connect.AnyRequest) (connect.AnyResponse, error) {
-//			if req.Spec().IdempotencyLevel != connect.IdempotencyUnknown {
-//				ctx = backoffhttp.WithRetry(ctx, func(p *backoff.Policy) {
-//					p.Idempotency = backoff.Idempotent
-//				})
-//			}
-//			return next(ctx, req)
-//		}
-//	}
+// The schema of a Connect service says which methods may be repeated
+// (idempotency_level). The document docs/recipes.md has an interceptor that
+// tells the Transport.
 var RepeatAfter429 backoff.Idempotency = new(lastAnswer)
 
 // lastAnswer is the type of RepeatAfter429. Each call has one of its own.

@@ -12,12 +12,11 @@ import (
 
 // Upstream is what a request says about the retries of its client.
 type Upstream struct {
-	// Attempt is the number of the attempt, from 1, or 0 if the request
-	// does not say. Above 1 a client, or a client of the client, is
-	// retrying.
+	// Number of the attempt, from 1; 0 if the request does not say. Above 1 the
+	// client, or a client of the client, is retrying.
 	Attempt int
-	// Deadline is when the client gives up, or the zero time if the request
-	// does not say.
+
+	// Time at which the client gives up; zero if the request does not say.
 	Deadline time.Time
 }
 
@@ -25,16 +24,17 @@ type Upstream struct {
 // client, and puts it into the request's context:
 //
 //   - the number of the attempt, for [UpstreamFrom]. If the request is a retry,
-//     a [Transport] makes one attempt for each call under the context, and so
-//     does a policy with [YieldToCaller]: the client is retrying already.
+//     the client is retrying already: a [Transport] makes one attempt for each
+//     call under the context, and a policy with [YieldToCaller] repeats only
+//     what was not sent.
 //   - the time that is left, as a deadline. No work is done for a client that
 //     no longer waits.
 //
 // The number is the greatest of Backoff-Attempt, X-Envoy-Attempt-Count,
 // Grpc-Previous-Rpc-Attempts, X-Stainless-Retry-Count and Amz-Sdk-Request. The
 // time is the shortest of Backoff-Deadline-Ms, X-Envoy-Expected-Rq-Timeout-Ms
-// and Grpc-Timeout. A field is ignored if it is malformed, if there are two of
-// it, or if it is implausible: 0 or more than 1000 attempts, 0 or more than 24
+// and Grpc-Timeout. A header is ignored if it is malformed, if there are two of
+// it, or if it is implausible: 1 to 1000 attempts are plausible, and up to 24
 // hours. A client that lies harms only its own request, because it can only
 // make attempts fewer and the deadline earlier, and because a deadline that
 // leaves a call less than a second is no failure to a breaker (see
@@ -84,9 +84,9 @@ func retried(ctx context.Context) bool {
 
 // YieldToCaller returns a [backoff.Idempotency] that leaves retries to the
 // caller if the caller is retrying already, as [Inbound] found out. Then only
-// an operation that never reached its server (ClassNotSent) is repeated.
-// Otherwise YieldToCaller is i; nil means [backoff.Idempotent]. It is for
-// policies: a [Transport] does the same by itself.
+// an operation that never reached its server (ClassNotSent) is repeated. If the
+// caller is not retrying, i decides; nil means [backoff.Idempotent]. It is for
+// policies: a [Transport] leaves retries to the caller by itself.
 //
 // If two layers make four attempts each, the inner one makes 4+1+1+1 calls
 // then, instead of 16. This helps where the inner layer cannot say

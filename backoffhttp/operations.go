@@ -36,11 +36,12 @@ type Operations struct {
 //   - "key": the request is sent with an Idempotency-Key, which the [Transport]
 //     makes;
 //   - "after429": the request is sent again after a 429, see [RepeatAfter429];
-//   - otherwise a list of conditions, separated by commas. If one holds, the
-//     rule is "always", else "never". "?name" is a parameter of the query,
-//     "{name}" a member of the JSON object in the body, which must have
-//     GetBody, and "Name" a header. The value must not be empty. The value of a
-//     header must not be *, except for If-None-Match, where it must be *.
+//   - otherwise a list of conditions, separated by commas. If the request meets
+//     one, the rule is "always", and otherwise "never". A condition is what the
+//     request must have: "?name" is a parameter of the query, "{name}" a string
+//     in the JSON object in the body, which must have GetBody, and "Name" a
+//     header. It must not be empty. If-None-Match must be *, and no other
+//     header may be.
 //
 // The error names the pattern that is invalid, or conflicts with another one,
 // or whose rule is malformed.

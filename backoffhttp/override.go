@@ -22,9 +22,8 @@ type override struct {
 
 // WithRetry returns a context whose requests use a changed copy of the policy
 // of the [Transport]. Fields that change does not set stay as they are. If
-// WithRetry is applied several times, the outermost change comes first: a
-// client can have its defaults, a part of the program its own, and a call its
-// own.
+// WithRetry is applied several times, the first change is made first: a client
+// can have its defaults, a part of the program its own, and a call its own.
 //
 //	ctx = backoffhttp.WithRetry(ctx, func(p *backoff.Policy) {
 //		p.MaxAttempts = 10
@@ -32,9 +31,10 @@ type override struct {
 //	})
 //
 // Set Idempotency to say whether a single request may be sent again:
-// [backoff.Idempotent], [backoff.NonIdempotent] or [backoff.Keyed]. It goes
-// before method, header and table. Set it to nil to use those again. A Budget that is
-// set to nil is that of the host, or of the Transport.
+// [backoff.Idempotent], [backoff.NonIdempotent] or [backoff.Keyed]. It takes
+// the place of Transport.Idempotency, as in [Transport.RoundTrip]; nil brings
+// that back. If change sets Budget to nil, the budget of the host's Service
+// counts, or else that of Transport.Policy.
 //
 // change is called once for every request, on the goroutine of the request. It
 // must not keep the policy, nor change what the policy points to.

@@ -46,17 +46,17 @@ const (
 //		Form: backoffhttp.ResetUnixMilli, Status: 400,
 //	}
 type RateLimit struct {
-	Remaining string    // the header with the number of calls that remain; "": the limit is exhausted if there is a Reset
-	Reset     string    // the header with the end of the limit
-	Form      ResetForm // of the value of Reset
-	Status    int       // that says "too much" besides 403 and 429, such as 400; 0: none
+	Remaining string    // header with the number of calls that remain; "" if a Reset alone means that the limit is exhausted
+	Reset     string    // header with the end of the limit
+	Form      ResetForm // form of the value of Reset
+	Status    int       // status that says "too much" besides 403 and 429, such as 400; 0 for none
 }
 
 // The rate limits of some vendors, as documented in 2026. If several limits of
 // a vendor are exhausted, the longest wait counts.
 var (
-	// GitHubLimits are the limits of api.github.com, which responds with 403
-	// or 429. Of the secondary limits there is only a Retry-After.
+	// GitHubLimits are the limits of api.github.com, which responds with 403 or
+	// 429. Its secondary limits send nothing but a Retry-After.
 	GitHubLimits = []RateLimit{{"X-Ratelimit-Remaining", "X-Ratelimit-Reset", ResetUnix, 0}}
 	// XLimits are the limits of api.x.com, formerly Twitter.
 	XLimits = []RateLimit{{"X-Rate-Limit-Remaining", "X-Rate-Limit-Reset", ResetUnix, 0}}

@@ -11,8 +11,8 @@ import (
 // RetryAfter returns how long the server asks to wait: the longest valid value
 // of Retry-After, in seconds or as a date, and of retry-after-ms,
 // x-ms-retry-after-ms and x-amz-retry-after, in milliseconds. If there is none,
-// it is the longest time in the RateLimit field until something remains again of
-// a limit of which nothing does, as in
+// it reads the header RateLimit, and returns the longest reset time (t, in
+// seconds) of the limits of which nothing remains (r=0), as in
 //
 //	RateLimit: "default";r=0;t=30
 //
@@ -24,9 +24,9 @@ import (
 // does not look at the status, and knows no limit, unlike
 // [backoff.Policy.MaxRetryAfter].
 //
-// x-amz-retry-after counts up to 4.5 s. A policy adds up to a tenth, so that
-// the wait is at most 5 s, or the policy's own if that is longer, within the
-// bounds of the AWS SDK.
+// Of x-amz-retry-after at most 4.5 s count: with the tenth that a policy may
+// add, the wait is no longer than the 5 s of the AWS SDK, unless the policy's
+// own wait is.
 //
 // The rate-limit headers of vendors, and of older drafts, are not read, because
 // one name means seconds, milliseconds or a date, depending on the vendor. See

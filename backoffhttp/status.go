@@ -24,9 +24,9 @@ import (
 // body, the URL or the request. Its text is the status line, so it puts no
 // credentials into a log.
 type StatusError struct {
-	Code   int         // such as 503
-	Status string      // such as "503 Service Unavailable"
-	Header http.Header // of the response, not to be changed; beyond 64 KiB without the fields of more than 1 KiB
+	Code   int         // status code, such as 503
+	Status string      // status line, such as "503 Service Unavailable"
+	Header http.Header // header of the response, not to be changed; of more than 64 KiB only the fields that fit, of up to 1 KiB each
 
 	class backoff.Class // unless ClassUnknown, it goes before status and error code
 }
@@ -96,24 +96,23 @@ func (e *StatusError) ResponseHeader() map[string][]string {
 //
 // success replaces the rule "below 400": any other response is an error then.
 // It lists statuses from 100 to 999, and [Status2xx] for all from 200 to 299.
-// A sender of webhooks, to which a redirect is a failure, and a 409 says "I
-// have it already", calls
+// To a sender of webhooks a redirect is a failure, and a 409 means that the
+// receiver has it already:
 //
 //	backoffhttp.Check(resp, backoffhttp.Status2xx, http.StatusConflict)
 //
-// Nothing is known about a response below 400 that is an error: to [Classify]
-// it is permanent, and a policy without a classifier retries it. Any other
-// number in success makes Check return an error that names it, and that no
-// policy retries.
+// A response below 400 that becomes an error in this way is permanent to
+// [Classify], but a policy without a classifier retries it. If success has any
+// other number, Check returns an error that names it, and that no policy
+// retries.
 //
-// If the response comes from a [Transport] that gave up on it, Check returns
-// an error with the [*backoff.Error] of that Transport in its tree, and the
+// If the response comes from a [Transport] that gave up on it, Check returns an
+// error with the [*backoff.Error] of that Transport in its tree, and the
 // *StatusError in the tree of that. It says how many attempts were made, why
 // not more, and what to change: a field of the Transport or of its policy. No
-// other policy retries it. That goes for a response below 400, too, if
-// [Transport.Inspect] found it to be a failure, and for a status in success.
-// It also goes for the responses that CheckRetry and KeepResponse of package
-// plug gave up on.
+// other policy retries it. This also holds for a status in success, for a
+// response below 400 that [Transport.Inspect] found to be a failure, and for
+// the responses that CheckRetry and KeepResponse of package plug gave up on.
 //
 // Check neither reads nor closes the body. A nil resp is an error that no policy
 // retries. Set Classify as the classifier of the policy, so that the policy does not

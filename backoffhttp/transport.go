@@ -14,139 +14,116 @@ import (
 	"github.com/gobackoff/backoff/guard/endpoint"
 )
 
-// Transport is an [http.RoundTripper] that sends a request again if the failure may be
-// transient and the request may be sent twice. The zero value is ready to use.
+// Transport is an [http.RoundTripper] that sends a request again if the failure
+// may be transient and the request may be sent twice. The zero value is ready to
+// use.
 //
 //	client := &http.Client{Transport: &backoffhttp.Transport{}}
 //
-// [Idempotency] says which requests may be sent twice, [Classify] which failures may be
-// transient, and [RetryAfter] how long a retry waits. There is no retry if the response
-// forbids it (see [DoNotRetry]), or if the caller retries itself (see [Inbound]). When no
-// attempt follows, RoundTrip returns the last response as it came, without an error: a 503
-// stays a 503, and [Check] says why. Without a response it returns an error of package
-// backoff. Each redirect is a call of its own, with all its attempts.
+// [Idempotency] says which requests may be sent twice, [Classify] which failures
+// may be transient, and [RetryAfter] how long a retry waits. There is no retry if
+// the response forbids it (see [DoNotRetry]), or if the caller retries itself
+// (see [Inbound]).
 //
-// All calls to a host (scheme, name and port) share a [guard.Service]. After a 429 they wait
-// for their turn, and while the host is down they end at once with [backoff.ErrOpen]. Each
-// credential (Authorization, X-Api-Key and Api-Key together) is a tenant of the Service.
+// All calls to a host (scheme, name and port) share a [guard.Service]. After a
+// 429 they wait for their turn, and while the host is down they end at once with
+// [backoff.ErrOpen]. Each credential (Authorization, X-Api-Key and Api-Key
+// together) is a tenant of the Service.
 //
-// A Transport is safe for concurrent use. It must not be copied, nor its fields changed,
-// after first use. RoundTrip blocks until the call, or the context of the request, ends. A
-// panic of Base passes through.
+// A Transport is safe for concurrent use, and so must be its functions. It must
+// not be copied, nor its fields changed, after first use.
 type Transport struct {
 	_ [0]func() // no unkeyed literals, no ==
 
-	// RoundTripper that makes the attempts. Defaults to http.DefaultTransport; if that is
-	// this Transport, to what it was at the start of the program. Set Base if
+	// RoundTripper that makes the attempts. Defaults to http.DefaultTransport; if
+	// that is this Transport, to what it was when the program began. Set Base if
 	// http.DefaultTransport is a chain of others around this Transport.
 	Base http.RoundTripper
 
-	// Policy of the calls. The zero value makes 4 attempts within about a second. Some
-	// fields have a special meaning here:
-	//
-	//   - AttemptTimeout limits the time until the header of the response is there, and
-	//     Inspect has returned. It does not limit the body: see ReadAhead.
-	//   - Budget takes the place of that of the host's Service.
-	//   - Classify gets the error of Base, or a *StatusError. If it returns ClassUnknown,
-	//     the function Classify decides.
-	//   - Idempotency takes the place of the field Idempotency below. With Keyed,
-	//     requests that are not idempotent get an Idempotency-Key, that of their context
-	//     or a new one, the same for all attempts of a call and for its redirects.
+	// Policy of the calls. By default they make 4 attempts, with waits of less
+	// than a second in all. [Transport.RoundTrip] says what AttemptTimeout,
+	// Budget, Classify and Idempotency mean here.
 	Policy backoff.Policy
 
-	// Policy that can change while the program runs, such as a *control.Handle. nil means
-	// the field Policy. Current returns the policy of the calls that begin now, as the same
-	// pointer until it changes. It also returns a function if an override limits that policy
-	// to one attempt: the function makes the error of a call permanent to policies around it,
-	// and what WithRetry says does not count. Observer and Classify must stay the same.
+	// Policy that can change while the program runs, such as a *control.Handle.
+	// Defaults to the field Policy.
 	Control interface {
+		// Current returns the policy of the calls that begin now, as the same
+		// pointer until it changes. Observer and Classify must stay the same. If
+		// an override limits the policy to one attempt, it also returns a function
+		// that makes the error of a call permanent to policies around it. WithRetry
+		// then allows no more attempts.
 		Current() (policy *backoff.Policy, final func(context.Context, error) error)
 	}
 
-	// Services of the hosts. nil means one for each host, for this Transport alone, with a
-	// [pace.Pacer] that waits no longer than MaxRetryAfter, and a [backoff.Breaker] that
-	// tells the Observer of Policy of its transitions. Set Services to share, watch or
-	// replace them, or to let calls wait for a host that is down:
-	//
-	//	&guard.Services{New: func(host string) *guard.Service {
-	//		return &guard.Service{Name: host, Patient: true}
-	//	}}
-	//
-	// The key of a host is such as "https://example.com", and that of its second credential
-	// "https://example.com#2"; SECURITY.md says which credentials share one. If New returns
-	// nil, nothing guards that key. A budget with a method Hold(time.Duration), such as
-	// [pace.HoldOff], gets the Retry-After of all responses.
-	//
-	// A patient call holds no connection while it waits. If it ends before its next turn,
-	// RoundTrip returns an error with the *StatusError in its tree, and no response. A
-	// request that may not be sent twice waits only while connections are refused. The rest
-	// of a body (see Resume) does not wait.
+	// Services of the hosts. Defaults to one for each host, for this Transport
+	// alone, with a [pace.Pacer] that waits no longer than MaxRetryAfter, and a
+	// [backoff.Breaker] that tells the Observer of Policy of its transitions. Set
+	// it to share, watch or replace them, or to let calls wait for a host that is
+	// down: see [Transport.RoundTrip].
 	Services *guard.Services
 
-	// Key of the Service that a request is for, such as a tenant, a shard or an endpoint.
-	// nil and "" mean the host and the credential. If untrusted clients may choose the keys,
-	// see MaxKeys of [guard.Services]. Key must not change the request, and must be safe for
-	// concurrent use.
+	// Key of the Service that a request is for, such as a tenant, a shard or an
+	// endpoint. Defaults to the host and the credential, also if it returns "". If
+	// untrusted clients may choose the keys, see MaxKeys of [guard.Services]. Key
+	// must not change the request.
 	Key func(*http.Request) string
 
-	// Rule for whether a request may be sent again. nil means the function Idempotency. It is
-	// called once for a call, and must not change the request. If it returns backoff.Keyed,
-	// the request gets a key, as by that of Policy.
+	// Rule for sending a request again. Defaults to the function Idempotency. It is
+	// called once for a call, and must not change the request. If it returns
+	// backoff.Keyed, the request gets a key, as by a Policy that is Keyed.
 	Idempotency func(*http.Request) backoff.Idempotency
 
-	// Rule for which responses are failures. nil means Check. It returns an error for a
-	// failure, which the classifier of the policy then classifies. It gets every response,
-	// and must put back what it reads from the body. An error without a *StatusError in its
-	// tree carries no Retry-After. For an API whose 202 means "not yet", it returns
-	// Check(resp, 200), and the Classify of the policy retries a 202.
+	// Rule for which responses are failures. Defaults to Check. It gets every
+	// response, and returns an error for a failure, which the classifier of the
+	// policy classifies. It must put back what it reads from the body. An error
+	// without a *StatusError in its tree carries no Retry-After. If a 202 means
+	// "not yet", return Check(resp, 200), and let Policy.Classify retry a 202.
 	Inspect func(*http.Response) error
 
-	// Rate-limit headers of a vendor, such as GitHubLimits. nil means none. An exhausted
-	// limit counts like a Retry-After. The RateLimit field of a failure does so anyway.
+	// Rate-limit headers of a vendor, such as GitHubLimits. Defaults to none. An
+	// exhausted limit counts like a Retry-After. The header RateLimit of a failure
+	// does so anyway.
 	RateLimits []RateLimit
 
-	// Most bytes of a request body without GetBody that are kept in memory, so that it can be
-	// sent again. 0 means none: such a body is sent once. Negative means no limit. The body is
-	// read before the first attempt.
+	// Most bytes of a request body without GetBody that are kept in memory, so that
+	// it can be sent again. Defaults to 0; negative means no limit. A longer body is
+	// sent once. The body is read before the first attempt.
 	MaxBuffer int64
 
-	// Bytes of the body of a successful response that are read within the attempt. 0 means
-	// none; negative means the whole body. If the body ends early within these bytes, the
-	// attempt has failed, and if it stalls, AttemptTimeout ends the attempt. The connection of
-	// a 101, or of a CONNECT, is never read ahead.
+	// Bytes of the body of a successful response that are read within the attempt.
+	// Defaults to 0; negative means the whole body. If the body ends early within
+	// these bytes, the attempt has failed, and if it stalls, AttemptTimeout ends the
+	// attempt. The connection of a 101, or of a CONNECT, is never read ahead.
 	ReadAhead int64
 
-	// Continuation of a successful GET whose body ends early. false means that reading the
-	// body fails. The Transport asks for the rest (Range) of the same version (If-Range), with
-	// all attempts of the policy after each piece that arrives. The response must have a
-	// strong ETag, or a Last-Modified that is old enough. Requests are sent with
-	// Accept-Encoding: identity. If the first response does not tell its length, the body ends
-	// where the server says that nothing is left. To the Observer of Policy the rest is a call
-	// of its own, whose first attempt is the one that broke off. See [ErrChanged].
+	// Whether a successful GET whose body ends early is continued. By default
+	// reading the body fails. [Transport.RoundTrip] says what this takes.
 	Resume bool
 
-	// Form in which the Transport writes an Idempotency-Key. Defaults to KeyBare. A key in the
-	// header of the caller's request is sent as it is.
+	// Form in which the Transport writes an Idempotency-Key. Defaults to KeyBare. A
+	// key in the header of the caller's request is sent as it is.
 	KeyForm KeyForm
 
 	// Header with the key. Defaults to Idempotency-Key.
 	KeyHeader string
 
-	// Rule for which hosts may be told the number of the attempt (Backoff-Attempt) and the time
-	// that is left (Backoff-Deadline-Ms). nil means none. If the call is made on behalf of a
-	// request that is a retry, the number continues from there.
+	// Rule for which hosts are told the number of the attempt (Backoff-Attempt) and
+	// the time that is left (Backoff-Deadline-Ms). Defaults to none. If the call is
+	// made on behalf of a request that is a retry (see [Inbound]), the number
+	// continues from there.
 	Propagate func(*url.URL) bool
 
-	// Use of the server's clock for the dates of Retry-After and RateLimits: the Date of the
-	// response, and its Age. false means the local clock, and so does a response without a
-	// valid Date. It is for programs whose own clock may be wrong.
+	// Whether dates in Retry-After and RateLimits are compared with the server's
+	// clock: the Date of the response, and its Age. By default, and for a response
+	// without a valid Date, the local clock counts. Set it if that may be wrong.
 	ServerClock bool
 
-	// Name of what a request is sent to, for observers: see package endpoint. nil and "" mean
-	// the method (OTHER if HTTP does not define it) and the host, such as "GET
-	// api.example.com". A name must not hold what an untrusted client sends, such as an
-	// identifier in the path: the Transport keeps 1024 names at most. Endpoint must not change
-	// the request.
+	// Name of what a request is sent to, for observers (see package endpoint).
+	// Defaults to the method and the host, such as "GET api.example.com", also if it
+	// returns "". A method that HTTP does not define is OTHER. A name must not hold
+	// what an untrusted client sends, such as an identifier in the path: the
+	// Transport keeps 1024 names at most. Endpoint must not change the request.
 	Endpoint func(*http.Request) string
 
 	wholeTimeout time.Duration // limit of each attempt with its body; 0 for none
@@ -162,7 +139,50 @@ type engine Transport
 
 func (t *Transport) engine() *engine { return (*engine)(t) }
 
-// RoundTrip implements [http.RoundTripper].
+// RoundTrip makes a call. It blocks until the call, or the context of the
+// request, ends. When no attempt follows, it returns the last response as it
+// came, without an error: a 503 stays a 503, and [Check] says why. Without a
+// response it returns an error of package backoff, such as that of Validate for
+// an invalid policy. Each redirect is a call of its own, with all its attempts.
+// A panic of Base passes through.
+//
+// Some fields of the policy have a special meaning:
+//
+//   - AttemptTimeout limits the time until the header of the response is there,
+//     and Inspect has returned. It does not limit the body: see ReadAhead.
+//   - Budget takes the place of that of the host's Service.
+//   - Classify gets the error of Base, or a *StatusError. If it returns
+//     ClassUnknown, the function Classify decides.
+//   - Idempotency takes the place of Transport.Idempotency. A request that
+//     carries an Idempotency-Key is idempotent nevertheless. With Keyed,
+//     requests that are not idempotent get a key, that of their context or a
+//     new one, the same for all attempts of a call and for its redirects.
+//
+// Set Services to let calls wait for a host that is down:
+//
+//	&guard.Services{New: func(host string) *guard.Service {
+//		return &guard.Service{Name: host, Patient: true}
+//	}}
+//
+// The key of a host is such as "https://example.com", and that of its second
+// credential "https://example.com#2"; SECURITY.md says which credentials share
+// one. If New returns nil, nothing guards that key. A budget with a method
+// Hold(time.Duration), such as [pace.HoldOff], gets the Retry-After of all
+// responses.
+//
+// A patient call holds no connection while it waits. If it ends before its next
+// turn, RoundTrip returns an error with the *StatusError in its tree, and no
+// response. A request that may not be sent twice waits only while connections
+// are refused.
+//
+// With Resume, the Transport asks for the rest of a body (Range) of the same
+// version (If-Range), with all attempts of the policy after each piece that
+// arrives, and without waiting for a host that is down. The response must have
+// a strong ETag, or a Last-Modified at least a second before its Date. Requests
+// are sent with Accept-Encoding: identity. If the first response does not tell
+// its length, the body ends where the server says that nothing is left. To the
+// Observer of Policy the rest is a call of its own, whose first attempt is the
+// one that broke off. See [ErrChanged].
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return t.engine().roundTrip(req, t.engine().base(t))
 }

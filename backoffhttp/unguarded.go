@@ -2,13 +2,14 @@ package backoffhttp
 
 import "net/http"
 
-// Unguarded is a [Transport] without guards: it retries, and knows nothing of a host from
-// one call to the next. A 429 is retried like a 503, and slows no other call. Its fields
-// are those of Transport, of which Services and Key mean nothing. The zero value is ready
-// to use. A program that only has an Unguarded does not link the guards.
+// Unguarded is a [Transport] without guards: it retries, and knows nothing of a
+// host from one call to the next. A 429 is retried like a 503, and slows no
+// other call. Its fields are those of Transport; Services and Key mean nothing.
+// The zero value is ready to use. A program that only has an Unguarded does not
+// link the guards.
 type Unguarded Transport
 
-// RoundTrip implements [http.RoundTripper].
+// RoundTrip is [Transport.RoundTrip] without guards.
 func (u *Unguarded) RoundTrip(req *http.Request) (*http.Response, error) {
 	t := (*engine)(u)
 	return t.roundTripUnguarded(req, t.base(u))
