@@ -21,6 +21,7 @@ import (
 type tally struct {
 	code, tests, names map[string]int
 	folders, modules   int
+	others             int     // lines of SQL, Lua and tables that are not in Go files
 	largest            largest // of the core
 }
 
@@ -51,8 +52,16 @@ func (t *tally) visit(path string, d fs.DirEntry, err error) error {
 		t.modules++
 	case filepath.Ext(path) == ".go":
 		return t.file(filepath.ToSlash(path))
+	case slices.Contains([]string{".sql", ".lua", ".txt"}, filepath.Ext(path)) && !strings.Contains(filepath.ToSlash(path), "/testdata/") && isCore(path):
+		text, err := os.ReadFile(path)
+		t.others += strings.Count(string(text), "\n")
+		return err
 	}
 	return nil
+}
+
+func isCore(path string) bool {
+	return !slices.ContainsFunc(beside, func(folder string) bool { return strings.HasPrefix(filepath.ToSlash(path), folder+"/") })
 }
 
 func (t *tally) file(path string) error {
@@ -120,6 +129,7 @@ func (t *tally) print() {
 	row("exported names of the root package", 100, t.names["."])
 	row("words of the documentation of the root package", 10_500, words())
 	row("lines of code, without cmd, examples, internal/lab", 25_000, core)
+	fmt.Printf("%-56s %8s %8d\n", "lines of SQL, Lua and tables beside these", "", t.others)
 	row("lines of tests, without "+vet, 68_000, sum(t.tests)-t.tests[vet])
 	row("exported names of the root module", 320, sum(t.names))
 	row("folders at the top", 20, t.folders)
