@@ -8,8 +8,6 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -307,17 +305,6 @@ func TestAWSQuotaOfTheStandardMode(t *testing.T) {
 func TestAWSQuotaIsFullAtTheStartAndWorth100Retries(t *testing.T) {
 	require.Equal(t, 100, grants(presets.NewAWSQuota(), 1000))
 	require.Equal(t, 35, grants(presets.NewAWSQuota2026(), 1000))
-}
-
-func TestAWSQuotaIsWorth100RetriesOnManyGoroutines(t *testing.T) {
-	b := presets.NewAWSQuota()
-	var granted atomic.Int64
-	var all sync.WaitGroup
-	for range 64 {
-		all.Go(func() { granted.Add(int64(grants(b, 200))) })
-	}
-	all.Wait()
-	require.EqualValues(t, 100, granted.Load())
 }
 
 func TestAWSQuotaIsRefilledBySuccessNotByTime(t *testing.T) {

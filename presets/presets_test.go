@@ -247,16 +247,6 @@ func always(u float64) func() float64 { return func() float64 { return u } }
 
 func seeded() func() float64 { return rand.New(rand.NewPCG(1, 2)).Float64 }
 
-// script draws the given numbers in order, and fails on one too many.
-func script(t *testing.T, numbers ...float64) func() float64 {
-	return func() float64 {
-		require.NotEmpty(t, numbers, "one draw too many")
-		u := numbers[0]
-		numbers = numbers[1:]
-		return u
-	}
-}
-
 // A row is what the sources say of one system. Durations are those of the
 // retries 1 to 8.
 type row struct {
@@ -389,6 +379,7 @@ func TestSingleWaitsAreThoseOfTheSystem(t *testing.T) {
 		{"the simulator's cap", simulator, -1, 0, "8:1.28s 9:2s 1000:2s"},
 		{"no jitter at the cap", presets.AWSGoV2Legacy(), 3, 0, "4:0s 5:20s 6:20s 63:20s 64:20s 1000:20s"},
 		{"jitter below the cap", presets.AWSGoV2Legacy(), 3, 0.5, "4:8s 5:20s 1000:20s"},
+		{"the spread is kept at the cap", presets.AWS2026(), 3, 0.25, "30:5s"},
 		{"the maximum", presets.EnvoyOutlierEjection(0), -1, 0, "10:5m 11:5m 1000:5m"},
 		{"a base beyond the maximum", presets.EnvoyOutlierEjection(10 * minute), -1, 0, "1:10m 9:10m"},
 		{"the documentation", envoyDocs, 2, top, "1:24ms 2:74ms 3:174ms 4:249ms 5:249ms"},
