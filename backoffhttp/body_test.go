@@ -373,39 +373,35 @@ func switchProtocols(w http.ResponseWriter, r *http.Request) {
 // A connection has no beginning that could be read ahead: its other side waits
 // for the client.
 func TestAConnectionIsNotReadAhead(t *testing.T) {
-	for name, c := range map[string]struct {
-		handler http.HandlerFunc
-		request func() *http.Request
-	}{
-		"101 that was asked for": {switchProtocols, func() *http.Request {
-			req := newRequest(t, "GET", "http://a.test/", nil)
-			req.Header.Set("Connection", "Upgrade")
-			req.Header.Set("Upgrade", "echo")
-			return req
-		}},
-		"101 that was not asked for": {switchProtocols, func() *http.Request { return newRequest(t, "GET", "http://a.test/", nil) }},
-	} {
-		for _, ahead := range []int64{1, 1000, -1} {
-			bubble(t, fmt.Sprintf("%s, %d", name, ahead), func(t *testing.T) {
-				base, _ := serveInMemory(t, c.handler)
-				tr := over(base)
-				tr.ReadAhead, tr.Resume, tr.Policy.AttemptTimeout = ahead, true, time.Second
-				ctx := within(t, time.Minute)
-				began := time.Now()
-				resp, err := tr.RoundTrip(c.request().WithContext(ctx))
-				require.NoError(t, err)
-				require.Equal(t, 101, resp.StatusCode)
-				require.Zero(t, time.Since(began))
-				time.Sleep(2 * time.Second) // the attempt's time does not cut the connection
-				conn := resp.Body.(io.ReadWriteCloser)
-				_, err = conn.Write([]byte("hello"))
-				require.NoError(t, err)
-				got := make([]byte, 5)
-				_, err = io.ReadFull(conn, got)
-				require.NoError(t, err)
-				require.Equal(t, "hello", string(got))
-				require.NoError(t, conn.Close())
-			})
+	for name, set := range aSecond {
+		for _, asked := range []bool{true, false} {
+			for _, ahead := range []int64{1, 1000, -1} {
+				bubble(t, fmt.Sprintf("%s, asked for %v, %d", name, asked, ahead), func(t *testing.T) {
+					base, _ := serveInMemory(t, http.HandlerFunc(switchProtocols))
+					client := limited(base, set)
+					tr := client.Transport.(*backoffhttp.Transport)
+					tr.ReadAhead, tr.Resume = ahead, true
+					req := newRequest(t, "GET", "http://a.test/", nil).WithContext(within(t, time.Minute))
+					if asked {
+						req.Header.Set("Connection", "Upgrade")
+						req.Header.Set("Upgrade", "echo")
+					}
+					began := time.Now()
+					resp, err := client.Do(req)
+					require.NoError(t, err)
+					require.Equal(t, 101, resp.StatusCode)
+					require.Zero(t, time.Since(began))
+					time.Sleep(2 * time.Second) // the attempt's time does not cut the connection
+					conn := resp.Body.(io.ReadWriteCloser)
+					_, err = conn.Write([]byte("hello"))
+					require.NoError(t, err)
+					got := make([]byte, 5)
+					_, err = io.ReadFull(conn, got)
+					require.NoError(t, err)
+					require.Equal(t, "hello", string(got))
+					require.NoError(t, conn.Close())
+				})
+			}
 		}
 	}
 }

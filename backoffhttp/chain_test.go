@@ -145,24 +145,6 @@ func TestTheLeafsOwnDoNotRetryStopsAllLayers(t *testing.T) {
 	require.Equal(t, "front 1, middle 1, leaf 1", c.requests())
 }
 
-func TestAChainPassesTheDeadlineOn(t *testing.T) {
-	seen := make(chan time.Duration, 1)
-	leaf := service(t, backoffhttp.Inbound(handle(func(w http.ResponseWriter, r *http.Request) {
-		deadline, _ := r.Context().Deadline()
-		seen <- time.Until(deadline)
-	})))
-	announcing := func() *backoffhttp.Unguarded { return &backoffhttp.Unguarded{Propagate: everywhere} }
-	l := link{announcing, backoffhttp.WriteError}
-	front := service(t, l.relay(t, leaf.URL))
-	q := request{method: http.MethodGet, header: http.Header{"Backoff-Deadline-Ms": {"20000"}}}
-	resp, err := new(http.Client).Do(q.on(t.Context(), front.URL))
-	require.NoError(t, err)
-	resp.Body.Close()
-	left := <-seen
-	require.Greater(t, left, 10*time.Second)
-	require.Less(t, left, 20*time.Second)
-}
-
 // inProcess is a service that is called without a network.
 func inProcess(h http.Handler) roundTripper {
 	return func(req *http.Request) (*http.Response, error) {

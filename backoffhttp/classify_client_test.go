@@ -134,29 +134,6 @@ func (e streamRefusal) As(target any) bool {
 	return true
 }
 
-// Nobody pays twice because the second of two servers read the request and hung
-// up.
-func TestAPOSTThatOneOfSeveralServersMayHaveReadIsSentOnce(t *testing.T) {
-	for name, c := range map[string]struct {
-		err  error
-		want int
-	}{
-		"refused, then reset":  {errors.Join(errno("dial", syscall.ECONNREFUSED), errno("read", syscall.ECONNRESET)), 1},
-		"reset, then refused":  {errors.Join(errno("read", syscall.ECONNRESET), errno("dial", syscall.ECONNREFUSED)), 1},
-		"refused by both":      {errors.Join(errno("dial", syscall.ECONNREFUSED), errno("dial", syscall.ECONNREFUSED)), 4},
-		"no stream, no server": {errors.Join(errors.New("http2: client conn not usable"), errno("dial", syscall.ECONNREFUSED)), 4},
-		"no stream, a reset":   {errors.Join(errors.New("http2: client conn not usable"), errno("read", syscall.ECONNRESET)), 1},
-		"no name for now":      {&net.DNSError{IsTemporary: true}, 4},
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			w := newWire(failure(c.err))
-			_, err := over(w).RoundTrip(newRequest(t, "POST", "http://a.test/", strings.NewReader("charge")))
-			require.Error(t, err)
-			require.Equal(t, c.want, w.requests(), name)
-		})
-	}
-}
-
 func TestClassifyKnowsFailuresOfTLS(t *testing.T) {
 	requireClasses(t, errorClasses{
 		"TLS handshake timeout":   {handshakeTimeout{}, backoff.ClassNotSent},
@@ -405,25 +382,6 @@ func TestCheckSaysThatATransportGaveUpWhateverSuccessIs(t *testing.T) {
 		resp = roundTrip(t, over(newWire(answer(304))), next)
 		err := backoffhttp.Check(resp, backoffhttp.Status2xx)
 		require.EqualError(t, err, "status 304 Not Modified", "not what became of the call before")
-	})
-}
-
-// A job whose 202 means "not yet" is asked again, and says when to.
-func TestInspectCanRetryASuccess(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		tr, w := scripted(answer(202, "Retry-After", "30"), answer(202), answer(200))
-		tr.Inspect = func(resp *http.Response) error { return backoffhttp.Check(resp, http.StatusOK) }
-		tr.Policy.Classify = func(err error) backoff.Class {
-			var status *backoffhttp.StatusError
-			if errors.As(err, &status) && status.Code == http.StatusAccepted {
-				return backoff.ClassRetryable
-			}
-			return backoff.ClassUnknown
-		}
-		resp := getRoot(t, tr)
-		require.Equal(t, 200, resp.StatusCode)
-		require.GreaterOrEqual(t, w.waits()[0], 30*time.Second)
-		require.Equal(t, 200*time.Millisecond, w.waits()[1])
 	})
 }
 

@@ -169,29 +169,6 @@ func TestOverridesInherit(t *testing.T) {
 	})
 }
 
-func TestASingleRequestIsStatedToBeRepeatableOrNot(t *testing.T) {
-	for _, c := range []struct {
-		method string
-		said   backoff.Idempotency
-		want   int
-	}{
-		{"POST", backoff.Idempotent, 4},
-		{"POST", backoff.Keyed, 4},
-		{"POST", nil, 1},
-		{"GET", backoff.NonIdempotent, 1},
-		{"GET", nil, 4},
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			tr, w := scripted(answer(503))
-			tr.Policy.Idempotency = backoff.NonIdempotent
-			ctx := backoffhttp.WithRetry(t.Context(), func(p *backoff.Policy) { p.Idempotency = c.said })
-			roundTrip(t, tr, newRequest(t, c.method, "http://a.test/", nil).WithContext(ctx))
-			require.Equal(t, c.want, w.requests(), "%s %v", c.method, c.said)
-			require.Equal(t, c.said == backoff.Keyed, key(w.request(0)) != "")
-		})
-	}
-}
-
 func TestAnOverrideMayChangeClassifierAndTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWire(answer(404), hang, answer(200))

@@ -65,20 +65,36 @@ func TestAnObserverLearnsTheMethodAndTheHostOfACall(t *testing.T) {
 	require.Equal(t, "https://b.test:8080", seen.endpoints[3].Service)
 }
 
+// One that returns no name leaves the name to the Transport. A reverse proxy passes on what a
+// stranger sends, whose methods share an endpoint.
 func TestATransportsEndpointNamesWhatARequestIsSentTo(t *testing.T) {
-	var seen sightings
-	tr := &backoffhttp.Transport{
-		Base:   newWire(answer(200)),
-		Policy: backoff.Policy{Observer: seen.observe},
-		Endpoint: func(r *http.Request) string {
-			return "users " + strings.Split(r.URL.Path, "/")[1]
-		},
+	second := func(r *http.Request) string { return "users " + strings.Split(r.URL.Path, "/")[1] }
+	path := func(r *http.Request) string { return strings.TrimPrefix(r.URL.Path, "/") }
+	for _, c := range []struct {
+		name     func(*http.Request) string
+		requests []string
+		want     []string
+		same     [2]int // the requests that have the same endpoint
+	}{
+		{second, []string{"GET list", "GET get/1", "GET get/2", "GET list"}, []string{"users list", "users get", "users get", "users list"}, [2]int{0, 3}},
+		{path, []string{"GET users", "GET ", "GET users", "GET ", "GET GET", "GET "},
+			[]string{"users", "GET a.test", "users", "GET a.test", "GET", "GET a.test"}, [2]int{1, 3}},
+		{nil, []string{"BREW ", "get ", "PATCH ", "A" + strings.Repeat("A", 1<<20) + " "},
+			[]string{"OTHER a.test", "OTHER a.test", "PATCH a.test", "OTHER a.test"}, [2]int{0, 3}},
+	} {
+		var seen sightings
+		tr := &backoffhttp.Transport{Base: newWire(answer(200)), Policy: backoff.Policy{Observer: seen.observe}, Endpoint: c.name}
+		for _, request := range c.requests {
+			method, path, _ := strings.Cut(request, " ")
+			roundTrip(t, tr, newRequest(t, method, "http://a.test/"+path, nil))
+		}
+		var want []string
+		for _, name := range c.want {
+			want = append(want, ": "+name+": success")
+		}
+		require.Equal(t, want, seen.lines)
+		require.Same(t, seen.endpoints[c.same[0]], seen.endpoints[c.same[1]])
 	}
-	for _, path := range []string{"list", "get/1", "get/2", "list"} {
-		fetch(t, &http.Client{Transport: tr}, "http://a.test/"+path)
-	}
-	require.Equal(t, []string{": users list: success", ": users get: success", ": users get: success", ": users list: success"}, seen.lines)
-	require.Same(t, seen.endpoints[0], seen.endpoints[3])
 }
 
 func TestEndpointsThatAreNotUsedGiveWayToOthers(t *testing.T) {
@@ -241,17 +257,6 @@ func TestACallAllocatesForItsEndpointOnlyIfItIsObserved(t *testing.T) {
 	require.EqualValues(t, 2, allocations(observe, func(*http.Request) string { return "" }))
 }
 
-// A reverse proxy passes on what a stranger sends.
-func TestMethodsThatAStrangerInventsShareAnEndpoint(t *testing.T) {
-	var seen sightings
-	tr := &backoffhttp.Transport{Base: newWire(answer(200)), Policy: backoff.Policy{Observer: seen.observe}}
-	for _, method := range []string{"BREW", "get", "PATCH", "A" + strings.Repeat("A", 1<<20)} {
-		roundTrip(t, tr, newRequest(t, method, "http://a.test/", nil))
-	}
-	require.Equal(t, []string{": OTHER a.test: success", ": OTHER a.test: success", ": PATCH a.test: success", ": OTHER a.test: success"}, seen.lines)
-	require.Same(t, seen.endpoints[0], seen.endpoints[3])
-}
-
 func TestHostsAndNamesOfAnyLengthTakeLittleMemory(t *testing.T) {
 	long := strings.Repeat("x", 1<<20)
 	var seen []*endpoint.Endpoint
@@ -307,21 +312,6 @@ func TestNoPartOfALongRequestIsKept(t *testing.T) {
 		require.Less(t, heap()-before, 8<<20, i)
 		runtime.KeepAlive(tr)
 	}
-}
-
-func TestAnEndpointThatReturnsNoNameLeavesTheNameToTheTransport(t *testing.T) {
-	var seen sightings
-	tr := &backoffhttp.Transport{
-		Base:     newWire(answer(200)),
-		Policy:   backoff.Policy{Observer: seen.observe},
-		Endpoint: func(r *http.Request) string { return strings.TrimPrefix(r.URL.Path, "/") },
-	}
-	for _, path := range []string{"users", "", "users", "", "GET", ""} {
-		roundTrip(t, tr, newRequest(t, "GET", "http://a.test/"+path, nil))
-	}
-	require.Equal(t, []string{": users: success", ": GET a.test: success", ": users: success", ": GET a.test: success",
-		": GET: success", ": GET a.test: success"}, seen.lines)
-	require.Same(t, seen.endpoints[1], seen.endpoints[3])
 }
 
 func TestAZoneWithASpaceIsPartOfTheHost(t *testing.T) {

@@ -203,21 +203,6 @@ func TestGuardsAreOfOneHostAndScheme(t *testing.T) {
 	})
 }
 
-func TestGuardsAreBounded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWire(answer(200))
-		tr := &backoffhttp.Transport{Base: w, Services: &guard.Services{MaxKeys: 10}}
-		for i := range 1000 {
-			roundTrip(t, tr, newRequest(t, "GET", "http://host"+strconv.Itoa(i)+".test/", nil))
-		}
-		n := 0
-		for range tr.Services.All() {
-			n++
-		}
-		require.LessOrEqual(t, n, 10)
-	})
-}
-
 // A host whose requests find its guards without a look at its key is in use all
 // the same.
 func TestAHostInUseOutlivesAFloodOfOthers(t *testing.T) {

@@ -89,7 +89,8 @@ func (f onlyIf) Repeatable(ctx context.Context, c backoff.Class) bool {
 	return f(ctx) || backoff.NonIdempotent.Repeatable(ctx, c)
 }
 
-// RetryIdempotent, RetryAlways, RetryNever, and one's own.
+// RetryIdempotent, RetryAlways, RetryNever, and one's own: of the policy, or of a single request
+// beside others.
 func TestThreeWaysAndOnesOwn(t *testing.T) {
 	own := onlyIf(func(ctx context.Context) bool { return ctx.Value(permit{}) != nil })
 	for _, c := range []struct {
@@ -99,18 +100,27 @@ func TestThreeWaysAndOnesOwn(t *testing.T) {
 	}{
 		{nil, nil, 2, 1},
 		{backoff.Idempotent, nil, 2, 2},
+		{backoff.Keyed, nil, 2, 2},
 		{backoff.NonIdempotent, nil, 1, 1},
 		{own, nil, 1, 1},
 		{own, true, 2, 2},
 	} {
 		for method, want := range map[string]int{"GET": c.get, "POST": c.post} {
-			synctest.Test(t, func(t *testing.T) {
-				tr, w := scripted(answer(503), answer(200))
-				tr.Policy.Idempotency = c.policy
-				ctx := context.WithValue(t.Context(), permit{}, c.permit)
-				roundTrip(t, tr, newRequest(t, method, "http://a.test/", nil).WithContext(ctx))
-				require.Equal(t, want, w.requests(), "%v %s", c.policy, method)
-			})
+			for _, others := range []backoff.Idempotency{nil, backoff.Idempotent, backoff.NonIdempotent} {
+				synctest.Test(t, func(t *testing.T) {
+					tr, w := scripted(answer(503), answer(200))
+					set := func(p *backoff.Policy) { p.Idempotency = c.policy }
+					ctx := context.WithValue(t.Context(), permit{}, c.permit)
+					if tr.Policy.Idempotency = others; others == nil {
+						set(&tr.Policy)
+					} else {
+						ctx = backoffhttp.WithRetry(ctx, set)
+					}
+					roundTrip(t, tr, newRequest(t, method, "http://a.test/", nil).WithContext(ctx))
+					require.Equal(t, want, w.requests(), "%v %s, beside %v", c.policy, method, others)
+					require.Equal(t, c.policy == backoff.Keyed && method == "POST", key(w.request(0)) != "")
+				})
+			}
 		}
 	}
 }

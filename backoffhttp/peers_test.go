@@ -21,6 +21,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backoffhttp"
 )
 
@@ -144,7 +145,7 @@ func TestFailsafeNoGoroutinePerRequest(t *testing.T) {
 	}
 }
 
-// Values of the request's context were lost.
+// Values of the request's context were lost. The observer gets them, too.
 func TestFailsafe122ContextValuesReachTheBase(t *testing.T) {
 	type key struct{}
 	for _, timeout := range []time.Duration{0, time.Minute} {
@@ -153,6 +154,7 @@ func TestFailsafe122ContextValuesReachTheBase(t *testing.T) {
 			return answer(200)(req)
 		}))
 		tr.Policy.AttemptTimeout = timeout
+		tr.Policy.Observer = func(ctx context.Context, _ backoff.Event) { require.Equal(t, "value", ctx.Value(key{})) }
 		ctx := context.WithValue(t.Context(), key{}, "value")
 		roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil).WithContext(ctx))
 	}

@@ -47,22 +47,6 @@ func TestRetryAfterInAllItsForms(t *testing.T) {
 	})
 }
 
-// Never below Retry-After, and not all at the same time.
-func TestARetryAfterIsSpreadUpwards(t *testing.T) {
-	var seen []time.Duration
-	for range 200 {
-		synctest.Test(t, func(t *testing.T) {
-			w := newWire(answer(503, "Retry-After", "120"), answer(200))
-			tr := &backoffhttp.Unguarded{Base: w}
-			getRoot(t, tr)
-			require.GreaterOrEqual(t, w.waits()[0], 120*time.Second)
-			require.LessOrEqual(t, w.waits()[0], 132*time.Second)
-			seen = append(seen, w.waits()[0])
-		})
-	}
-	require.NotEqual(t, seen[0], seen[1])
-}
-
 // With any answer that is retried, and with 413.
 func TestRetryAfterCountsWithEveryAnswerThatIsRetried(t *testing.T) {
 	for _, code := range []int{408, 413, 425, 429, 500, 502, 503, 504, 509, 520, 599} {
@@ -77,20 +61,6 @@ func TestRetryAfterCountsWithEveryAnswerThatIsRetried(t *testing.T) {
 		getRoot(t, over(w))
 		require.Equal(t, 1, w.requests(), "%d: Retry-After says when, not whether", code)
 	}
-}
-
-// A longer wait than MaxRetryAfter ends the call. The answer is
-// returned.
-func TestARetryAfterBeyondMaxRetryAfterEndsTheCall(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWire(answer(429, "Retry-After", "86400"))
-		began := time.Now()
-		resp := roundTrip(t, &backoffhttp.Transport{Base: w}, newRequest(t, "GET", "http://a.test/", nil))
-		require.Equal(t, 429, resp.StatusCode)
-		require.Zero(t, time.Since(began))
-		gave := gaveUp(t, resp)
-		require.Equal(t, 24*time.Hour, gave.RetryAfter())
-	})
 }
 
 // What AWS clamps to: its own wait, up to 5 s above it.
@@ -174,18 +144,6 @@ func TestASharedRetryAfterMayComeWithASuccess(t *testing.T) {
 		require.LessOrEqual(t, w.waits()[1], 11*time.Second)
 		getRoot(t, tr)
 		require.Zero(t, w.waits()[2], "once")
-	})
-}
-
-func TestASharedRetryAfterHoldsForAllCallsToTheHost(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		tr, _ := holding(answer(429, "Retry-After", "5"), answer(200))
-		go tr.RoundTrip(newRequest(t, "GET", "http://a.test/first", nil))
-		synctest.Wait()
-		began := time.Now()
-		roundTrip(t, tr, newRequest(t, "GET", "http://a.test/second", nil))
-		require.GreaterOrEqual(t, time.Since(began), 5*time.Second)
-		time.Sleep(time.Minute)
 	})
 }
 

@@ -208,22 +208,6 @@ func TestStorageDeletesAGenerationAgainAndChangesNoneAgain(t *testing.T) {
 	}
 }
 
-// The method alone is wrong for 13 of the 47 operations.
-func TestStorageIsNotWhatItsMethodsSay(t *testing.T) {
-	wrong := 0
-	table := storageTable(t)
-	for _, operations := range [][]operation{alwaysIdempotent, conditionallyIdempotent, neverIdempotent} {
-		for _, o := range operations {
-			byMethod := o.method != "POST" && o.method != "PATCH"
-			byTable := table.Idempotency(o.request(t, false)).Repeatable(t.Context(), backoff.ClassRetryable)
-			if byMethod != byTable {
-				wrong++
-			}
-		}
-	}
-	require.Equal(t, 13, wrong)
-}
-
 // cut breaks the connection after so many bytes of the body.
 type cut struct {
 	http.ResponseWriter
@@ -319,19 +303,4 @@ func TestATableThatCannotBeReadIsAnError(t *testing.T) {
 	}
 	_, err := backoffhttp.NewOperations(map[string]string{"GET /{a}/x": "always", "GET /x/{a}": "never"})
 	require.ErrorContains(t, err, "conflicts")
-}
-
-// A request of the table's "key" kind gets one.
-func TestATableMayAskForKeys(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		table, err := backoffhttp.NewOperations(map[string]string{"POST /charges": "key"})
-		require.NoError(t, err)
-		tr, w := scripted(answer(503), answer(409), answer(201))
-		tr.Idempotency = table.Idempotency
-		require.Equal(t, 201, roundTrip(t, tr, newRequest(t, "POST", "http://a.test/charges", strings.NewReader("x"))).StatusCode)
-		require.NotEmpty(t, key(w.request(0)))
-		require.Equal(t, key(w.request(0)), key(w.request(2)))
-		roundTrip(t, tr, newRequest(t, "POST", "http://a.test/others", nil))
-		require.Empty(t, key(w.request(3)))
-	})
 }

@@ -226,20 +226,6 @@ func TestCredentialsAreToldApartAfterAnHourWithManyHosts(t *testing.T) {
 	}
 }
 
-// However they begin: whoever comes first, and both at once.
-func TestATenantThatIsThrottledDoesNotStopOneThatWasFirst(t *testing.T) {
-	for _, rate := range []int{1, 4, 20} {
-		synctest.Test(t, func(t *testing.T) {
-			tr := &backoffhttp.Transport{Base: newWire(refusingAlice())}
-			require.Equal(t, 200, roundTrip(t, tr, by(t, "bob")()).StatusCode)
-			var all sync.WaitGroup
-			all.Go(func() { traffic(t, tr, rate, 20*time.Second, by(t, "alice")) })
-			requireSpared(t, tr, 20, by(t, "bob"))
-			all.Wait()
-		})
-	}
-}
-
 // A quota that is used up opens no circuit, also where the tenant makes its
 // calls alone, and another comes later.
 func TestAQuotaThatIsUsedUpOpensNoCircuit(t *testing.T) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/http"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -64,25 +63,6 @@ func TestA429SlowsTheCallsToAHostInsteadOfFailingThem(t *testing.T) {
 	}
 }
 
-// A POST without a key is not sent again. The next one waits for
-// its turn.
-func TestAPOSTThatIsThrottledIsNotSentAgainAndTheNextOneWaits(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWire(answer(429), answer(200))
-		tr := &backoffhttp.Transport{Base: w}
-		post := func() *http.Response {
-			return roundTrip(t, tr, newRequest(t, "POST", "http://a.test/", strings.NewReader("charge")))
-		}
-		resp := post()
-		require.Equal(t, 429, resp.StatusCode)
-		require.Equal(t, 1, w.requests())
-		require.ErrorContains(t, backoffhttp.Check(resp), "not idempotent")
-		began := time.Now()
-		require.Equal(t, 200, post().StatusCode)
-		require.Greater(t, time.Since(began), 500*time.Millisecond)
-	})
-}
-
 // A quota that is used up is no rate.
 func TestAQuotaThatIsExhaustedForHoursEndsTheCallAndSlowsNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -92,6 +72,7 @@ func TestAQuotaThatIsExhaustedForHoursEndsTheCallAndSlowsNobody(t *testing.T) {
 		resp := getRoot(t, tr)
 		require.Equal(t, 429, resp.StatusCode)
 		require.ErrorContains(t, backoffhttp.Check(resp), "the server asks for a longer wait (MaxRetryAfter)")
+		require.Equal(t, time.Hour, gaveUp(t, resp).RetryAfter())
 		for range 20 {
 			require.Equal(t, 200, getRoot(t, tr).StatusCode)
 		}

@@ -206,21 +206,6 @@ func TestTransportsAroundOneAnotherDoNotMultiply(t *testing.T) {
 	})
 }
 
-func TestObserversGetTheContextOfTheRequest(t *testing.T) {
-	type key struct{}
-	synctest.Test(t, func(t *testing.T) {
-		tr := over(newWire(answer(503), answer(200)))
-		seen := 0
-		tr.Policy.Observer = func(ctx context.Context, e backoff.Event) {
-			require.Equal(t, "value", ctx.Value(key{}))
-			seen++
-		}
-		ctx := context.WithValue(t.Context(), key{}, "value")
-		roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil).WithContext(ctx))
-		require.Equal(t, 2, seen, "a retry and a success")
-	})
-}
-
 func TestATimeoutStaysATimeoutToTheCaller(t *testing.T) {
 	client := &http.Client{Transport: &backoffhttp.Transport{Base: newWire(failure(lateAnswer{})), Policy: atOnce()}}
 	_, err := client.Get("http://a.test/")

@@ -193,33 +193,6 @@ func TestOfTwoTimeoutsOfAnAttemptTheShorterEndsIt(t *testing.T) {
 	}
 }
 
-// With the Timeout of net/http alone the connection could not be written to.
-func TestAClientsTimeoutLeavesAConnectionAlone(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		base, _ := serveInMemory(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			w.Header().Set("Connection", "Upgrade")
-			w.Header().Set("Upgrade", "echo")
-			w.WriteHeader(http.StatusSwitchingProtocols)
-			conn, both, err := http.NewResponseController(w).Hijack()
-			if err == nil {
-				defer conn.Close()
-				io.CopyN(conn, both, 5)
-			}
-		}))
-		client, _ := wrapped(&http.Client{Transport: base, Timeout: time.Second}, steady())
-		req := newRequest(t, "GET", "http://a.test/", nil)
-		req.Header.Set("Connection", "Upgrade")
-		req.Header.Set("Upgrade", "echo")
-		resp, err := client.Do(req)
-		require.NoError(t, err)
-		defer resp.Body.Close()
-		time.Sleep(time.Hour)
-		_, err = io.WriteString(resp.Body.(io.Writer), "hello")
-		require.NoError(t, err)
-		require.Equal(t, "hello", text(t, resp))
-	})
-}
-
 func TestEachRedirectHasAttemptsAndTimeOfItsOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sent := map[string]int{}
