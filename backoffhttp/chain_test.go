@@ -4,10 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -17,7 +15,6 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backoffhttp"
-	"github.com/gobackoff/backoff/internal/nightly"
 )
 
 // chain is a client that calls front, which calls middle, which calls leaf, all
@@ -156,75 +153,6 @@ func inProcess(h http.Handler) roundTripper {
 	}
 }
 
-// services are a service behind others, each with a Client, Inbound and WriteError.
-type services struct {
-	leaf  atomic.Int64 // requests
-	share atomic.Int64 // percent of them that fail
-}
-
-// caller returns the client of the outermost one.
-func (s *services) caller(between int) http.RoundTripper {
-	random, mu := rand.New(rand.NewPCG(7, 7)), new(sync.Mutex)
-	var base http.RoundTripper = inProcess(handle(func(w http.ResponseWriter, _ *http.Request) {
-		s.leaf.Add(1)
-		time.Sleep(5 * time.Millisecond)
-		mu.Lock()
-		defer mu.Unlock()
-		if random.Int64N(100) < s.share.Load() {
-			w.WriteHeader(http.StatusServiceUnavailable)
-		}
-	}))
-	for range between {
-		client := &http.Client{Transport: &backoffhttp.Transport{Base: base}}
-		base = inProcess(backoffhttp.Inbound(handle(func(w http.ResponseWriter, r *http.Request) {
-			resp, err := get(client, r, "http://next.test/")
-			if err != nil {
-				backoffhttp.WriteError(w, r, err)
-				return
-			}
-			resp.Body.Close()
-		})))
-	}
-	return &backoffhttp.Transport{Base: base}
-}
-
-func (s *services) succeed(t *testing.T, rt http.RoundTripper, during time.Duration) float64 {
-	took, calls := traffic(t, rt, 100, during, func() *http.Request { return newRequest(t, "GET", "http://first.test/", nil) })
-	return float64(len(took)) / float64(calls)
-}
-
-// Services between a user and one that fails by chance cost its user nothing, and
-// multiply nothing when it is down.
-func TestServicesBetweenCostNothing(t *testing.T) {
-	for _, percent := range nightly.Size([]int64{30}, []int64{10, 30}) {
-		direct := 0.0
-		for between := range 3 {
-			bubble(t, fmt.Sprintf("%d %%, %d between", percent, between), func(t *testing.T) {
-				var s services
-				s.share.Store(percent)
-				share := s.succeed(t, s.caller(between), time.Minute)
-				if between == 0 {
-					direct = share
-				}
-				t.Logf("%.3f", share)
-				require.GreaterOrEqual(t, share, direct-0.03)
-			})
-		}
-	}
-	for between := range 3 {
-		synctest.Test(t, func(t *testing.T) {
-			var s services
-			caller := s.caller(between)
-			s.succeed(t, caller, 20*time.Second)
-			s.share.Store(100)
-			before := s.leaf.Load()
-			s.succeed(t, caller, time.Minute)
-			t.Logf("%.3f", float64(s.leaf.Load()-before)/6000)
-			require.LessOrEqual(t, s.leaf.Load()-before, int64(6000*1.02))
-		})
-	}
-}
-
 // What is wrong with one request slows no other, and opens no circuit.
 func TestAResponseAboutOneRequestSlowsNoOther(t *testing.T) {
 	errBad := errors.New("bad")
@@ -247,8 +175,8 @@ func TestAResponseAboutOneRequestSlowsNoOther(t *testing.T) {
 						refuse(w, r)
 					}
 				}))}
-				var s services
-				require.GreaterOrEqual(t, s.succeed(t, tr, 20*time.Second), 1-1/float64(every)-0.01)
+				took, calls := traffic(t, tr, 100, 20*time.Second, func() *http.Request { return newRequest(t, "GET", "http://first.test/", nil) })
+				require.GreaterOrEqual(t, float64(len(took))/float64(calls), 1-1/float64(every)-0.01)
 			})
 		}
 	}
