@@ -32,10 +32,8 @@ func TestATenantIsNotAnotherKey(t *testing.T) {
 
 func TestTheErrorOfAPatientCallCountsAllAttemptsAndItsWaitsAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-		defer cancel()
 		calls := 0
-		err := svc(nil, backoff.Policy{MaxAttempts: 4, Schedule: backoff.Constant(0)}).Do(ctx, func(ctx context.Context) error {
+		err := doWithin(t, svc(nil, backoff.Policy{MaxAttempts: 4, Schedule: backoff.Constant(0)}), 20*time.Second, func(ctx context.Context) error {
 			if calls++; calls == 7 {
 				<-ctx.Done()
 				return ctx.Err()
@@ -45,6 +43,8 @@ func TestTheErrorOfAPatientCallCountsAllAttemptsAndItsWaitsAlone(t *testing.T) {
 		gave := gaveUp(t, err)
 		require.Equal(t, 7, gave.Attempts)
 		require.Regexp(t, `waited \d\d\dms for`, err.Error(), "and not for the 19 s of the last attempt")
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.Equal(t, errBoom, backoff.Cause(err), "and not the end of the context")
 	})
 }
 

@@ -343,23 +343,7 @@ func TestARefusalDoesNotHideTheLastFailureOfAPatientCall(t *testing.T) {
 	})
 }
 
-func TestTheContextMayCutTheLastAttemptOfAPatientCall(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n := 0
-		err := doWithin(t, svc(nil, once), time.Second, func(ctx context.Context) error {
-			if n++; n == 1 {
-				return errBoom
-			}
-			<-ctx.Done()
-			return ctx.Err()
-		})
-		require.ErrorIs(t, err, errBoom)
-		require.ErrorIs(t, err, context.DeadlineExceeded)
-		require.Equal(t, errBoom, backoff.Cause(err))
-	})
-}
-
-// So it is where too many others wait by then.
+// Nor where too many others wait by then.
 func TestTheLastFailureIsNotLostWhereTooManyWait(t *testing.T) {
 	busy := fmt.Errorf("%w: all places are taken", backoff.ErrBudget)
 	invalid := &backoff.Error{Reason: backoff.ReasonInvalid}
