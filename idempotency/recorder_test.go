@@ -169,32 +169,6 @@ func TestAPanicLeavesNothingInTheHeader(t *testing.T) {
 	require.Empty(t, resp.Trailer)
 }
 
-// Fields of the connection and trailers are not kept, however they are written.
-func TestTheFieldsOfAConnectionAreNotKept(t *testing.T) {
-	s := service(t, once(handle(func(w http.ResponseWriter, r *http.Request) {
-		w.Header()["connection"] = []string{"X-Hop"}
-		w.Header()["keep-alive"] = []string{"timeout=5"}
-		w.Header().Set("Trailer", "X-Sum")
-		w.Header().Set("X-Sum", "early")
-		io.WriteString(w, "body")
-		w.Header().Set("X-Sum", "42")
-	}), idempotency.Options{}))
-	for _, want := range []http.Header{{"X-Sum": {"42"}}, nil} {
-		resp, err := s.Client().Do(request{key: "k"}.on(t.Context(), s.URL))
-		require.NoError(t, err)
-		body, err := io.ReadAll(resp.Body)
-		require.NoError(t, err)
-		resp.Body.Close()
-		require.Equal(t, "body", string(body))
-		require.Equal(t, want, resp.Trailer)
-		if want == nil {
-			require.Empty(t, resp.Header["Connection"])
-			require.Empty(t, resp.Header["Keep-Alive"])
-			require.Empty(t, resp.Header["X-Sum"])
-		}
-	}
-}
-
 // The length of a response is that of its body, also of one that is sent again
 // through middleware that has set a length itself.
 func TestAReplayHasTheLengthOfItsBody(t *testing.T) {

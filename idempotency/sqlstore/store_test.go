@@ -190,11 +190,19 @@ func begin(ctx context.Context, s *Store) error {
 
 // If the answer to a claim is lost, the claim may have been made. It is
 // released, so that the next attempt need not wait for the end of its lease.
-func TestAClaimWhoseAnswerIsLostIsGivenUp(t *testing.T) {
+func TestAClaimWhoseAnswerIsLostIsGivenUpAndAFailedReadIsAnError(t *testing.T) {
 	lost := errors.New("connection lost")
-	s, b := brokenStore(t, PostgreSQL, lost, nil)
-	require.ErrorIs(t, begin(t.Context(), s), lost)
-	require.Equal(t, []string{"INSERT", "UPDATE"}, b.asked)
+	for _, c := range []struct {
+		answers []error
+		asked   []string
+	}{
+		{[]error{lost, nil}, []string{"INSERT", "UPDATE"}},
+		{[]error{nil, lost}, []string{"INSERT", "SELECT"}},
+	} {
+		s, b := brokenStore(t, PostgreSQL, c.answers...)
+		require.ErrorIs(t, begin(t.Context(), s), lost)
+		require.Equal(t, c.asked, b.asked)
+	}
 }
 
 // hanging is a database that answers nothing.
@@ -220,13 +228,6 @@ func TestBeginEndsWithItsContextIfTheDatabaseHangs(t *testing.T) {
 		time.Sleep(time.Second) // for the release of the claim
 		require.NoError(t, db.Close())
 	})
-}
-
-func TestAFailedReadIsAnError(t *testing.T) {
-	lost := errors.New("connection lost")
-	s, b := brokenStore(t, PostgreSQL, nil, lost)
-	require.ErrorIs(t, begin(t.Context(), s), lost)
-	require.Equal(t, []string{"INSERT", "SELECT"}, b.asked)
 }
 
 func TestBeginDoesNotTryForEver(t *testing.T) {
