@@ -87,12 +87,15 @@ func TestATreeWithoutAnEndIsAnErrorLikeOthers(t *testing.T) {
 	s := &service{unary: func(context.Context, int) error { return newCycle() }}
 	require.Equal(t, codes.Unknown, status.Code(call(t, dial(t, s.serve(t), &backoffgrpc.Config{}))))
 
-	client := dialLimited(t, s, retrying().Methods[""], grpc.WithChainUnaryInterceptor(
-		func(context.Context, string, any, any, *grpc.ClientConn, grpc.UnaryInvoker, ...grpc.CallOption) error {
-			return newCycle()
-		}))
-	_, err := client.UnaryCall(client.ctx, &pb.SimpleRequest{})
-	require.ErrorContains(t, err, "round and round")
+	client := dialLimited(t, s, retrying().Methods[""], failing(func() error { return newCycle() }))
+	require.ErrorContains(t, call(t, client), "round and round")
+}
+
+// failing is an interceptor of a client that fails by itself.
+func failing(err func() error) grpc.DialOption {
+	return grpc.WithChainUnaryInterceptor(func(context.Context, string, any, any, *grpc.ClientConn, grpc.UnaryInvoker, ...grpc.CallOption) error {
+		return err()
+	})
 }
 
 // The status of an open circuit is not that of the call that opened it, and
@@ -111,11 +114,7 @@ func TestWhatOpenedACircuitHappenedToAnotherCall(t *testing.T) {
 
 	// On the client the breaker is an interceptor.
 	for name, m := range map[string]backoffgrpc.Method{"retried": retrying().Methods[""], "hedged": {Hedge: &hedge.Hedge{Delay: time.Hour}}} {
-		client := dialLimited(t, s, m, grpc.WithChainUnaryInterceptor(
-			func(context.Context, string, any, any, *grpc.ClientConn, grpc.UnaryInvoker, ...grpc.CallOption) error {
-				return opened(t, other)
-			}))
-		_, err = client.UnaryCall(client.ctx, &pb.SimpleRequest{})
+		err = call(t, dialLimited(t, s, m, failing(func() error { return opened(t, other) })))
 		require.Equal(t, codes.Unavailable, status.Code(err), "%s: %v", name, err)
 	}
 }
@@ -124,10 +123,7 @@ func TestWhatOpenedACircuitHappenedToAnotherCall(t *testing.T) {
 // its own side only.
 func TestTheTextOfAClientsInterceptorStaysOnTheServerThatIsTheClient(t *testing.T) {
 	for name, m := range map[string]backoffgrpc.Method{"retried": retrying().Methods[""], "hedged": {Hedge: &hedge.Hedge{Delay: time.Hour}}} {
-		below := dialLimited(t, &service{unary: fails(0, 0)}, m, grpc.WithChainUnaryInterceptor(
-			func(context.Context, string, any, any, *grpc.ClientConn, grpc.UnaryInvoker, ...grpc.CallOption) error {
-				return errors.New(secret)
-			}))
+		below := dialLimited(t, new(service), m, failing(func() error { return errors.New(secret) }))
 		s := &service{unary: func(ctx context.Context, _ int) error {
 			_, err := below.UnaryCall(ctx, &pb.SimpleRequest{})
 			require.ErrorContains(t, err, secret)
@@ -153,8 +149,7 @@ func TestAnInterceptorThatDropsTheOptionsDoesNotMakeACallUnsent(t *testing.T) {
 			}
 			return inner, err
 		}))
-	_, err := client.UnaryCall(client.ctx, &pb.SimpleRequest{})
-	require.Equal(t, codes.Unavailable, status.Code(err))
+	require.Equal(t, codes.Unavailable, status.Code(call(t, client)))
 	require.Equal(t, 1, s.calls())
 	require.Equal(t, codes.Unavailable, status.Code(receive(client.ctx, client)))
 	require.Equal(t, 2, s.calls())

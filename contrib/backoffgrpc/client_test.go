@@ -161,11 +161,7 @@ func TestAttemptTimeoutIsRetriedAndTheCallsIsNot(t *testing.T) {
 	require.Equal(t, 2, s.calls())
 
 	s = &service{unary: func(ctx context.Context, n int) error { <-ctx.Done(); return status.FromContextError(ctx.Err()).Err() }}
-	c := retrying()
-	m := c.Methods[""]
-	m.Timeout = 500 * time.Millisecond
-	c.Methods[""] = m
-	err := call(t, dial(t, s.serve(t), c))
+	err := call(t, dialLimited(t, s, backoffgrpc.Method{Policy: retrying().Methods[""].Policy, Timeout: 500 * time.Millisecond}))
 	require.Equal(t, codes.DeadlineExceeded, status.Code(err))
 	require.Equal(t, 1, s.calls())
 }
@@ -209,8 +205,7 @@ func TestWaitForReadyIsRespected(t *testing.T) {
 	} {
 		s := &service{unary: fails(0, 0)}
 		addr, proxy := refusing(t, s)
-		config := retrying(func(p *backoff.Policy) { p.MaxAttempts = 1 })
-		config.Methods[""] = backoffgrpc.Method{Policy: config.Methods[""].Policy, WaitForReady: c.method}
+		config := &backoffgrpc.Config{Methods: map[string]backoffgrpc.Method{"": {Policy: backoff.Policy{MaxAttempts: 1}, WaitForReady: c.method}}}
 		if c.waits {
 			time.AfterFunc(50*time.Millisecond, func() { proxy.Restore() })
 		}
@@ -490,20 +485,17 @@ func TestAClientStreamIsSentAgainAsAWhole(t *testing.T) {
 			return status.Error(codes.Unavailable, "not now")
 		}
 		size := 0
-		for {
-			m, err := stream.Recv()
-			if err == io.EOF {
-				return stream.SendAndClose(&pb.StreamingInputCallResponse{AggregatedPayloadSize: int32(size)})
-			}
-			if err != nil {
-				return err
-			}
+		m, err := stream.Recv()
+		for ; err == nil; m, err = stream.Recv() {
 			size += len(m.GetPayload().GetBody())
 		}
+		if err != io.EOF {
+			return err
+		}
+		return stream.SendAndClose(&pb.StreamingInputCallResponse{AggregatedPayloadSize: int32(size)})
 	}}
-	config := retrying()
-	config.Methods[""] = backoffgrpc.Method{Policy: config.Methods[""].Policy, Timeout: 10 * time.Second}
-	stream, err := dial(t, s.serve(t), config).StreamingInputCall(t.Context())
+	method := backoffgrpc.Method{Policy: retrying().Methods[""].Policy, Timeout: 10 * time.Second}
+	stream, err := dialLimited(t, s, method).StreamingInputCall(t.Context())
 	require.NoError(t, err)
 	for range 100 {
 		require.NoError(t, stream.Send(&pb.StreamingInputCallRequest{Payload: &pb.Payload{Body: make([]byte, 1000)}}))
@@ -583,9 +575,7 @@ func TestStreamsThatAreNotRetriedHaveATimeout(t *testing.T) {
 		<-stream.Context().Done()
 		return stream.Context().Err() // the server may know of the deadline first
 	}}
-	client := dial(t, s.serve(t), &backoffgrpc.Config{Methods: map[string]backoffgrpc.Method{
-		"": {Policy: backoff.Policy{MaxAttempts: 1}, Timeout: 50 * time.Millisecond},
-	}})
+	client := dialLimited(t, s, backoffgrpc.Method{Policy: backoff.Policy{MaxAttempts: 1}, Timeout: 50 * time.Millisecond})
 	require.Equal(t, codes.DeadlineExceeded, status.Code(receive(t.Context(), client)))
 }
 

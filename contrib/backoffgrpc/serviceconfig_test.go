@@ -197,18 +197,16 @@ func TestParseServiceConfigRefusesWhatGRPCRefuses(t *testing.T) {
 	}
 }
 
-func TestAMethodConfigWithoutAPolicyIsNotRetried(t *testing.T) {
-	c, err := backoffgrpc.ParseServiceConfig([]byte(`{"methodConfig": [{"name": [{}], "timeout": "1s"}], "retryThrottling": {"maxTokens": 10, "tokenRatio": 0.1}}`))
-	require.NoError(t, err)
-	require.Equal(t, map[string]backoffgrpc.Method{"": {Policy: backoff.Policy{MaxAttempts: 1}, Timeout: time.Second}}, c.Methods)
-}
-
-func TestAMethodConfigWithoutANameIsIgnored(t *testing.T) {
-	text := `{"methodConfig": [{"retryPolicy": {"maxAttempts": 0}}]}`
-	c, err := backoffgrpc.ParseServiceConfig([]byte(text))
-	require.NoError(t, err)
-	require.Empty(t, c.Methods)
-	require.True(t, accepts(text))
+func TestAMethodConfigWithoutAPolicyIsNotRetriedAndOneWithoutANameIsIgnored(t *testing.T) {
+	for text, methods := range map[string]map[string]backoffgrpc.Method{
+		`{"methodConfig": [{"name": [{}], "timeout": "1s"}], "retryThrottling": {"maxTokens": 10, "tokenRatio": 0.1}}`: {"": {Policy: backoff.Policy{MaxAttempts: 1}, Timeout: time.Second}},
+		`{"methodConfig": [{"retryPolicy": {"maxAttempts": 0}}]}`:                                                      {},
+	} {
+		c, err := backoffgrpc.ParseServiceConfig([]byte(text))
+		require.NoError(t, err)
+		require.Equal(t, methods, c.Methods)
+		require.True(t, accepts(text))
+	}
 }
 
 func FuzzParseServiceConfig(f *testing.F) {

@@ -2,6 +2,7 @@ package backoffgrpc_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -47,14 +48,16 @@ func TestAPacerHearsOfEveryResourceExhausted(t *testing.T) {
 		err      error
 		classify backoff.Classifier
 		calls    int
+		slows    bool
 	}{
-		"bare":              {status.Error(codes.ResourceExhausted, "quota"), nil, 1},
-		"RetryInfo":         {retryInfo(codes.ResourceExhausted, time.Millisecond), nil, 2},
-		"bare, listed":      {status.Error(codes.ResourceExhausted, "quota"), only(codes.ResourceExhausted), 2},
-		"bare, not listed":  {status.Error(codes.ResourceExhausted, "quota"), only(codes.Unavailable), 1},
-		"RetryInfo, not so": {retryInfo(codes.ResourceExhausted, time.Millisecond), only(codes.Unavailable), 1},
-		"do not retry":      {pushedBack{status.Error(codes.ResourceExhausted, "quota")}, nil, 1},
-		"no opinion":        {status.Error(codes.ResourceExhausted, "quota"), func(error) backoff.Class { return backoff.ClassUnknown }, 1},
+		"bare":                        {status.Error(codes.ResourceExhausted, "quota"), nil, 1, true},
+		"RetryInfo":                   {retryInfo(codes.ResourceExhausted, time.Millisecond), nil, 2, true},
+		"bare, listed":                {status.Error(codes.ResourceExhausted, "quota"), only(codes.ResourceExhausted), 2, true},
+		"bare, not listed":            {status.Error(codes.ResourceExhausted, "quota"), only(codes.Unavailable), 1, true},
+		"RetryInfo, not so":           {retryInfo(codes.ResourceExhausted, time.Millisecond), only(codes.Unavailable), 1, true},
+		"do not retry":                {pushedBack{status.Error(codes.ResourceExhausted, "quota")}, nil, 1, true},
+		"no opinion":                  {status.Error(codes.ResourceExhausted, "quota"), func(error) backoff.Class { return backoff.ClassUnknown }, 1, true},
+		"for hours, which is no rate": {retryInfo(codes.ResourceExhausted, time.Hour), nil, 1, false},
 	} {
 		once := func(n int) error {
 			if n == 1 {
@@ -82,7 +85,8 @@ func TestAPacerHearsOfEveryResourceExhausted(t *testing.T) {
 			require.Equal(t, c.calls, s.calls(), "%s, %s: %v", name, kind, err)
 			require.Equal(t, "throttled", budget.ended[0], "%s, %s", name, kind)
 			require.Equal(t, backoff.ClassThrottled, budget.classes[0], "%s, %s", name, kind)
-			require.True(t, paces(pacer), "%s, %s", name, kind)
+			require.Equal(t, c.slows, paces(pacer), "%s, %s", name, kind)
+			require.Equal(t, !c.slows, errors.Is(err, backoff.ErrExhausted), "%s, %s: %v", name, kind, err)
 			if c.calls == 1 {
 				require.Equal(t, codes.ResourceExhausted, status.Code(err), name)
 				require.False(t, backoff.Policy{}.Retryable(err), "%s: it is permanent to policies around", name)
@@ -92,27 +96,12 @@ func TestAPacerHearsOfEveryResourceExhausted(t *testing.T) {
 	}
 }
 
-// A quota that is exhausted for hours is no rate.
-func TestAResourceThatIsExhaustedForHoursEndsTheCallAndSlowsNobody(t *testing.T) {
-	pacer := new(pace.Pacer)
-	s := &service{unary: func(context.Context, int) error { return retryInfo(codes.ResourceExhausted, time.Hour) }}
-	client := dial(t, s.serve(t), retrying(func(p *backoff.Policy) { p.Budget = pacer }))
-	began := time.Now()
-	require.ErrorIs(t, call(t, client), backoff.ErrExhausted)
-	require.Less(t, time.Since(began), 5*time.Second)
-	require.Equal(t, 1, s.calls())
-	require.False(t, paces(pacer))
-}
-
 // The mark of an interceptor goes before what the code says.
 func TestAResourceExhaustedThatIsMarkedPermanentSlowsNobody(t *testing.T) {
 	pacer := new(pace.Pacer)
-	client := dialLimited(t, &service{unary: fails(9, codes.ResourceExhausted)}, backoffgrpc.Method{Policy: backoff.Policy{Budget: pacer}},
-		grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
-			return backoff.Permanent(invoke(ctx, method, req, reply, cc, opts...))
-		}))
-	_, err := client.UnaryCall(client.ctx, &pb.SimpleRequest{})
-	require.Equal(t, codes.ResourceExhausted, status.Code(err))
+	client := dialLimited(t, new(service), backoffgrpc.Method{Policy: backoff.Policy{Budget: pacer}},
+		failing(func() error { return backoff.Permanent(status.Error(codes.ResourceExhausted, "quota")) }))
+	require.Equal(t, codes.ResourceExhausted, status.Code(call(t, client)))
 	require.False(t, paces(pacer))
 }
 

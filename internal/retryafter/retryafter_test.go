@@ -165,6 +165,8 @@ func TestParsePushback(t *testing.T) {
 		{[]string{"25"}, 25 * time.Millisecond, true},
 		{[]string{"0025"}, 25 * time.Millisecond, true},
 		{[]string{"2147483648"}, 2147483648 * time.Millisecond, true},
+		{[]string{"9223372036854"}, 9223372036854 * time.Millisecond, true},
+		{[]string{"9223372036855"}, forever, true},
 		{[]string{"9223372036854775808"}, forever, true},
 		{[]string{"-1"}, -1, true},
 		{[]string{"-0"}, -1, true},
