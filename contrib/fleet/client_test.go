@@ -42,9 +42,16 @@ func call(t testing.TB, b *backoff.Breaker, n int, err error) (admitted int) {
 }
 
 // steady calls every 100 ms for d.
-func steady(t testing.TB, b *backoff.Breaker, d time.Duration, err error) (admitted int) {
-	for range d / (100 * time.Millisecond) {
-		admitted += call(t, b, 1, err)
+func steady(t testing.TB, b *backoff.Breaker, d time.Duration, err error) int {
+	return rounds(t, []*backoff.Breaker{b}, int(d/(100*time.Millisecond)), err)
+}
+
+// rounds has each process call once, n times, every 100 ms.
+func rounds(t testing.TB, all []*backoff.Breaker, n int, err error) (admitted int) {
+	for range n {
+		for _, b := range all {
+			admitted += call(t, b, 1, err)
+		}
 		time.Sleep(100 * time.Millisecond)
 	}
 	return admitted
@@ -211,27 +218,16 @@ func TestAFleetProbesOnceAndAllHearOfIt(t *testing.T) {
 		for range 10 {
 			all = append(all, breaker(&fleet.Client{Store: store}))
 		}
-		round := func(err error) (calls int) {
-			for _, b := range all {
-				calls += call(t, b, 1, err)
-			}
-			time.Sleep(100 * time.Millisecond)
-			return calls
-		}
-		for range 3 {
-			require.Equal(t, 10, round(errDown))
-		}
-		require.Zero(t, round(errDown))
+		require.Equal(t, 30, rounds(t, all, 3, errDown))
+		require.Zero(t, rounds(t, all, 1, errDown))
 		for range 600 { // a minute; it opens for 5, 6, 7.2, 8.6, 10.4, 12.4, 14.9 s
-			require.LessOrEqual(t, round(errDown), 1)
+			require.LessOrEqual(t, rounds(t, all, 1, errDown), 1)
 		}
 		c := known(t, store)
 		require.EqualValues(t, 7, c.Generation, "six probes have failed")
 		require.Equal(t, 7, c.Openings)
-		for range 1000 {
-			round(nil)
-		}
-		require.Equal(t, 10, round(nil))
+		rounds(t, all, 1000, nil)
+		require.Equal(t, 10, rounds(t, all, 1, nil))
 		require.False(t, known(t, store).Tripped)
 	})
 }
@@ -680,23 +676,14 @@ func TestAFleetOpensAgainWhenTheStoreLosesEverything(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &faultyStore{Store: new(fleet.Memory)}
 		all := []*backoff.Breaker{breaker(&fleet.Client{Store: store}), breaker(&fleet.Client{Store: store})}
-		round := func(n int, err error) (calls int) {
-			for range n {
-				for _, b := range all {
-					calls += call(t, b, 1, err)
-				}
-				time.Sleep(100 * time.Millisecond)
-			}
-			return calls
-		}
-		round(10, errDown)
+		rounds(t, all, 10, errDown)
 		require.True(t, known(t, store).Tripped)
 		synctest.Wait()
 		store.Store = new(fleet.Memory)
-		require.LessOrEqual(t, round(200, errDown), 3*len(all), "a few probes of each process")
+		require.LessOrEqual(t, rounds(t, all, 200, errDown), 3*len(all), "a few probes of each process")
 		require.True(t, known(t, store).Tripped)
-		round(300, nil)
+		rounds(t, all, 300, nil)
 		require.False(t, known(t, store).Tripped)
-		require.Equal(t, 2, round(1, nil))
+		require.Equal(t, 2, rounds(t, all, 1, nil))
 	})
 }
