@@ -27,6 +27,13 @@ func attempt(b *limit.Throttle, o string) bool {
 	return ok
 }
 
+// answered tells a throttle of so many answers.
+func answered(b *limit.Throttle, n int, o string) {
+	for range n {
+		b.Done(backoff.Ticket{}, results.ByName[o])
+	}
+}
+
 func TestThrottleRefusesAndDrawsNothingWhileTheServiceAccepts(t *testing.T) {
 	b := &limit.Throttle{Rand: func() float64 { panic("drawn") }}
 	for range 1000 {
@@ -34,36 +41,6 @@ func TestThrottleRefusesAndDrawsNothingWhileTheServiceAccepts(t *testing.T) {
 		require.True(t, attempt(b, "permanent"))
 	}
 	require.Equal(t, limit.ThrottleStats{Requests: 2000, Accepts: 2000}, b.Stats())
-}
-
-// A Throttle uses the newest tenth of the window, or as much more as has ten
-// requests.
-func TestThrottleGoesByItsNewestTenRequests(t *testing.T) {
-	for _, c := range []struct {
-		good, bad    int
-		before, want float64
-	}{
-		{10, 100, 3, 0},          // three bins are enough
-		{10, 100, 2, 90.0 / 118}, // but not less than three
-		{9, 100, 3, 91.0 / 117},  // nine requests are not
-		{0, 9, 29, 9.0 / 17},     // nor is what there is left of the window
-		{50, 100, 10, 0},         // of late all is well
-		{0, 1000, 1, 0.95},       // never quite shut
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			b := new(limit.Throttle)
-			for range c.bad {
-				b.Done(backoff.Ticket{}, backoff.Result{Failed: true, Class: backoff.ClassThrottled})
-			}
-			time.Sleep(time.Duration(c.before * 1e9))
-			for range c.good {
-				b.Done(backoff.Ticket{}, backoff.Result{})
-			}
-			require.InDelta(t, c.want, b.Stats().Probability, 1e-12, "%+v", c)
-			_, wait, _ := b.Reserve(backoff.Attempt{Number: 1})
-			require.Zero(t, wait)
-		})
-	}
 }
 
 func TestThrottleCountsAsAcceptedWhatIsNotLoad(t *testing.T) {
@@ -86,40 +63,40 @@ func TestThrottleCountsAsAcceptedWhatIsNotLoad(t *testing.T) {
 	require.EqualValues(t, 2, b.Stats().Requests, "its own refusal is a request, too")
 }
 
-func TestThrottleTakesItsProbabilityFromKAndPad(t *testing.T) {
+// A Throttle uses the newest tenth of the window, or as much more as has ten
+// requests.
+func TestThrottleTakesItsProbabilityFromKAndPadAndItsNewestTenRequests(t *testing.T) {
 	for _, c := range []struct {
-		k, pad            float64
-		accepted, refused int
-		want              float64
+		k, pad                    float64
+		refused, before, accepted int // so many seconds before
+		want                      float64
 	}{
-		{0, 0, 50, 50, 0},            // half is what K = 2 allows
-		{0, 0, 49, 51, 2.0 / 108},    //
-		{0, 0, 25, 75, 50.0 / 108},   //
-		{0, 0, 0, 100, 100.0 / 108},  //
-		{0, 0, 0, 1000, 0.95},        // never all of them
-		{0, 0, 0, 2, 2.0 / 10},       // few calls are hardly ever refused
-		{0, 20, 25, 75, 50.0 / 120},  //
-		{1.5, 0, 50, 50, 25.0 / 108}, //
-		{4, 0, 25, 75, 0},            //
+		{0, 0, 50, 0, 50, 0},            // half is what K = 2 allows
+		{0, 0, 51, 0, 49, 2.0 / 108},    //
+		{0, 0, 75, 0, 25, 50.0 / 108},   //
+		{0, 0, 100, 0, 0, 100.0 / 108},  //
+		{0, 0, 1000, 0, 0, 0.95},        // never all of them
+		{0, 0, 2, 0, 0, 2.0 / 10},       // few calls are hardly ever refused
+		{0, 20, 75, 0, 25, 50.0 / 120},  //
+		{1.5, 0, 50, 0, 50, 25.0 / 108}, //
+		{4, 0, 75, 0, 25, 0},            //
+		{0, 0, 100, 3, 10, 0},           // three bins are enough
+		{0, 0, 100, 2, 10, 90.0 / 118},  // but not less than three
+		{0, 0, 100, 3, 9, 91.0 / 117},   // nine requests are not
+		{0, 0, 9, 29, 0, 9.0 / 17},      // nor is what there is left of the window
+		{0, 0, 100, 10, 50, 0},          // of late all is well
+		{0, 0, 1000, 1, 0, 0.95},        // never quite shut
 	} {
-		b := &limit.Throttle{K: c.k, Pad: c.pad}
-		for range c.accepted {
-			b.Done(backoff.Ticket{}, backoff.Result{})
-		}
-		for range c.refused {
-			b.Done(backoff.Ticket{}, backoff.Result{Failed: true, Class: backoff.ClassThrottled})
-		}
-		require.InDelta(t, c.want, b.Stats().Probability, 1e-12, "%+v", c)
+		synctest.Test(t, func(t *testing.T) {
+			b := &limit.Throttle{K: c.k, Pad: c.pad}
+			answered(b, c.refused, "throttled")
+			time.Sleep(time.Duration(c.before * 1e9))
+			answered(b, c.accepted, "success")
+			require.InDelta(t, c.want, b.Stats().Probability, 1e-12, "%+v", c)
+			_, wait, _ := b.Reserve(backoff.Attempt{Number: 1})
+			require.Zero(t, wait)
+		})
 	}
-}
-
-func TestThrottleDoneThatNeverComesIsNotCounted(t *testing.T) {
-	b := new(limit.Throttle)
-	for range 100 {
-		_, _, ok := b.Reserve(backoff.Attempt{Number: 1})
-		require.True(t, ok)
-	}
-	require.Zero(t, b.Stats())
 }
 
 // A client that offers a multiple of what the service can do sends about twice
@@ -207,18 +184,15 @@ func TestThrottleForgetsWithItsWindow(t *testing.T) {
 		require.Zero(t, b.Stats().Requests, "30 s by default")
 
 		b = &limit.Throttle{Window: 3 * time.Second}
-		for range 100 {
-			b.Done(backoff.Ticket{}, backoff.Result{Failed: true, Class: backoff.ClassThrottled})
-		}
+		answered(b, 100, "throttled")
 		time.Sleep(2900 * time.Millisecond)
 		require.Equal(t, uint64(100), b.Stats().Requests)
 		time.Sleep(100 * time.Millisecond)
 		require.Zero(t, b.Stats())
-		b.Done(backoff.Ticket{}, backoff.Result{Failed: true, Class: backoff.ClassThrottled})
+		answered(b, 1, "throttled")
 		time.Sleep(time.Hour)
 		require.Zero(t, b.Stats(), "after an idle time much longer than the window, too")
-		b.Done(backoff.Ticket{}, backoff.Result{})
-		b.Done(backoff.Ticket{}, backoff.Result{})
+		answered(b, 2, "success")
 		require.EqualValues(t, 2, b.Stats().Requests, "and counts on from there")
 		b = &limit.Throttle{Window: 1}
 		b.Done(backoff.Ticket{}, backoff.Result{})
@@ -252,9 +226,7 @@ func TestManyDoNotRetryAnswersStopTheClient(t *testing.T) {
 
 func TestThrottleIsNotMovedByAClockThatIsSet(t *testing.T) {
 	b := &limit.Throttle{Rand: fixed(1)}
-	for range 10 {
-		b.Done(backoff.Ticket{}, backoff.Result{Failed: true, Class: backoff.ClassThrottled})
-	}
+	answered(b, 10, "throttled")
 	before := b.Stats()
 	for _, step := range []time.Duration{time.Hour, -time.Hour} {
 		b.Reserve(backoff.Attempt{Now: clocktest.Set(time.Now(), step)})
