@@ -273,25 +273,31 @@ func TestAnOverrideThatMakesNoSenseIsRefused(t *testing.T) {
 	p.Policy(fast("search"))
 	p.Policy(fast("cart"))
 	p.Services("hosts", new(guard.Services))
+	hostile := new(guard.Services) // package backoffhttp names breakers after hosts, which untrusted clients may choose
+	p.Services("hostile", hostile)
+	for _, key := range []string{"a.test", "b\nlevel=ERROR", "c" + strings.Repeat("x", 1<<20)} {
+		hostile.For(key)
+	}
 	good := override(control.Retries, "search", control.Off)
 	for want, change := range map[string]func(*control.Override){
-		"who is empty, want the name of a person":                                                           func(o *control.Override) { o.Who = " " },
-		"why is empty, want a reason":                                                                       func(o *control.Override) { o.Why = "" },
-		"why has 201 characters, want at most 200":                                                          func(o *control.Override) { o.Why = strings.Repeat("é", 201) },
-		`who is "ada\nERROR", want one line of text`:                                                        func(o *control.Override) { o.Who = "ada\nERROR" },
-		`who is "\xff", want one line of text`:                                                              func(o *control.Override) { o.Who = "\xff" },
-		`what is "retry", want one of retries, spec, hedges, breakers`:                                      func(o *control.Override) { o.What = "retry" },
-		`to is "no", want one of off, on`:                                                                   func(o *control.Override) { o.To = "no" },
-		`to is "", want one of enforce, observe, forced open, forced closed`:                                func(o *control.Override) { o.What, o.To = control.Breakers, "" },
-		`to is "` + strings.Repeat("x", 64) + `...", want one of off, on`:                                   func(o *control.Override) { o.To = strings.Repeat("x", 100) },
-		`for is 24h0m0.000000001s, want at most 24h0m0s (Panel.MaxFor)`:                                     func(o *control.Override) { o.For = 24*time.Hour + 1 },
-		`key is "a", want none: only breakers have keys`:                                                    func(o *control.Override) { o.Key = "a" },
-		`name is "*", want one of cart, search; what is not registered with the panel cannot be overridden`: func(o *control.Override) { o.What, o.Name, o.To = control.Spec, control.All, "{}" },
-		`name is "*", want the Services that have the key "a"`:                                              func(o *control.Override) { o.What, o.Name, o.Key, o.To = control.Breakers, control.All, "a", "observe" },
-		`name is "x", want one of cart, search; what is not registered with the panel cannot be overridden`: func(o *control.Override) { o.Name = "x" },
-		`name is "x", and none is known; what is not registered with the panel cannot be overridden`:        func(o *control.Override) { o.What, o.Name = control.Hedges, "x" },
-		`name is "", want one of cart, search; what is not registered with the panel cannot be overridden`:  func(o *control.Override) { o.Name = "" },
-		`key is "a", and none is known; a key is known once there was a call under it`:                      func(o *control.Override) { o.What, o.Name, o.Key, o.To = control.Breakers, "hosts", "a", "observe" },
+		"who is empty, want the name of a person":                                                                                                func(o *control.Override) { o.Who = " " },
+		"why is empty, want a reason":                                                                                                            func(o *control.Override) { o.Why = "" },
+		"why has 201 characters, want at most 200":                                                                                               func(o *control.Override) { o.Why = strings.Repeat("é", 201) },
+		`who is "ada\nERROR", want one line of text`:                                                                                             func(o *control.Override) { o.Who = "ada\nERROR" },
+		`who is "\xff", want one line of text`:                                                                                                   func(o *control.Override) { o.Who = "\xff" },
+		`what is "retry", want one of retries, spec, hedges, breakers`:                                                                           func(o *control.Override) { o.What = "retry" },
+		`to is "no", want one of off, on`:                                                                                                        func(o *control.Override) { o.To = "no" },
+		`to is "", want one of enforce, observe, forced open, forced closed`:                                                                     func(o *control.Override) { o.What, o.To = control.Breakers, "" },
+		`to is "` + strings.Repeat("x", 64) + `...", want one of off, on`:                                                                        func(o *control.Override) { o.To = strings.Repeat("x", 100) },
+		`for is 24h0m0.000000001s, want at most 24h0m0s (Panel.MaxFor)`:                                                                          func(o *control.Override) { o.For = 24*time.Hour + 1 },
+		`key is "a", want none: only breakers have keys`:                                                                                         func(o *control.Override) { o.Key = "a" },
+		`name is "*", want one of cart, search; what is not registered with the panel cannot be overridden`:                                      func(o *control.Override) { o.What, o.Name, o.To = control.Spec, control.All, "{}" },
+		`name is "*", want the Services that have the key "a"`:                                                                                   func(o *control.Override) { o.What, o.Name, o.Key, o.To = control.Breakers, control.All, "a", "observe" },
+		`name is "x", want one of cart, search; what is not registered with the panel cannot be overridden`:                                      func(o *control.Override) { o.Name = "x" },
+		`name is "x", and none is known; what is not registered with the panel cannot be overridden`:                                             func(o *control.Override) { o.What, o.Name = control.Hedges, "x" },
+		`name is "", want one of cart, search; what is not registered with the panel cannot be overridden`:                                       func(o *control.Override) { o.Name = "" },
+		`key is "a", and none is known; a key is known once there was a call under it`:                                                           func(o *control.Override) { o.What, o.Name, o.Key, o.To = control.Breakers, "hosts", "a", "observe" },
+		`key is "d", want one of a.test, "b\nlevel=ERROR", "c` + strings.Repeat("x", 63) + `..."; a key is known once there was a call under it`: func(o *control.Override) { o.What, o.Name, o.Key, o.To = control.Breakers, "hostile", "d", "observe" },
 	} {
 		o := good
 		change(&o)
@@ -872,19 +878,6 @@ func TestTheBudgetOfAPolicyGoesOnWhereItWasAfterASpecWithAnother(t *testing.T) {
 	clear(t, &p, control.Target{What: control.Spec, Name: "search"})
 	attempts(h)
 	require.Equal(t, 8, budget.failed)
-}
-
-// Package backoffhttp names breakers after hosts, which untrusted clients may choose.
-func TestHostileKeysAreQuotedInAnError(t *testing.T) {
-	var p control.Panel
-	hosts := new(guard.Services)
-	p.Services("hosts", hosts)
-	hosts.For("a.test")
-	hosts.For("b\nlevel=ERROR")
-	hosts.For("c" + strings.Repeat("x", 1<<20))
-	o := override(control.Breakers, "hosts", "observe")
-	o.Key = "d"
-	require.EqualError(t, p.Set(t.Context(), o), `backoff: control: key is "d", want one of a.test, "b\nlevel=ERROR", "c`+strings.Repeat("x", 63)+`..."; a key is known once there was a call under it`)
 }
 
 func TestAnObserverThatPanicsDoesNotEndTheProgram(t *testing.T) {

@@ -55,9 +55,9 @@ func post(form url.Values) *http.Request {
 }
 
 func get(accept string) *http.Request {
-	r := httptest.NewRequest(http.MethodGet, "https://ops.example.com/debug/control", nil)
+	r := post(nil)
+	r.Method = http.MethodGet
 	r.Header.Set("Accept", accept)
-	r.SetBasicAuth("ada", "secret")
 	return r
 }
 
@@ -151,9 +151,8 @@ func TestAHandlerWithoutAuthorizePanics(t *testing.T) {
 func TestNothingIsChangedByGETOrByOtherMethods(t *testing.T) {
 	b := newBoard()
 	for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPut, http.MethodDelete, http.MethodPatch, http.MethodOptions, "post"} {
-		r := httptest.NewRequest(method, "https://ops.example.com/debug/control?"+off().Encode(), strings.NewReader(off().Encode()))
-		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-		r.SetBasicAuth("ada", "secret")
+		r := post(off())
+		r.Method, r.URL.RawQuery = method, off().Encode()
 		w := b.answer(r)
 		if method != http.MethodGet && method != http.MethodHead {
 			require.Equal(t, http.StatusMethodNotAllowed, w.Code)
@@ -317,10 +316,9 @@ func FuzzForm(f *testing.F) {
 	f.Add("what=%zz&name=a;b", "text/html,")
 	f.Fuzz(func(t *testing.T, body, accept string) {
 		b := newBoard()
-		r := httptest.NewRequest(http.MethodPost, "https://ops.example.com/debug/control", strings.NewReader(body))
-		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		r := post(nil)
+		r.Body = io.NopCloser(strings.NewReader(body))
 		r.Header.Set("Accept", accept)
-		r.SetBasicAuth("ada", "secret")
 		w := b.answer(r)
 		changed := w.Code == http.StatusSeeOther || w.Code == http.StatusOK
 		require.True(t, changed || w.Code == http.StatusBadRequest, w.Code)
