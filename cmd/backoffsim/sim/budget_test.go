@@ -92,11 +92,6 @@ func TestFleetsOfAnySizeRecoverFromADip(t *testing.T) {
 	}
 }
 
-// Without the budget, the same clients with the same jitter never recover.
-func TestWithoutABudgetJitterAloneNeverRecovers(t *testing.T) {
-	require.Equal(t, never, recovery(800, 20, referencePolicy, nil))
-}
-
 // (f) A client that has just started, or that calls once a minute, may retry.
 func TestRareCallersMayRetry(t *testing.T) {
 	rare := Fleet{Budget: retryBudget, Every: time.Minute}

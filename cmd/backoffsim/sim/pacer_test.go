@@ -107,16 +107,6 @@ func TestWithoutThrottlingAPacerIsItsRetryBudget(t *testing.T) {
 	}
 }
 
-func TestAnOutageIsAsCheapWithAPacer(t *testing.T) {
-	const began = 600 * time.Millisecond // after 300 successes
-	for _, budget := range []func() backoff.Budget{retryBudget, newPacer} {
-		fleet := Fleet{Budget: budget, Every: 2 * time.Millisecond}
-		all := Total(fleet.Run(1, &Faulty{Failing: Within(began, time.Hour, 1), Latency: time.Millisecond}, began+4*time.Second))
-		t.Logf("%T: %.4f attempts per call", budget(), amplification(all))
-		require.LessOrEqual(t, amplification(all), 1.03)
-	}
-}
-
 // atOnce are 20 calls at the same time, whose attempts all fail.
 var atOnce = Scenario{Trace: Trace{{Count: 20}}, Horizon: 10 * time.Second, Server: Server{Errors: 1}}
 

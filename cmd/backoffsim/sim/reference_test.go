@@ -415,17 +415,6 @@ func TestTheDefaultsKeepTheirPromises(t *testing.T) {
 	require.LessOrEqual(t, marked.Amplification[2].Mean, 1.1)
 }
 
-func TestScenariosOfTheReferenceAreValid(t *testing.T) {
-	require.NoError(t, Dip().Validate())
-	require.NoError(t, ClosedDip(time.Second).Validate())
-	require.NoError(t, Chain(1).Validate())
-	require.NoError(t, RateLimit().Validate())
-	require.NoError(t, Lying().Validate())
-	require.NoError(t, Herd().Validate())
-	require.Equal(t, 803, ClosedDip(time.Second).Users)
-	require.Equal(t, 4004, ClosedDip(5*time.Second).Users)
-}
-
 func TestScenariosThatCannotBeAreRefusedByTheirField(t *testing.T) {
 	for want, change := range map[string]func(*Scenario){
 		"0 of -rate, -every, -users and -trace": func(s *Scenario) { s.Rate = 0 },

@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"cmp"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -14,23 +13,6 @@ import (
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/internal/nightly"
 )
-
-func TestAHeapReturnsTheEarliestFirst(t *testing.T) {
-	r := rand.New(rand.NewPCG(1, 1))
-	for n := range 200 {
-		var h heap
-		for sequence := range uint64(5 * n) {
-			h.push(event{at: time.Duration(r.ExpFloat64() * 1e9), sequence: sequence})
-		}
-		for range n {
-			h.replace(event{at: h[0].at + time.Duration(r.ExpFloat64()*1e9)})
-		}
-		sorted := slices.SortedFunc(slices.Values(h), func(a, b event) int { return cmp.Compare(a.at, b.at) })
-		for _, e := range sorted {
-			require.Equal(t, e.at, h.pop().at)
-		}
-	}
-}
 
 // timeInSystem returns the mean time that an attempt waits and is served.
 func timeInSystem(t *testing.T, load float64, servers int, service Distribution) float64 {
