@@ -103,10 +103,10 @@ func TestAPictureSaysWhatItShows(t *testing.T) {
 func TestLinesDifferInDashes(t *testing.T) {
 	used := regexp.MustCompile(`stroke-width:1\.7(?:;stroke-dasharray:([0-9.,]+))?`)
 	seen := map[string]int{}
-	for _, m := range used.FindAllStringSubmatch(svgOf(t, dip(shapes)), -1) {
+	for _, m := range used.FindAllStringSubmatch(svgOf(t, charts()["crowd"]), -1) {
 		seen[m[1]]++
 	}
-	require.Len(t, seen, len(shapes))
+	require.Len(t, seen, MaxLines)
 	for pattern, n := range seen {
 		require.Equal(t, 4, n, "%q: a line and its sample in each of two panels", pattern)
 	}
@@ -353,14 +353,6 @@ func TestColoursStandOutFromThePaperInBothSchemes(t *testing.T) {
 		}
 		require.Greater(t, contrast(s.light, paper.light), want, "%v", s)
 		require.Greater(t, contrast(s.dark, paper.dark), want, "%v", s)
-	}
-}
-
-func TestEveryLineHasDashesOfItsOwn(t *testing.T) {
-	seen := map[string]bool{}
-	for _, d := range dashes {
-		require.False(t, seen[fmt.Sprint(d)], "%v", d)
-		seen[fmt.Sprint(d)] = true
 	}
 }
 

@@ -13,7 +13,6 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/cmd/backoffsim/internal/foreign"
-	"github.com/gobackoff/backoff/guard"
 )
 
 // offerTo calls a service at intervals, or as often as the budget allows. The
@@ -240,37 +239,6 @@ func TestAdaptiveRatesFindAHiddenLimit(t *testing.T) {
 			require.LessOrEqual(t, refused, c.refused)
 		})
 	}
-}
-
-// Other resources are not affected.
-func TestAWSAdaptiveIsKeptPerResource(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		tables := guard.Services{New: func(string) *guard.Service { return &guard.Service{Budget: foreign.NewAWSAdaptive()} }}
-		budgetOf := func(table string) backoff.Budget {
-			budget, _ := tables.For(table).Parts()
-			return budget
-		}
-		hot, cold := rate.NewLimiter(10, 1), rate.NewLimiter(rate.Inf, 0)
-		var all sync.WaitGroup
-		var sentHot, sentCold int
-		all.Go(func() {
-			taken, refused := offerTo(budgetOf("hot"), hot, 10*time.Millisecond, time.Minute)
-			sentHot = taken + refused
-		})
-		all.Go(func() { sentCold, _ = offerTo(budgetOf("cold"), cold, 10*time.Millisecond, time.Minute) })
-		all.Wait()
-		require.Less(t, sentHot, 800)
-		require.Equal(t, 6000, sentCold, "as offered")
-	})
-}
-
-// In the SDK for Go it is not: 500 -> 0, and 0 after 1000 successes
-// (aws-sdk-go-v2 #3550).
-func TestAWSAdaptiveRefillsItsQuota(t *testing.T) {
-	b := foreign.NewAWSAdaptive()
-	require.Equal(t, 100, grants(b, 1000))
-	repeat(1000, func() { finish(t, b, "success") })
-	require.Equal(t, 100, grants(b, 1000))
 }
 
 // limited returns a rate that has served 1,000 calls a second for 2 s.
