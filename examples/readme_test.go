@@ -50,10 +50,7 @@ func TestTheHTTPProgramOfTheREADMERunsAsPasted(t *testing.T) {
 		{[]faulty.Step{faulty.Status(503)}, 4, `gave up after 4 attempts: status 503 Service Unavailable\n$`},
 		{[]faulty.Step{faulty.Status(404)}, 1, `status 404 Not Found\n$`},
 	} {
-		server, err := faulty.Start(c.script...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		server := faulty.Start(c.script...)
 		defer server.Close()
 		got := get(t, server.URL)
 		if n := server.Requests(); n != c.requests || !regexp.MustCompile(c.says).MatchString(got) {

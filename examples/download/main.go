@@ -33,10 +33,7 @@ func main() { journal.Main(run) }
 // run downloads a file over more broken connections than there are attempts.
 func run(ctx context.Context, out io.Writer) error {
 	log := journal.New(out)
-	server, err := faulty.Start(serve(log))
-	if err != nil {
-		return err
-	}
+	server := faulty.Start(serve(log))
 	defer server.Close()
 	var file bytes.Buffer
 	if err := download(ctx, &file, server.URL); err != nil {

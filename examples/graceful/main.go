@@ -38,15 +38,12 @@ func main() {
 
 // run sends one order after another until stopping ends.
 func run(stopping context.Context, out io.Writer, down bool) error {
-	server, err := faulty.Start(func(_ *faulty.Server, w http.ResponseWriter, _ *http.Request) {
+	server := faulty.Start(func(_ *faulty.Server, w http.ResponseWriter, _ *http.Request) {
 		time.Sleep(time.Second)
 		if down {
 			w.WriteHeader(http.StatusServiceUnavailable)
 		}
 	})
-	if err != nil {
-		return err
-	}
 	defer server.Close()
 	log := journal.New(out)
 	defer log.Sum()

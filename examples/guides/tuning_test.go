@@ -2,10 +2,8 @@ package guides
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"reflect"
 	"regexp"
 	"testing"
@@ -95,19 +93,12 @@ func survive(t *testing.T, d backoff.Doer, outage time.Duration) (r run) {
 
 // The file that the guide simulates is the policy that it derives.
 func TestTheFileIsThePolicyOfTheTuningGuide(t *testing.T) {
-	text, err := os.ReadFile("../../docs/tuning.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	file := regexp.MustCompile("(?s)<!-- file search.json -->\n```json\n(.*?)```").FindSubmatch(text)
+	file := regexp.MustCompile("(?s)<!-- file search.json -->\n```json\n(.*?)```").FindStringSubmatch(read(t, "../../docs/tuning.md"))
 	if file == nil {
 		t.Fatal("there is no file search.json")
 	}
-	var read spec.Spec
-	if err := json.Unmarshal(file[1], &read); err != nil {
-		t.Fatal(err)
-	}
-	_, got, err := read.Service()
+	written, _ := spec.Parse([]byte(file[1])) // Service says what is wrong, too
+	_, got, err := written.Service()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -62,34 +62,28 @@ type drill struct {
 }
 
 // start starts the upstreams and the service.
-func start(log io.Writer) (*drill, error) {
+func start(log io.Writer) *drill {
 	d := &drill{upstreams: make(map[string]*upstream), token: rand.Text()}
 	addresses := make(map[string]string)
 	for _, host := range hosts {
-		u, err := newUpstream()
-		if err != nil {
-			return nil, err
-		}
+		u := newUpstream()
 		d.upstreams[host], addresses[host] = u, u.Addr
 	}
 	d.service = httptest.NewServer(newService(addresses, map[string]string{person: d.token}, slog.New(slog.NewJSONHandler(log, nil))))
 	d.users.service = d.service.URL
-	return d, nil
+	return d
 }
 
 // run runs the drill until it is over or ctx ends.
 func run(ctx context.Context, out, log io.Writer, length time.Duration) error {
-	d, err := start(log)
-	if err != nil {
-		return err
-	}
+	d := start(log)
 	defer d.service.Close()
 	fmt.Fprintf(out, "page     %s/debug/backoff/\nmetrics  %[1]s/debug/backoff/metrics\n\n", d.service.URL)
 	fmt.Fprintf(out, "curl --fail-with-body -sSu %s:%s -d what=retries -d name=%s -d to=off -d why=drill %s/debug/control\n\n", person, d.token, nameOf(slowHost), d.service.URL)
 	ctx, stop := context.WithCancel(ctx)
 	ended := make(chan struct{})
 	go func() { defer close(ended); d.users.run(ctx) }()
-	err = d.runSteps(ctx, out, length)
+	err := d.runSteps(ctx, out, length)
 	stop()
 	<-ended
 	for _, host := range hosts {

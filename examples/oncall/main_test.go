@@ -42,8 +42,7 @@ func TestTheDrillIsSeenOnThePageInTheMetricsAndInTheLog(t *testing.T) {
 
 // A person without a token switches nothing.
 func TestOnlyATokenSwitchesRetries(t *testing.T) {
-	d, err := start(io.Discard)
-	must(t, err)
+	d := start(io.Discard)
 	defer d.service.Close()
 	for _, token := range []string{"", "guess", d.token[1:]} {
 		if err := d.change(person, token, "to=off&why=x"); err == nil || !strings.Contains(err.Error(), "status 403") {
@@ -64,8 +63,7 @@ func TestRetriesAreSwitchedOff(t *testing.T) {
 
 // switchesRetries reports whether calls are retried, but not while retries are off.
 func switchesRetries(t *testing.T) bool {
-	d, err := start(io.Discard)
-	must(t, err)
+	d := start(io.Discard)
 	defer d.service.Close()
 	search := d.upstreams[slowHost]
 	must(t, search.become(slow))

@@ -34,10 +34,10 @@ type upstream struct {
 }
 
 // newUpstream starts a healthy upstream.
-func newUpstream() (u *upstream, err error) {
-	u = &upstream{mode: healthy, attempts: make(map[string]int)}
-	u.Server, err = faulty.Start(u.respond)
-	return u, err
+func newUpstream() *upstream {
+	u := &upstream{mode: healthy, attempts: make(map[string]int)}
+	u.Server = faulty.Start(u.respond)
+	return u
 }
 
 // become changes the mode. One that is dead has no listener, and starts again at

@@ -30,10 +30,7 @@ var policy = backoff.Policy{
 func main() { journal.Main(run) }
 
 func run(ctx context.Context, out io.Writer) error {
-	server, err := faulty.Start(pending(20), failing, later(40), pending(80), finished)
-	if err != nil {
-		return err
-	}
+	server := faulty.Start(pending(20), failing, later(40), pending(80), finished)
 	defer server.Close()
 	log := journal.New(out)
 	job, err := wait(ctx, server.URL+"/jobs/7", log)

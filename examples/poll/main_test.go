@@ -57,10 +57,7 @@ func TestAJobThatTakesTooLongTellsHowFarItIs(t *testing.T) {
 }
 
 func waitFor(t *testing.T, answers ...faulty.Step) (j job, looks int, err error) {
-	server, err := faulty.Start(answers...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	server := faulty.Start(answers...)
 	defer server.Close()
 	j, err = wait(t.Context(), server.URL, journal.New(io.Discard))
 	return j, server.Requests(), err

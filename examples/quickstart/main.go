@@ -28,15 +28,12 @@ func main() {
 }
 
 func run(ctx context.Context, out io.Writer) error {
-	server, err := faulty.Start(
+	server := faulty.Start(
 		faulty.Status(http.StatusServiceUnavailable),
 		faulty.Busy(http.StatusTooManyRequests, "1"), // Retry-After: 1 second
 		breakOff,
 		faulty.Text("all is well again"),
 	)
-	if err != nil {
-		return err
-	}
 	defer server.Close()
 	base := &http.Transport{MaxIdleConnsPerHost: 100}
 	defer base.CloseIdleConnections()

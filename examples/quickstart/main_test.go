@@ -1,16 +1,15 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io"
 	"net/http"
-	"regexp"
 	"testing"
 	"time"
 
 	"github.com/gobackoff/backoff/examples/internal/faulty"
+	"github.com/gobackoff/backoff/examples/internal/journal/journaltest"
 )
 
 // The patterns leave out the operating system's words for a broken connection, and
@@ -31,15 +30,7 @@ var lines = []string{
 
 func TestBothPartsAreShown(t *testing.T) {
 	t.Parallel()
-	var out bytes.Buffer
-	if err := run(t.Context(), &out); err != nil {
-		t.Fatalf("%v\n%s", err, &out)
-	}
-	for _, line := range lines {
-		if !regexp.MustCompile(`(?m)^` + line + `$`).Match(out.Bytes()) {
-			t.Errorf("no line like %s in\n%s", line, &out)
-		}
-	}
+	journaltest.Has(t, run, lines...)
 }
 
 func TestNoWaitBeyondTheDeadline(t *testing.T) {
@@ -58,10 +49,7 @@ func TestNoWaitBeyondTheDeadline(t *testing.T) {
 
 func start(t *testing.T, script ...faulty.Step) *faulty.Server {
 	t.Helper()
-	server, err := faulty.Start(script...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	server := faulty.Start(script...)
 	t.Cleanup(server.Close)
 	return server
 }

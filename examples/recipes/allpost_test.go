@@ -15,16 +15,8 @@ func Example_allPOST() {
 	client := backoffhttp.Client(backoff.Policy{Name: "slack", Idempotency: backoffhttp.RepeatAfter429})
 
 	for _, failure := range []int{http.StatusTooManyRequests, http.StatusServiceUnavailable} {
-		server, err := faulty.Start(faulty.Status(failure), faulty.Text("sent"))
-		if err != nil {
-			fmt.Println(err)
-			return
-		}
-		resp, err := client.Post(server.URL, "text/plain", strings.NewReader("hello"))
-		if err != nil {
-			fmt.Println(err)
-			return
-		}
+		server := faulty.Start(faulty.Status(failure), faulty.Text("sent"))
+		resp := must(client.Post(server.URL, "text/plain", strings.NewReader("hello")))
 		resp.Body.Close()
 		fmt.Printf("after a %d: %s, %d requests\n", failure, resp.Status, server.Requests())
 		server.Close()

@@ -3,7 +3,6 @@ package recipes
 import (
 	"context"
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -16,22 +15,7 @@ import (
 // Without guards, so that the requests below are those of its policy alone.
 var stock = &http.Client{Transport: &backoffhttp.Unguarded{Policy: backoff.Policy{Name: "stock"}}}
 
-func getStock(ctx context.Context, url string) (string, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return "", err
-	}
-	resp, err := stock.Do(req)
-	if err != nil {
-		return "", err
-	}
-	defer resp.Body.Close()
-	if err := backoffhttp.Check(resp); err != nil {
-		return "", err
-	}
-	text, err := io.ReadAll(resp.Body)
-	return string(text), err
-}
+func getStock(ctx context.Context, url string) (string, error) { return textOf(ctx, stock, url) }
 
 var orders = &http.Client{Transport: &backoffhttp.Transport{ // of a caller
 	Policy:    backoff.Policy{Name: "order"},
@@ -44,11 +28,7 @@ func isOurs(host string) bool { return host == "127.0.0.1" }
 // would arrive if the shop answered by http.Error. The second call is for a
 // request that is a retry itself.
 func Example_between() {
-	warehouse, err := faulty.Start(faulty.Status(http.StatusServiceUnavailable))
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	warehouse := faulty.Start(faulty.Status(http.StatusServiceUnavailable))
 	defer warehouse.Close()
 
 	order := func(w http.ResponseWriter, r *http.Request) {
@@ -64,16 +44,7 @@ func Example_between() {
 	shop := httptest.NewServer(handler)
 	defer shop.Close()
 	front := func(_ http.ResponseWriter, r *http.Request) {
-		req, err := http.NewRequestWithContext(r.Context(), http.MethodGet, shop.URL, nil)
-		if err != nil {
-			fmt.Println(err)
-			return
-		}
-		resp, err := orders.Do(req)
-		if err != nil {
-			fmt.Println(err)
-			return
-		}
+		resp := must(orders.Do(must(http.NewRequestWithContext(r.Context(), http.MethodGet, shop.URL, nil))))
 		resp.Body.Close()
 		fmt.Println(resp.Status, "after", warehouse.Requests(), "requests to the warehouse")
 	}

@@ -56,16 +56,7 @@ func transport(s spec.Spec) (*backoffhttp.Transport, error) {
 
 // The file says 3 attempts. A mistake in a file is an error.
 func Example_file() {
-	text, err := os.ReadFile("testdata/services.yaml")
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	made, err := services("services.yaml", text)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	made := must(services("services.yaml", must(os.ReadFile("testdata/services.yaml"))))
 	fmt.Println(made["search"].Do(context.Background(), func(context.Context) error { return io.ErrUnexpectedEOF }))
 	for _, text := range []string{
 		"services:\n  search:\n    name: search\n    maxAttempts: three\n",
@@ -73,7 +64,7 @@ func Example_file() {
 		"services:\n  search:\n",
 		"servces: {}\n",
 	} {
-		_, err = services("services.yaml", []byte(text))
+		_, err := services("services.yaml", []byte(text))
 		fmt.Println(strings.ReplaceAll(err.Error(), ":\n", ":"))
 	}
 	for _, text := range []string{`{}`, `{"breaker": {}}`, `{"maxAttempts": -1}`} {

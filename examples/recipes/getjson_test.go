@@ -43,11 +43,7 @@ func getPrice(ctx context.Context, url string) (p price, err error) {
 // one is whole.
 func Example_getJSON() {
 	const answer = `{"Amount": 3.14}`
-	server, err := faulty.Start(stall(answer), breakOff(answer), faulty.Text(answer))
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	server := faulty.Start(stall(answer), breakOff(answer), faulty.Text(answer))
 	defer server.Close()
 
 	p, err := getPrice(context.Background(), server.URL)

@@ -25,19 +25,10 @@ func lookUp(ctx context.Context, url string) (price, error) {
 var asking = &http.Client{Transport: &backoffhttp.Transport{Policy: backoff.Policy{Name: "price", MaxAttempts: 1}}}
 
 func askPrice(ctx context.Context, url string) (p price, err error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return p, err
+	text, err := textOf(ctx, asking, url)
+	if err == nil {
+		err = json.Unmarshal([]byte(text), &p)
 	}
-	resp, err := asking.Do(req)
-	if err != nil {
-		return p, err
-	}
-	defer resp.Body.Close()
-	if err := backoffhttp.Check(resp); err != nil {
-		return p, err
-	}
-	err = json.NewDecoder(resp.Body).Decode(&p)
 	return p, err
 }
 
@@ -45,24 +36,17 @@ func askPrice(ctx context.Context, url string) (p price, err error) {
 func Example_hedge() {
 	const answer = `{"Amount": 3.14}`
 	var slow atomic.Bool
-	server, err := faulty.Start(func(s *faulty.Server, w http.ResponseWriter, r *http.Request) {
+	server := faulty.Start(func(s *faulty.Server, w http.ResponseWriter, r *http.Request) {
 		if slow.CompareAndSwap(true, false) {
 			<-r.Context().Done()
 			return
 		}
 		faulty.Text(answer)(s, w, r)
 	})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
 	defer server.Close()
 
 	for range 200 { // what it learns the delay from
-		if _, err := lookUp(context.Background(), server.URL); err != nil {
-			fmt.Println(err)
-			return
-		}
+		must(lookUp(context.Background(), server.URL))
 	}
 	before := lookups.Stats().Hedges
 	slow.Store(true)

@@ -14,11 +14,7 @@ import (
 
 // Both routes are of one host, and the first answer of one of them is a 503.
 func Example_metrics() {
-	server, err := faulty.Start(faulty.Status(http.StatusServiceUnavailable), faulty.Status(http.StatusOK))
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	server := faulty.Start(faulty.Status(http.StatusServiceUnavailable), faulty.Status(http.StatusOK))
 	defer server.Close()
 
 	var metrics backoffmetrics.Metrics
@@ -39,12 +35,7 @@ func Example_metrics() {
 	}}
 
 	for _, path := range []string{"/orders/17", "/orders/18", "/items/1"} {
-		resp, err := client.Get(server.URL + path)
-		if err != nil {
-			fmt.Println(err)
-			return
-		}
-		resp.Body.Close()
+		must(client.Get(server.URL + path)).Body.Close()
 	}
 	scraped := httptest.NewRecorder()
 	http.DefaultServeMux.ServeHTTP(scraped, httptest.NewRequest(http.MethodGet, "/metrics", nil))

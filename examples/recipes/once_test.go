@@ -52,10 +52,7 @@ func TestOneRequestGoesOnUntilItsDeadline(t *testing.T) {
 		fmt.Fprint(faulty.ResetAfter(w, 5), "the whole text")
 	}
 	busy := faulty.Status(503)
-	server, err := faulty.Start(reset, busy, busy, busy, busy, faulty.Text("the whole text"), faulty.Status(404))
-	if err != nil {
-		t.Fatal(err)
-	}
+	server := faulty.Start(reset, busy, busy, busy, busy, faulty.Text("the whole text"), faulty.Status(404))
 	defer server.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()

@@ -3,12 +3,12 @@ package recipes
 import (
 	"context"
 	"fmt"
-	"net"
 	"net/http"
 	"time"
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backoffhttp"
+	"github.com/gobackoff/backoff/examples/internal/faulty"
 	"github.com/gobackoff/backoff/guard"
 )
 
@@ -16,21 +16,11 @@ import (
 // are used up before that.
 func Example_patient() {
 	ctx := context.Background()
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	address := free.Addr().String()
-	free.Close() // connections are refused from here on
-	url := "http://" + address
-	var server http.Server
+	server := faulty.Start(faulty.Status(http.StatusNotFound))
 	defer server.Close()
-	time.AfterFunc(2*time.Second, func() {
-		if listener, err := net.Listen("tcp", address); err == nil {
-			_ = server.Serve(listener) // it answers with 404
-		}
-	})
+	server.Stop() // connections are refused from here on
+	time.AfterFunc(2*time.Second, func() { _ = server.Restart() })
+	url := server.URL
 
 	client := &http.Client{Transport: &backoffhttp.Transport{
 		Policy: backoff.Policy{Name: "import"},
@@ -42,15 +32,7 @@ func Example_patient() {
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, "GET", url, nil)
 
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	resp, err := client.Do(req)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	resp := must(client.Do(must(req, err)))
 	resp.Body.Close()
 	fmt.Println(resp.Status)
 	// Output: 404 Not Found

@@ -16,10 +16,7 @@ func Example_post() {
 	client := backoffhttp.Client(backoff.Policy{Name: "orders"})
 
 	post := func(url, key string) error {
-		req, err := http.NewRequest(http.MethodPost, url, strings.NewReader("an order"))
-		if err != nil {
-			return err
-		}
+		req := must(http.NewRequest(http.MethodPost, url, strings.NewReader("an order")))
 		if key != "" { // the server knows such keys, and makes one order of two requests
 			req.Header.Set("Idempotency-Key", key)
 		}
@@ -32,12 +29,8 @@ func Example_post() {
 	}
 
 	for _, key := range []string{"", "order-4711"} {
-		server, err := faulty.Start(faulty.Status(503), faulty.Text("created"))
-		if err != nil {
-			fmt.Println(err)
-			return
-		}
-		err = post(server.URL, key)
+		server := faulty.Start(faulty.Status(503), faulty.Text("created"))
+		err := post(server.URL, key)
 		fmt.Printf("key %q, %d requests: %v\n", key, server.Requests(), err)
 		server.Close()
 	}

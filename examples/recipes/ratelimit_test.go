@@ -1,9 +1,7 @@
 package recipes
 
 import (
-	"context"
 	"fmt"
-	"io"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -34,15 +32,12 @@ var importing = &http.Client{Transport: &backoffhttp.Transport{
 func TestAJobAtAKnownLimitIsNotRefused(t *testing.T) {
 	var refused atomic.Int64
 	permits := rate.NewLimiter(510, 20) // a little more than that, because requests do not arrive evenly
-	server, err := faulty.Start(func(s *faulty.Server, w http.ResponseWriter, r *http.Request) {
+	server := faulty.Start(func(s *faulty.Server, w http.ResponseWriter, r *http.Request) {
 		if !permits.Allow() {
 			refused.Add(1)
 			faulty.Busy(http.StatusTooManyRequests, "1")(s, w, r)
 		}
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	defer server.Close()
 	began := time.Now()
 	var group sync.WaitGroup
@@ -50,7 +45,7 @@ func TestAJobAtAKnownLimitIsNotRefused(t *testing.T) {
 	for range 20 {
 		group.Go(func() {
 			for range 50 {
-				if err := fetchRow(t.Context(), server.URL); err != nil {
+				if _, err := textOf(t.Context(), importing, server.URL); err != nil {
 					failed.Add(1)
 				}
 			}
@@ -60,21 +55,4 @@ func TestAJobAtAKnownLimitIsNotRefused(t *testing.T) {
 	if took := time.Since(began); failed.Load() > 0 || refused.Load() > 20 || took < 1900*time.Millisecond {
 		t.Error(fmt.Sprint(failed.Load(), " failed, ", refused.Load(), " refused, in ", took))
 	}
-}
-
-func fetchRow(ctx context.Context, url string) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return err
-	}
-	resp, err := importing.Do(req)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	if err := backoffhttp.Check(resp); err != nil {
-		return err
-	}
-	_, err = io.Copy(io.Discard, resp.Body)
-	return err
 }

@@ -29,11 +29,7 @@ func feed(ctx context.Context, dial func(context.Context) (net.Conn, error), rea
 // The server closes two connections after a message, and keeps the third one.
 // Then the program is told to stop, while it waits for the next message.
 func Example_reconnect() {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	listener := must(net.Listen("tcp", "127.0.0.1:0"))
 	defer listener.Close()
 	go serveMessages(listener, 3)
 	ctx, stop := context.WithCancel(context.Background()) // in a program, signal.NotifyContext
@@ -55,7 +51,7 @@ func Example_reconnect() {
 		return new(net.Dialer).DialContext(ctx, "tcp", listener.Addr().String())
 	}
 
-	err = feed(ctx, dial, read)
+	err := feed(ctx, dial, read)
 
 	if gave, ok := errors.AsType[*backoff.Error](err); ok {
 		fmt.Println("ended:", gave.Reason)

@@ -36,11 +36,7 @@ func debug(mux *http.ServeMux) {
 
 // Two clients find that the host is down. The third one sends nothing to it.
 func Example_shared() {
-	host, err := faulty.Start(faulty.Status(http.StatusServiceUnavailable))
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	host := faulty.Start(faulty.Status(http.StatusServiceUnavailable))
 	defer host.Close()
 	mux := http.NewServeMux()
 	debug(mux)

@@ -10,28 +10,20 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backoffslog"
+	"github.com/gobackoff/backoff/examples/internal/faulty"
 )
 
 var errPassword = errors.New("wrong password")
 
 // The server starts after a second and a half, and then refuses the password.
 func Example_startup() {
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	address := free.Addr().String()
-	free.Close() // connections are refused from here on
-	time.AfterFunc(1500*time.Millisecond, func() {
-		if free, err = net.Listen("tcp", address); err == nil {
-			defer free.Close()
-			time.Sleep(10 * time.Second)
-		}
-	})
+	server := faulty.Start()
+	defer server.Close()
+	server.Stop() // connections are refused from here on
+	time.AfterFunc(1500*time.Millisecond, func() { _ = server.Restart() })
 	refused := 0
 	connect := func(ctx context.Context) (net.Conn, error) {
-		conn, err := new(net.Dialer).DialContext(ctx, "tcp", address)
+		conn, err := new(net.Dialer).DialContext(ctx, "tcp", server.Addr)
 		if err != nil {
 			refused++
 			return nil, err

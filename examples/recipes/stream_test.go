@@ -45,27 +45,14 @@ func firstEvent(resp *http.Response) error { // Transport{Inspect: firstEvent}
 // The fourth one is read from its first byte.
 func Example_stream() {
 	ctx := context.Background()
-	server, err := faulty.Start(
+	server := faulty.Start(
 		events("event: error\ndata: {\"type\": \"overloaded_error\"}\n\n"),
 		events("data: {\"error\": {\"code\": 503}}\n\n"),
 		events(""),
 		events("data: {\"text\": \"four\"}\n\n"))
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
 	defer server.Close()
 
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, server.URL, strings.NewReader("2 + 2?"))
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	resp, err := model.Do(req)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	resp := must(model.Do(must(http.NewRequestWithContext(ctx, http.MethodPost, server.URL, strings.NewReader("2 + 2?")))))
 	defer resp.Body.Close()
 	answer, err := io.ReadAll(resp.Body)
 	fmt.Printf("%q %v after %d requests\n", answer, err, server.Requests())

@@ -40,11 +40,7 @@ func whoAsks(r *http.Request) (string, error) {
 func Example_switch() {
 	ctx := context.Background()
 	save := func(context.Context) error { return errors.New("down") }
-	host, err := faulty.Start(faulty.Status(http.StatusServiceUnavailable), faulty.Text("3.14"))
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	host := faulty.Start(faulty.Status(http.StatusServiceUnavailable), faulty.Text("3.14"))
 	defer host.Close()
 	mux := http.NewServeMux()
 	admin(mux)

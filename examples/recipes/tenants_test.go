@@ -15,15 +15,11 @@ import (
 // other tenant is served by the same host.
 func Example_tenants() {
 	ctx := context.Background()
-	server, err := faulty.Start(func(_ *faulty.Server, w http.ResponseWriter, r *http.Request) {
+	server := faulty.Start(func(_ *faulty.Server, w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("X-Tenant") == "acme" {
 			w.WriteHeader(http.StatusServiceUnavailable)
 		}
 	})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
 	defer server.Close()
 
 	client := &http.Client{Transport: &backoffhttp.Transport{
@@ -32,10 +28,7 @@ func Example_tenants() {
 	}}
 
 	get := func(tenant string) error {
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL, nil)
-		if err != nil {
-			return err
-		}
+		req := must(http.NewRequestWithContext(ctx, http.MethodGet, server.URL, nil))
 		req.Header.Set("X-Tenant", tenant)
 		resp, err := client.Do(req)
 		if err != nil {
@@ -44,6 +37,7 @@ func Example_tenants() {
 		defer resp.Body.Close()
 		return backoffhttp.Check(resp)
 	}
+	var err error
 	for range 100 {
 		if err = get("acme"); errors.Is(err, backoff.ErrOpen) {
 			break

@@ -60,11 +60,7 @@ func Example_token() {
 		{faulty.Status(401), faulty.Status(503), faulty.Text("created")},
 		{faulty.Status(401)},
 	} {
-		server, err := faulty.Start(script...)
-		if err != nil {
-			fmt.Println(err)
-			return
-		}
+		server := faulty.Start(script...)
 		host, current := server.Addr, "expired"
 		get := func(_ context.Context, rejected string) (string, error) {
 			if rejected == current {
@@ -78,16 +74,7 @@ func Example_token() {
 			Key:    func(r *http.Request) string { return r.URL.Host }, // each token is not another tenant
 		}}}
 
-		req, err := http.NewRequest(http.MethodPut, server.URL, strings.NewReader("an order"))
-		if err != nil {
-			fmt.Println(err)
-			return
-		}
-		resp, err := client.Do(req)
-		if err != nil {
-			fmt.Println(err)
-			return
-		}
+		resp := must(client.Do(must(http.NewRequest(http.MethodPut, server.URL, strings.NewReader("an order")))))
 		resp.Body.Close()
 		fmt.Println(server.Requests(), "requests:", backoffhttp.Check(resp))
 		server.Close()

@@ -53,12 +53,8 @@ func Example_webhook() {
 		{faulty.Status(503), faulty.Status(503), faulty.Status(500), faulty.Status(503), faulty.Status(204)},
 		{faulty.Status(410), faulty.Status(204)},
 	} {
-		receiver, err := faulty.Start(script...)
-		if err != nil {
-			fmt.Println(err)
-			return
-		}
-		err = deliver(context.Background(), receiver.URL, []byte(`{"id": "evt-1"}`))
+		receiver := faulty.Start(script...)
+		err := deliver(context.Background(), receiver.URL, []byte(`{"id": "evt-1"}`))
 		fmt.Println(receiver.Requests(), "requests:", err)
 		receiver.Close()
 	}

@@ -28,14 +28,15 @@ type Server struct {
 	http     *http.Server
 }
 
-// Start returns a server that listens on a free port of loopback.
-func Start(script ...Step) (*Server, error) {
+// Start returns a server that listens on a free port of loopback. Where there
+// is none, it panics.
+func Start(script ...Step) *Server {
 	s := &Server{Addr: "127.0.0.1:0", script: script}
 	if err := s.Restart(); err != nil {
-		return nil, err
+		panic(err)
 	}
 	s.URL = "http://" + s.Addr
-	return s, nil
+	return s
 }
 
 // SetScript gives the server another script, and counts the requests from 0

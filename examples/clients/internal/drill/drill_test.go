@@ -12,10 +12,7 @@ import (
 // start starts a drill with a broker that gets no further connections.
 func start(t *testing.T, out *bytes.Buffer) *Drill {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := listen(t)
 	defer l.Close()
 	d, err := Start(out, l.Addr().String())
 	if err != nil {
@@ -23,6 +20,15 @@ func start(t *testing.T, out *bytes.Buffer) *Drill {
 	}
 	t.Cleanup(d.Close)
 	return d
+}
+
+func listen(t *testing.T) net.Listener {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
 }
 
 func TestANumberIsYieldedUntilTheLoopGoesOn(t *testing.T) {
@@ -65,10 +71,7 @@ func TestADrillIsDoneWhenEveryMessageCameBack(t *testing.T) {
 }
 
 func TestADrillWithoutItsBrokerSaysSo(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := listen(t)
 	l.Close()
 	if _, err := Start(new(bytes.Buffer), l.Addr().String()); err == nil || !strings.Contains(err.Error(), "compose.yaml") {
 		t.Errorf("got %v", err)

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"regexp"
 	"testing"
 	"time"
 
@@ -23,5 +24,20 @@ func Prints(t *testing.T, run func(context.Context, io.Writer) error, want strin
 	}
 	if got := journal.Normal(out.String()); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+// Has runs an example, and checks that it prints a line like each of the
+// patterns.
+func Has(t *testing.T, run func(context.Context, io.Writer) error, lines ...string) {
+	t.Helper()
+	var out bytes.Buffer
+	if err := run(t.Context(), &out); err != nil {
+		t.Fatalf("%v\n%s", err, &out)
+	}
+	for _, line := range lines {
+		if !regexp.MustCompile(`(?m)^` + line + `$`).Match(out.Bytes()) {
+			t.Errorf("no line like %s in\n%s", line, &out)
+		}
 	}
 }

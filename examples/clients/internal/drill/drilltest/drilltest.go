@@ -2,6 +2,8 @@
 package drilltest
 
 import (
+	"context"
+	"io"
 	"testing"
 	"time"
 
@@ -9,26 +11,32 @@ import (
 	"github.com/gobackoff/backoff/examples/clients/internal/drill"
 )
 
-// Longest is the Rand of policies in tests. It draws the longest waits, so that
-// the number of attempts during an outage is known.
-func Longest() float64 { return 0.999 }
-
-// Connections checks that every message came back, and that there were four
-// connections: the first one, and one after each failure.
-func Connections(t *testing.T, r drill.Report) {
+// Flows runs an example under its policy, which gets the longest waits, so that
+// the number of attempts during an outage is known. It checks that every message
+// came back, and that there were four connections: the first one, and one after
+// each failure.
+func Flows(t *testing.T, policy *backoff.Policy, run func(context.Context, io.Writer) (drill.Report, error)) {
 	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
+	defer cancel()
+	policy.Rand = func() float64 { return 0.999 }
+	r, err := run(ctx, t.Output())
+	if err != nil {
+		t.Fatal(err)
+	}
 	if r.Received != drill.Messages {
 		t.Errorf("%d messages came back, want %d", r.Received, drill.Messages)
 	}
 	if r.Connections != 4 {
 		t.Errorf("%d connections, want 4", r.Connections)
 	}
+	waits(t, r, *policy)
 }
 
-// Waits checks that the waits are those of the policy with [Longest], and that
-// they were waited. There is one wait after each cut, and five in the outage.
-// After these the outage is over.
-func Waits(t *testing.T, r drill.Report, policy backoff.Policy) {
+// waits checks that the waits are those of the policy, and that they were
+// waited. There is one wait after each cut, and five in the outage. After these
+// the outage is over.
+func waits(t *testing.T, r drill.Report, policy backoff.Policy) {
 	t.Helper()
 	attempts := []int{1, 1, 2, 3, 4, 5, 1}
 	if len(r.Retries) != len(attempts) {
