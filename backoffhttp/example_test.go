@@ -31,6 +31,16 @@ func flaky(n int) *httptest.Server {
 	}))
 }
 
+// show prints how a request ended.
+func show(resp *http.Response, err error) {
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	resp.Body.Close()
+	fmt.Println(resp.Status)
+}
+
 // quick is the zero policy with shorter waits, for examples.
 var quick = backoff.Policy{Schedule: backoff.Constant(time.Millisecond)}
 
@@ -39,13 +49,7 @@ func ExampleClient() {
 	defer server.Close()
 
 	client := backoffhttp.Client(quick)
-	resp, err := client.Get(server.URL)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer resp.Body.Close()
-	fmt.Println(resp.Status)
+	show(client.Get(server.URL))
 	// Output:
 	// server: GET
 	// server: GET
@@ -59,13 +63,7 @@ func ExampleUnguarded() {
 	defer server.Close()
 
 	client := &http.Client{Transport: &backoffhttp.Unguarded{Policy: quick}}
-	resp, err := client.Get(server.URL)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer resp.Body.Close()
-	fmt.Println(resp.Status)
+	show(client.Get(server.URL))
 	// Output:
 	// server: GET
 	// server: GET
@@ -136,12 +134,7 @@ func ExampleTransport_services() {
 	}
 	client := &http.Client{Transport: transport}
 	for _, shard := range []string{"7", "8"} {
-		resp, err := client.Get(server.URL + "?shard=" + shard)
-		if err != nil {
-			fmt.Println(err)
-			return
-		}
-		resp.Body.Close()
+		show(client.Get(server.URL + "?shard=" + shard))
 	}
 	for shard, service := range transport.Services.All() {
 		fmt.Println("shard", shard, service.State().Breaker.State)
@@ -149,7 +142,9 @@ func ExampleTransport_services() {
 	// Output:
 	// server: GET
 	// server: GET
+	// 200 OK
 	// server: GET
+	// 200 OK
 	// shard 7 closed
 	// shard 8 closed
 }
@@ -193,13 +188,7 @@ func ExampleTransport_Middleware() {
 	t := &backoffhttp.Transport{Policy: quick}
 	// option.WithMiddleware(t.Middleware), and within the SDK:
 	req, _ := http.NewRequest(http.MethodGet, server.URL, nil)
-	resp, err := t.Middleware(req, http.DefaultClient.Do)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	resp.Body.Close()
-	fmt.Println(resp.Status)
+	show(t.Middleware(req, http.DefaultClient.Do))
 	// Output:
 	// server: GET
 	// server: GET
@@ -223,13 +212,7 @@ func ExampleWrapClient() {
 	existing := &http.Client{Timeout: 100 * time.Millisecond, Jar: jar}
 	client := backoffhttp.WrapClient(existing, quick)
 	for range 2 {
-		resp, err := client.Get(server.URL)
-		if err != nil {
-			fmt.Println(err)
-			return
-		}
-		resp.Body.Close()
-		fmt.Println(resp.Status)
+		show(client.Get(server.URL))
 	}
 	// Output:
 	// server: cookies []
@@ -249,13 +232,7 @@ func ExampleWithRetry() {
 		p.Idempotency = backoff.Idempotent
 	})
 	req, _ := http.NewRequestWithContext(ctx, http.MethodPost, server.URL, strings.NewReader("query"))
-	resp, err := client.Do(req)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	resp.Body.Close()
-	fmt.Println(resp.Status)
+	show(client.Do(req))
 	// Output:
 	// server: POST query
 	// server: POST query
@@ -312,16 +289,12 @@ func ExampleStatusError() {
 			fmt.Println(e.Kind, status.Code, status.Header.Get("X-Request-Id"))
 		}
 	}
-	resp, err := backoffhttp.Client(policy).Get(server.URL)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	resp.Body.Close()
+	show(backoffhttp.Client(policy).Get(server.URL))
 	// Output:
 	// server: GET
 	// retry 503 r0
 	// server: GET
+	// 200 OK
 }
 
 func ExampleClassify() {
@@ -415,13 +388,10 @@ func ExampleKeyForm() {
 	}}
 	ctx := backoff.WithIdempotencyKey(context.Background(), "charge-7")
 	req, _ := http.NewRequestWithContext(ctx, http.MethodPost, server.URL, http.NoBody)
-	resp, err := client.Do(req)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	resp.Body.Close()
-	// Output: "charge-7"
+	show(client.Do(req))
+	// Output:
+	// "charge-7"
+	// 200 OK
 }
 
 func ExampleResetForm() {
