@@ -155,14 +155,9 @@ func TestClientsAskForTheDelaysOfRetries1To3AndWaitThem(t *testing.T) {
 		},
 		"Elastic": func(t *testing.T, delay func(int) time.Duration) {
 			s := serve(t, answer(503, ""), reset, answer(503, ""))
-			u, err := url.Parse(s.URL)
-			require.NoError(t, err)
-			client, err := elastictransport.NewClient(elastictransport.WithURLs(u), elastictransport.WithTransport(own().Transport),
-				elastictransport.WithRetryBackoff(delay), elastictransport.WithMaxRetries(3))
-			require.NoError(t, err)
-			req, err := http.NewRequestWithContext(t.Context(), "GET", "/", nil)
-			require.NoError(t, err)
-			resp, err := client.Perform(req)
+			client := must(elastictransport.NewClient(elastictransport.WithURLs(must(url.Parse(s.URL))), elastictransport.WithTransport(own().Transport),
+				elastictransport.WithRetryBackoff(delay), elastictransport.WithMaxRetries(3)))
+			resp, err := client.Perform(must(http.NewRequestWithContext(t.Context(), "GET", "/", nil)))
 			require.NoError(t, err)
 			require.Equal(t, 503, resp.StatusCode)
 			s.waited(t, 20*time.Millisecond, 40*time.Millisecond, 80*time.Millisecond)
@@ -190,11 +185,7 @@ func retryable(p backoff.Policy) *retryablehttp.Client {
 }
 
 func send(ctx context.Context, p backoff.Policy, method, url string) (*http.Response, error) {
-	req, err := retryablehttp.NewRequestWithContext(ctx, method, url, nil)
-	if err != nil {
-		return nil, err
-	}
-	return retryable(p).Do(req)
+	return retryable(p).Do(must(retryablehttp.NewRequestWithContext(ctx, method, url, nil)))
 }
 
 func TestRetryableHTTPRetriesWithThePolicysWaits(t *testing.T) {

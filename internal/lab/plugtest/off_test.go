@@ -45,6 +45,23 @@ import (
 	"github.com/gobackoff/backoff/backoffhttp"
 )
 
+// must returns what a test cannot do without.
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+// checked is the error of an answer.
+func checked(resp *http.Response, err error) error {
+	if err != nil {
+		return err
+	}
+	resp.Body.Close()
+	return backoffhttp.Check(resp)
+}
+
 // byStatus is the classifier of docs/clients.md.
 func byStatus(err error) backoff.Class {
 	var e *openai.Error
@@ -62,16 +79,7 @@ var httpClients = map[string]struct {
 	quiet    bool // it makes no retries by default
 }{
 	"net/http": {quiet: true, classify: backoffhttp.Classify, call: func(ctx context.Context, url string, _ bool) error {
-		req, err := http.NewRequestWithContext(ctx, "GET", url, nil)
-		if err != nil {
-			return err
-		}
-		resp, err := own().Do(req)
-		if err != nil {
-			return err
-		}
-		resp.Body.Close()
-		return backoffhttp.Check(resp)
+		return checked(own().Do(must(http.NewRequestWithContext(ctx, "GET", url, nil))))
 	}},
 	"resty": {quiet: true, classify: backoffhttp.Classify, call: func(ctx context.Context, url string, _ bool) error {
 		client := resty.New().SetTransport(own().Transport)
@@ -89,16 +97,7 @@ var httpClients = map[string]struct {
 			client.RetryMax = 0
 			client.ErrorHandler = retryablehttp.PassthroughErrorHandler
 		}
-		req, err := retryablehttp.NewRequestWithContext(ctx, "GET", url, nil)
-		if err != nil {
-			return err
-		}
-		resp, err := client.Do(req)
-		if err != nil {
-			return err
-		}
-		resp.Body.Close()
-		return backoffhttp.Check(resp)
+		return checked(client.Do(must(retryablehttp.NewRequestWithContext(ctx, "GET", url, nil))))
 	}, classify: backoffhttp.Classify},
 	"AWS": {call: func(ctx context.Context, url string, off bool) error {
 		var retryer aws.Retryer
@@ -112,11 +111,7 @@ var httpClients = map[string]struct {
 		if off {
 			options.Retry = policy.RetryOptions{MaxRetries: -1}
 		}
-		req, err := runtime.NewRequest(ctx, "GET", url)
-		if err != nil {
-			return err
-		}
-		resp, err := runtime.NewPipeline("plugtest", "v1.0.0", runtime.PipelineOptions{}, options).Do(req)
+		resp, err := runtime.NewPipeline("plugtest", "v1.0.0", runtime.PipelineOptions{}, options).Do(must(runtime.NewRequest(ctx, "GET", url)))
 		if err != nil {
 			return err
 		}
@@ -129,48 +124,24 @@ var httpClients = map[string]struct {
 		return backoff.ClassUnknown
 	}},
 	"Cloud Storage": {call: func(ctx context.Context, url string, off bool) error {
-		client, err := storage.NewClient(ctx, googleoption.WithEndpoint(url+"/storage/v1/"), googleoption.WithHTTPClient(own()))
-		if err != nil {
-			return err
-		}
+		client := must(storage.NewClient(ctx, googleoption.WithEndpoint(url+"/storage/v1/"), googleoption.WithHTTPClient(own())))
 		defer client.Close()
 		if off {
 			client.SetRetry(storage.WithPolicy(storage.RetryNever))
 		}
-		_, err = client.Bucket("b").Attrs(ctx)
+		_, err := client.Bucket("b").Attrs(ctx)
 		return err
 	}, classify: backoff.RetryIf(storage.ShouldRetry)},
 	"Elasticsearch": {call: func(ctx context.Context, base string, off bool) error {
-		u, err := url.Parse(base)
-		if err != nil {
-			return err
-		}
-		opts := []elastictransport.Option{elastictransport.WithURLs(u), elastictransport.WithTransport(own().Transport)}
+		opts := []elastictransport.Option{elastictransport.WithURLs(must(url.Parse(base))), elastictransport.WithTransport(own().Transport)}
 		if off {
 			opts = append(opts, elastictransport.WithDisableRetry())
 		}
-		client, err := elastictransport.NewClient(opts...)
-		if err != nil {
-			return err
-		}
-		req, err := http.NewRequestWithContext(ctx, "GET", "/", nil)
-		if err != nil {
-			return err
-		}
-		resp, err := client.Perform(req)
-		if err != nil {
-			return err
-		}
-		resp.Body.Close()
-		return backoffhttp.Check(resp)
+		return checked(must(elastictransport.NewClient(opts...)).Perform(must(http.NewRequestWithContext(ctx, "GET", "/", nil))))
 	}, classify: backoffhttp.Classify},
 	"client-go": {call: func(ctx context.Context, url string, off bool) error {
-		client, err := rest.UnversionedRESTClientFor(&rest.Config{Host: url, ContentConfig: rest.ContentConfig{
-			NegotiatedSerializer: serializer.NewCodecFactory(k8sruntime.NewScheme()).WithoutConversion()}})
-		if err != nil {
-			return err
-		}
-		req := client.Get()
+		req := must(rest.UnversionedRESTClientFor(&rest.Config{Host: url, ContentConfig: rest.ContentConfig{
+			NegotiatedSerializer: serializer.NewCodecFactory(k8sruntime.NewScheme()).WithoutConversion()}})).Get()
 		if off {
 			req.MaxRetries(0)
 		}
