@@ -14,7 +14,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gobackoff/backoff"
-	"github.com/gobackoff/backoff/backoffhttp"
 	"github.com/gobackoff/backoff/plug"
 )
 
@@ -26,18 +25,6 @@ var (
 	}
 	invalid = backoff.Policy{Schedule: backoff.Constant(-1)}
 )
-
-// The closure of the package's documentation. internal/lab/plugtest holds that it, and
-// the types of this package, have the shapes of their clients.
-func TestAcmeStopsAtTheLimitAndObeysRetryAfter(t *testing.T) {
-	delay := func(n int, resp *http.Response) time.Duration { return steps.Decide(n, backoffhttp.Check(resp)).Wait }
-	require.Equal(t, 100*time.Millisecond, delay(1, &http.Response{StatusCode: 503}))
-	require.Equal(t, 200*time.Millisecond, delay(2, &http.Response{StatusCode: 503}))
-	require.Zero(t, delay(4, &http.Response{StatusCode: 503}), "0 stops acme")
-	require.Zero(t, delay(1, &http.Response{StatusCode: 400}))
-	hinted := &http.Response{StatusCode: 429, Header: http.Header{"Retry-After": {"7"}}}
-	require.GreaterOrEqual(t, delay(1, hinted), 7*time.Second)
-}
 
 func TestFromZeroIsSafeForAnyNumber(t *testing.T) {
 	seen := 0
