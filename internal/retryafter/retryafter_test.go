@@ -17,28 +17,6 @@ var noon = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
 
 const forever = time.Duration(math.MaxInt64)
 
-// RFC 9110, 10.2.3, and decisions 33 and 34.
-func TestParseReadsWholeSeconds(t *testing.T) {
-	for value, want := range map[string]time.Duration{
-		"0": 0, "1": time.Second, "120": 2 * time.Minute, "00120": 2 * time.Minute, "86400": 24 * time.Hour,
-		" 120": 2 * time.Minute, "120\t ": 2 * time.Minute,
-		"9223372035":                   9223372035 * time.Second,
-		"9223372036":                   9223372036 * time.Second, // the last that fits
-		"9223372037":                   forever,                  // where other clients turn negative
-		"9223372036854775807":          forever,                  // 2^63-1
-		"9223372036854775808":          forever,
-		"18446744073709551615":         forever, // 2^64-1
-		"18446744073709551617":         forever,
-		"1" + strings.Repeat("0", 30):  forever,
-		strings.Repeat("0", 400) + "7": 7 * time.Second,
-		strings.Repeat("9", 4000):      forever,
-	} {
-		got, ok := Parse(value, noon)
-		require.True(t, ok, "%.40q", value)
-		require.Equal(t, want, got, "%.40q", value)
-	}
-}
-
 // What is malformed is ignored.
 func TestParseIgnoresWhatIsMalformed(t *testing.T) {
 	for _, value := range []string{
@@ -52,30 +30,6 @@ func TestParseIgnoresWhatIsMalformed(t *testing.T) {
 		got, ok := Parse(value, noon)
 		require.False(t, ok, "%q", value)
 		require.Zero(t, got, "%q", value)
-	}
-}
-
-// RFC 9110, 5.6.7, and decisions 35 to 37.
-func TestParseReadsThreeFormsOfDate(t *testing.T) {
-	for value, want := range map[string]time.Duration{
-		"Sun, 01 Mar 2026 12:00:10 GMT":   10 * time.Second,
-		"Sunday, 01-Mar-26 12:00:10 GMT":  10 * time.Second,
-		"Sun Mar  1 12:00:10 2026":        10 * time.Second,
-		" Sun, 01 Mar 2026 12:00:10 GMT ": 10 * time.Second,
-		"Mon, 02 Mar 2026 12:00:00 GMT":   24 * time.Hour,
-		"Monday, 02-Mar-26 12:00:00 GMT":  24 * time.Hour,
-		"Mon Mar  2 12:00:00 2026":        24 * time.Hour,
-		"Sun, 01 Mar 2026 12:00:00 GMT":   0,
-		"Sun, 01 Mar 2026 11:59:59 GMT":   0, // past
-		"Sun, 06 Nov 1994 08:49:37 GMT":   0,
-		"Sunday, 06-Nov-94 08:49:37 GMT":  0,
-		"Sun Nov  6 08:49:37 1994":        0,
-		"Fri, 31 Dec 9999 23:59:59 GMT":   forever, // beyond what a duration holds
-		"Fri Dec 31 23:59:59 9999":        forever,
-	} {
-		got, ok := Parse(value, noon)
-		require.True(t, ok, value)
-		require.Equal(t, want, got, value)
 	}
 }
 
@@ -131,24 +85,6 @@ func TestThePivotIsExact(t *testing.T) {
 		got, ok = Parse(value, late)
 		require.True(t, ok)
 		require.Equal(t, want, got, value)
-	}
-}
-
-func TestParseMSReadsWholeMilliseconds(t *testing.T) {
-	for value, want := range map[string]time.Duration{
-		"0": 0, "1500": 1500 * time.Millisecond, "\t20 ": 20 * time.Millisecond, "007": 7 * time.Millisecond,
-		"9223372036854":       9223372036854 * time.Millisecond,
-		"9223372036855":       forever,
-		"9223372036854775808": forever, "1" + strings.Repeat("0", 30): forever,
-	} {
-		got, ok := ParseMS(value)
-		require.True(t, ok, value)
-		require.Equal(t, want, got, value)
-	}
-	for _, value := range []string{"", "+5", "-1", "1.5", "Sun, 01 Mar 2026 12:00:10 GMT", "٠"} {
-		got, ok := ParseMS(value)
-		require.False(t, ok, value)
-		require.Zero(t, got, value)
 	}
 }
 
@@ -266,11 +202,15 @@ func TestFromReadsAHundredValues(t *testing.T) {
 	require.Equal(t, time.Second, d)
 }
 
-// Digits are read as arithmetic reads them, and dates as net/http does, but for
-// the two points in which it departs from the RFC: zones and two-digit years.
+// RFC 9110, 10.2.3 and 5.6.7, and decisions 33 to 37. Digits are read as
+// arithmetic reads them, and dates as net/http does, but for the two points in
+// which it departs from the RFC: zones and two-digit years.
 func FuzzParse(f *testing.F) {
 	for _, value := range []string{
-		"", "0", "120", " 120\t", "+5", "-0", "1.5", "٠", "9223372036", "9223372037", "9223372036854775808", "1" + strings.Repeat("0", 30),
+		"", "0", "1", "120", "00120", "86400", " 120\t", "120\t ", "+5", "-0", "1.5", "٠", "9223372035", "9223372036", "9223372037",
+		"9223372036854775807", "9223372036854775808", "18446744073709551615", "18446744073709551617", "1" + strings.Repeat("0", 30),
+		strings.Repeat("0", 400) + "7", strings.Repeat("9", 4000), "Sun, 01 Mar 2026 12:00:10 GMT", " Sun, 01 Mar 2026 12:00:10 GMT ",
+		"Sun Mar  1 12:00:10 2026", "Mon, 02 Mar 2026 12:00:00 GMT", "Sun, 01 Mar 2026 12:00:00 GMT", "Sun, 01 Mar 2026 11:59:59 GMT", "Fri Dec 31 23:59:59 9999",
 		"Sun, 06 Nov 1994 08:49:37 GMT", "Sunday, 06-Nov-94 08:49:37 GMT", "Sun Nov  6 08:49:37 1994",
 		"Sun, 06 Nov 1994 08:49:37 PST", "Tue, 29 Feb 2028 00:00:00 GMT", "Thursday, 29-Feb-24 00:00:00 GMT", "Fri, 31 Dec 9999 23:59:59 GMT",
 	} {
@@ -305,7 +245,7 @@ func FuzzParse(f *testing.F) {
 
 // A pushback is a count of milliseconds, or it is a no.
 func FuzzParsePushback(f *testing.F) {
-	for _, value := range []string{"", "0", "25", "-1", " 25", "2147483648", "9223372036855", "1e3", "٠", `"a\",";r=0;t=5`} {
+	for _, value := range []string{"", "0", "25", "-1", " 25", "2147483648", "9223372036855", "1e3", "٠", "\t20 ", "007", "+5", "1.5", "1" + strings.Repeat("0", 30), `"a\",";r=0;t=5`} {
 		f.Add(value)
 	}
 	f.Fuzz(func(t *testing.T, value string) {
@@ -320,9 +260,9 @@ func FuzzParsePushback(f *testing.F) {
 		if d, ok := From(map[string][]string{"Ratelimit": {value}}, noon); d < 0 || !ok && d != 0 {
 			t.Fatalf("From(%q) = %v, %v", value, d, ok)
 		}
-		ms, ok := ParseMS(value)
-		if digits && (!ok || ms != got) {
-			t.Fatalf("ParseMS(%q) = %v, %v, want %v", value, ms, ok, got)
+		want, _ := ParsePushback(strings.Trim(value, " \t"))
+		if ms, ok := ParseMS(value); ok != (want >= 0) || ms != max(0, want) {
+			t.Fatalf("ParseMS(%q) = %v, %v, want %v", value, ms, ok, want)
 		}
 	})
 }
