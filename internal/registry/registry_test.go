@@ -95,21 +95,6 @@ func TestManyGoroutinesGetTheSameValue(t *testing.T) {
 	})
 }
 
-func TestTheNumberOfKeysIsBounded(t *testing.T) {
-	for _, limit := range []int{2, 3, 10, 100} {
-		t.Run(strconv.Itoa(limit), func(t *testing.T) {
-			bubble(t, limit, func(t *testing.T, r *values) {
-				for i := range 5 * limit {
-					flood(r, i, 1)
-					require.LessOrEqual(t, len(held(t, r)), limit)
-				}
-				require.Len(t, held(t, r), limit, "more were forgotten than had to be")
-				require.EqualValues(t, 4*limit, r.Evictions())
-			})
-		})
-	}
-}
-
 // 600 keys in rotation under 1024 used to make 2,536 values.
 func TestWhatIsAskedForIsKeptUpToMax(t *testing.T) {
 	for _, keys := range []int{600, 1024} {

@@ -218,61 +218,56 @@ func TestNoSampleEndsTheMeasurement(t *testing.T) {
 	require.Less(t, room, 1.)
 }
 
-// drive makes calls at a rate for a time from now on, and returns how many were
-// chosen.
-func drive(s *Sampler, now *time.Duration, count *uint64, rate float64, for_ time.Duration) (chosen int) {
-	total := func() uint64 { return *count }
+// calls are made at a rate, and a Sampler chooses some.
+type calls struct {
+	Sampler
+	now   time.Duration
+	count uint64
+}
+
+// drive makes calls for a time from now on, and returns how many were chosen.
+func (c *calls) drive(rate float64, for_ time.Duration) (chosen int) {
 	for range int(rate * for_.Seconds()) {
-		*now += time.Duration(1e9 / rate)
-		if s.Chosen(*count) {
+		c.now += time.Duration(1e9 / rate)
+		if c.Chosen(c.count) {
 			chosen++
-			s.Sampled(*now, total)
+			c.Sampled(c.now, func() uint64 { return c.count })
 		}
-		*count++
+		c.count++
 	}
 	return chosen
 }
 
 func TestAboutFortySamplesASecondAreChosen(t *testing.T) {
 	for _, rate := range []float64{0.1, 1, 10, 39} {
-		var s Sampler
-		var now time.Duration
-		var count uint64
-		require.Equal(t, int(rate*1000), drive(&s, &now, &count, rate, 1000*time.Second), "all of %v calls/s", rate)
+		var s calls
+		require.Equal(t, int(rate*1000), s.drive(rate, 1000*time.Second), "all of %v calls/s", rate)
 	}
 	for _, rate := range []float64{100, 1000, 30_000, 1_000_000} {
-		var s Sampler
-		var now time.Duration
-		var count uint64
-		require.LessOrEqual(t, drive(&s, &now, &count, rate, time.Second), 1000, "the first second of %v calls/s", rate)
-		require.InDelta(t, 40*5, drive(&s, &now, &count, rate, 5*time.Second), 40, "%v calls/s", rate)
+		var s calls
+		require.LessOrEqual(t, s.drive(rate, time.Second), 1000, "the first second of %v calls/s", rate)
+		require.InDelta(t, 40*5, s.drive(rate, 5*time.Second), 40, "%v calls/s", rate)
 	}
 }
 
 func TestASamplerSeesASlowerRateSoon(t *testing.T) {
-	var s Sampler
-	var now time.Duration
-	var count uint64
-	drive(&s, &now, &count, 1000, 10*time.Second)
-	drive(&s, &now, &count, 10, 10*time.Second)
-	require.Equal(t, 100, drive(&s, &now, &count, 10, 10*time.Second))
+	var s calls
+	s.drive(1000, 10*time.Second)
+	s.drive(10, 10*time.Second)
+	require.Equal(t, 100, s.drive(10, 10*time.Second))
 }
 
 // A job that begins with a burst is not blind after it.
 func TestABurstHidesLittleOfWhatFollows(t *testing.T) {
-	var s Sampler
-	var now time.Duration
-	var count uint64
-	drive(&s, &now, &count, 1e6, time.Millisecond)
-	require.Greater(t, drive(&s, &now, &count, 10, 20*time.Second), 150)
+	var s calls
+	s.drive(1e6, time.Millisecond)
+	require.Greater(t, s.drive(10, 20*time.Second), 150)
 }
 
 // Requests of two kinds may alternate.
 func TestASamplerChoosesFromAllKinds(t *testing.T) {
-	var s Sampler
-	var now time.Duration
-	var count uint64
-	drive(&s, &now, &count, 1000, 10*time.Second)
+	var s calls
+	s.drive(1000, 10*time.Second)
 	for _, period := range []uint64{2, 3, 4, 8, 10, 16} {
 		kinds := make([]int, period)
 		for n := range uint64(100_000) {
