@@ -62,15 +62,6 @@ func TestAnEmptyObjectIsTheZeroPolicy(t *testing.T) {
 	require.Equal(t, backoff.Policy{}, policyOf(t, s))
 }
 
-func TestAPolicyWithABreakerIsRefused(t *testing.T) {
-	s := parse(t, `{"maxAttempts": 2, "breaker": {}}`)
-	policy, err := s.Policy()
-	require.EqualError(t, err, "backoff: spec: this Spec has a breaker, which a Policy cannot hold: use Service")
-	require.Equal(t, backoff.Policy{}, policy)
-	require.Equal(t, 2, policyOf(t, s).MaxAttempts)
-	require.Equal(t, &backoff.Breaker{}, breakerOf(t, s))
-}
-
 func TestAFileSaysWhatTheLiteralSays(t *testing.T) {
 	s := parse(t, `{
 		"name": "fetch", "maxAttempts": 7, "maxElapsed": "30s", "attemptTimeout": "2s",

@@ -169,6 +169,13 @@ type config struct {
 	Limits any       `json:"limits" yaml:"limits"` // an anchor
 }
 
+// attempts are those of the policy.
+func (c config) attempts(t *testing.T) int {
+	policy, err := c.Retry.Policy()
+	require.NoError(t, err)
+	return policy.MaxAttempts
+}
+
 // decoders are the YAML libraries, in the mode that refuses most.
 var decoders = map[string]func(text string, into any) error{
 	"yaml.v2": func(text string, into any) error { return yaml2.UnmarshalStrict([]byte(text), into) },
@@ -277,9 +284,7 @@ func TestAMemberThatIsThereTwiceIsRefused(t *testing.T) {
 	}
 	var c config
 	require.NoError(t, yaml2.Unmarshal([]byte(twice), &c), "yaml.v2 says nothing unless it is strict")
-	policy, err := c.Retry.Policy()
-	require.NoError(t, err)
-	require.Equal(t, 4, policy.MaxAttempts)
+	require.Equal(t, 4, c.attempts(t))
 }
 
 // What is not there must not become the default policy without a word. A default of the program
@@ -329,9 +334,7 @@ func TestTOMLTakesAStringOfJSON(t *testing.T) {
 	var c config
 	_, err := toml.Decode(`retry = '{"maxAttempts": 4}'`, &c)
 	require.NoError(t, err)
-	policy, err := c.Retry.Policy()
-	require.NoError(t, err)
-	require.Equal(t, 4, policy.MaxAttempts)
+	require.Equal(t, 4, c.attempts(t))
 
 	c = config{}
 	if _, err = toml.Decode("[retry]\nmaxAttempts = 4\n", &c); err == nil {
@@ -344,9 +347,7 @@ func TestAnEnvironmentVariableHoldsJSON(t *testing.T) {
 	t.Setenv("RETRY", `{"maxAttempts": 4}`)
 	c, err := env.ParseAs[config]()
 	require.NoError(t, err)
-	policy, err := c.Retry.Policy()
-	require.NoError(t, err)
-	require.Equal(t, 4, policy.MaxAttempts)
+	require.Equal(t, 4, c.attempts(t))
 
 	t.Setenv("RETRY", `{"maxAttempt": 4}`)
 	_, err = env.ParseAs[config]()
@@ -364,9 +365,7 @@ func TestMapstructureTakesAStringOfJSONByItsHook(t *testing.T) {
 	decoder, err := mapstructure.NewDecoder(&mapstructure.DecoderConfig{Result: &c, DecodeHook: mapstructure.TextUnmarshallerHookFunc()})
 	require.NoError(t, err)
 	require.NoError(t, decoder.Decode(map[string]any{"retry": `{"maxAttempts": 4}`}))
-	policy, err := c.Retry.Policy()
-	require.NoError(t, err)
-	require.Equal(t, 4, policy.MaxAttempts)
+	require.Equal(t, 4, c.attempts(t))
 
 	c = config{}
 	if err = mapstructure.Decode(map[string]any{"retry": map[string]any{"maxAttempts": 4}}, &c); err == nil {
