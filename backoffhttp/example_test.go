@@ -14,8 +14,6 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backoffhttp"
-	"github.com/gobackoff/backoff/control"
-	"github.com/gobackoff/backoff/guard"
 )
 
 // flaky is a server that is unavailable for its first n requests, and prints
@@ -118,66 +116,6 @@ func ExampleTransport_attemptTimeout() {
 	body, err := io.ReadAll(resp.Body)
 	fmt.Println(string(body), err)
 	// Output: at last <nil>
-}
-
-// Each shard has guards of its own, and its calls wait for it while it is down.
-func ExampleTransport_services() {
-	server := flaky(1)
-	defer server.Close()
-
-	transport := &backoffhttp.Transport{
-		Policy: quick,
-		Services: &guard.Services{New: func(shard string) *guard.Service {
-			return &guard.Service{Name: shard, Patient: true}
-		}},
-		Key: func(r *http.Request) string { return r.URL.Query().Get("shard") },
-	}
-	client := &http.Client{Transport: transport}
-	for _, shard := range []string{"7", "8"} {
-		show(client.Get(server.URL + "?shard=" + shard))
-	}
-	for shard, service := range transport.Services.All() {
-		fmt.Println("shard", shard, service.State().Breaker.State)
-	}
-	// Output:
-	// server: GET
-	// server: GET
-	// 200 OK
-	// server: GET
-	// 200 OK
-	// shard 7 closed
-	// shard 8 closed
-}
-
-// Somebody switches the retries of one upstream off while the program runs.
-func ExampleTransport_control() {
-	server := flaky(100)
-	defer server.Close()
-	var panel control.Panel
-	ads := panel.Policy(backoff.Policy{Name: "ads", MaxAttempts: 2, Schedule: backoff.Constant(time.Millisecond)})
-	client := &http.Client{Transport: &backoffhttp.Transport{Control: ads}}
-	get := func() {
-		resp, err := client.Get(server.URL)
-		if err != nil {
-			fmt.Println(err)
-			return
-		}
-		defer resp.Body.Close()
-		fmt.Println(backoffhttp.Check(resp))
-	}
-
-	get()
-	target := control.Target{What: control.Retries, Name: "ads"}
-	if err := panel.Set(context.Background(), control.Override{Target: target, To: control.Off, Who: "ada", Why: "shard 7 is overloaded"}); err != nil {
-		fmt.Println(err)
-	}
-	get()
-	// Output:
-	// server: GET
-	// server: GET
-	// backoff: ads: gave up after 2 attempts: status 503 Service Unavailable
-	// server: GET
-	// backoff: ads: gave up after 1 attempt; retries are switched off: status 503 Service Unavailable
 }
 
 // For SDKs that take a middleware instead of a client.

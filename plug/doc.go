@@ -24,8 +24,8 @@
 // [backoff.Policy.Retryable] (see [OnCode]). Clients that take an
 // http.RoundTripper or an *http.Client take those of backoffhttp; openai-go
 // and its relatives take its Middleware. If a client has no hook at all, call
-// it by a Service of package guard, or inside [backoff.Policy.Do]: the example
-// "Consumer" is the read loop of a Kafka client.
+// it by a Service of package guard, or inside [backoff.Policy.Do], as the
+// consumer of messages in docs/recipes.md does.
 //
 // Switch a client's own retries off, or give the client a policy, but do not
 // also call it under a policy: attempts multiply if one of the two loops
