@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/gobackoff/backoff/internal/lab/docpage/docpagetest"
 )
 
 const (
@@ -50,7 +52,7 @@ const (
 )
 
 func TestComparison(t *testing.T) {
-	text := read(t, document)
+	text := docpagetest.Read(t, document)
 	for _, table := range tables {
 		lines := []string{table.head(), table.rule()}
 		for _, r := range table.rows {
@@ -63,24 +65,9 @@ func TestComparison(t *testing.T) {
 			})
 		}
 		if len(lines) == len(table.rows)+2 { // or -run has left some out
-			compareTable(t, table.name, lines)
+			docpagetest.Table(t, document, table.name, lines, *update)
 		}
 	}
-}
-
-// compareTable compares a table with that of the document, or writes it there.
-func compareTable(t *testing.T, name string, lines []string) {
-	from, to, text := "<!-- table: "+name+" -->\n", "<!-- end -->", read(t, document)
-	before, rest, ok := strings.Cut(text, from)
-	require.True(t, ok, "no mark for the table %s", name)
-	old, after, ok := strings.Cut(rest, to)
-	require.True(t, ok, "no end of the table %s", name)
-	content := strings.Join(lines, "\n") + "\n"
-	if *update {
-		require.NoError(t, os.WriteFile(document, []byte(before+from+content+to+after), 0o644))
-		return
-	}
-	require.True(t, old == content, "the table %s is not as it was observed: run the tests with -update", name)
 }
 
 // documented returns the line of a row as it stands in the document.
@@ -137,14 +124,6 @@ var ownTests = sync.OnceValue(func() map[string]string {
 	}
 	return all
 })
-
-// read returns the text of a file, with the line ends of Unix.
-func read(t *testing.T, name string) string {
-	t.Helper()
-	text, err := os.ReadFile(name)
-	require.NoError(t, err)
-	return strings.ReplaceAll(string(text), "\r\n", "\n")
-}
 
 // virtual makes the observation in virtual time. Whatever still sleeps when it
 // is made gets the time to wake up, for otherwise the test would count as
@@ -243,5 +222,5 @@ func TestVersions(t *testing.T) {
 		version, needs, _ := strings.Cut(strings.TrimSpace(string(out)), " | ")
 		lines = append(lines, fmt.Sprintf("| %s | %s | %s | %s | %s | %s |", p.column, p.path, version, p.released, needs, p.licence))
 	}
-	compareTable(t, "versions", lines)
+	docpagetest.Table(t, document, "versions", lines, *update)
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/cmd/backoffsim/sim"
+	"github.com/gobackoff/backoff/internal/lab/docpage/docpagetest"
 	"github.com/gobackoff/backoff/internal/nightly"
 )
 
@@ -96,31 +97,22 @@ func TestThePageIsWhatTheKeptRunsGive(t *testing.T) {
 		t.Log("nothing has been measured yet")
 		return
 	}
-	mod, err := os.ReadFile("../go.mod")
-	require.NoError(t, err)
-	page, err := os.ReadFile("../../../docs/field.md")
-	require.NoError(t, err)
+	mod := docpagetest.Read(t, "../go.mod")
 	dir := t.TempDir()
 	if nightly.On {
-		require.NoError(t, write(dir, runs, string(mod)))
+		require.NoError(t, write(dir, runs, mod))
 		for _, name := range []string{"field.md", "field.svg"} {
-			now, err := os.ReadFile(filepath.Join(dir, name))
-			require.NoError(t, err)
-			before, err := os.ReadFile("../../../docs/" + name)
-			require.NoError(t, err)
-			require.True(t, string(now) == string(before), "%s: make field-page writes it anew", name)
+			require.True(t, docpagetest.Read(t, filepath.Join(dir, name)) == docpagetest.Read(t, "../../../docs/"+name), "%s: make field-page writes it anew", name)
 		}
 		return
 	}
 	require.Len(t, runs, 2*len(clients))
 	for _, r := range runs {
 		if r.Client == "none" {
-			require.NoError(t, write(dir, []*run{r}, string(mod)))
-			text, err := os.ReadFile(filepath.Join(dir, "field.md"))
-			require.NoError(t, err)
-			_, row, _ := strings.Cut(string(text), "|---|---|---|---|---|---|---|---|\n")
+			require.NoError(t, write(dir, []*run{r}, mod))
+			_, row, _ := strings.Cut(docpagetest.Read(t, filepath.Join(dir, "field.md")), "|---|---|---|---|---|---|---|---|\n")
 			row, _, _ = strings.Cut(row, "\n")
-			require.Contains(t, string(page), row)
+			require.Contains(t, docpagetest.Read(t, "../../../docs/field.md"), row)
 		}
 	}
 }

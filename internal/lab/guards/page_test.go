@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gobackoff/backoff/internal/lab/docpage"
+	"github.com/gobackoff/backoff/internal/lab/docpage/docpagetest"
 )
 
 // words is the text of the page.
@@ -144,9 +145,7 @@ const docs = "../../../docs"
 func pageOfKept(t *testing.T) page {
 	b, err := loadBoard(keptAt)
 	require.NoError(t, err)
-	mod, err := os.ReadFile("../go.mod")
-	require.NoError(t, err)
-	return page{board: b, mod: string(mod)}
+	return page{board: b, mod: docpagetest.Read(t, "../go.mod")}
 }
 
 func TestThePageIsMadeOfTheFiguresThatAreKept(t *testing.T) {
@@ -156,11 +155,7 @@ func TestThePageIsMadeOfTheFiguresThatAreKept(t *testing.T) {
 	}
 	dir := t.TempDir()
 	require.NoError(t, p.write(dir))
-	want, err := os.ReadFile(filepath.Join(dir, "guards.md"))
-	require.NoError(t, err)
-	got, err := os.ReadFile(filepath.Join(docs, "guards.md"))
-	require.NoError(t, err)
-	require.True(t, string(want) == string(got), "docs/guards.md is not made of what is kept: run make guards-page")
+	require.True(t, docpagetest.Read(t, filepath.Join(dir, "guards.md")) == docpagetest.Read(t, docs+"/guards.md"), "docs/guards.md is not made of what is kept: run make guards-page")
 }
 
 // A highlight is a world that is in the first table.
@@ -386,17 +381,13 @@ func TestTheREADMESaysOfWorldsWhatThePageSays(t *testing.T) {
 	cells := func(row string) []string {
 		return regexp.MustCompile(` *\| *`).Split(strings.Trim(strings.ReplaceAll(row, "**", ""), "| \n"), -1)
 	}
-	page, err := os.ReadFile(docs + "/guards.md")
-	require.NoError(t, err)
-	readme, err := os.ReadFile("../../../README.md")
-	require.NoError(t, err)
 	worlds := map[string][]string{}
-	for line := range strings.Lines(string(page)) {
+	for line := range strings.Lines(docpagetest.Read(t, docs+"/guards.md")) {
 		if c := cells(line); len(c) > 10 {
 			worlds[c[0]] = append(c[:6:6], c[10])
 		}
 	}
-	_, table, _ := strings.Cut(string(readme), "| World | could |")
+	_, table, _ := strings.Cut(docpagetest.Read(t, "../../../README.md"), "| World | could |")
 	table, _, _ = strings.Cut(table, "\n\n")
 	for _, row := range strings.Split(table, "\n")[2:] {
 		require.Equal(t, worlds[cells(row)[0]], cells(row))

@@ -3,13 +3,14 @@
 package plugtest
 
 import (
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/gobackoff/backoff/internal/lab/docpage/docpagetest"
 )
 
 var (
@@ -27,21 +28,18 @@ var notOptions = map[string]bool{
 
 // What the table says of a client that it calls tested is code of a test.
 func TestTheTableOfClientsSwitchesOffWhatTheTestsSwitchOff(t *testing.T) {
-	document, err := os.ReadFile("../../../docs/clients.md")
-	require.NoError(t, err)
+	document := docpagetest.Read(t, "../../../docs/clients.md")
 	var code strings.Builder
 	for _, pattern := range []string{"*_test.go", "../../../examples/clients/*/*.go"} {
 		files, err := filepath.Glob(pattern)
 		require.NoError(t, err)
 		for _, file := range files {
-			text, err := os.ReadFile(file)
-			require.NoError(t, err)
 			if filepath.Base(file) != "clients_doc_test.go" {
-				code.Write(text)
+				code.WriteString(docpagetest.Read(t, file))
 			}
 		}
 	}
-	rows := checkedRow.FindAllStringSubmatch(string(document), -1)
+	rows := checkedRow.FindAllStringSubmatch(document, -1)
 	require.Greater(t, len(rows), 15)
 	for _, row := range rows {
 		for _, option := range inCode.FindAllStringSubmatch(row[2], -1) {
@@ -50,9 +48,7 @@ func TestTheTableOfClientsSwitchesOffWhatTheTestsSwitchOff(t *testing.T) {
 			}
 		}
 	}
-	for _, block := range fenced.FindAllStringSubmatch(string(document), -1) {
-		text, err := os.ReadFile("../../../" + block[1])
-		require.NoError(t, err)
-		require.True(t, strings.Contains(string(text), block[2]), "not in %s:\n%s", block[1], block[2])
+	for _, block := range fenced.FindAllStringSubmatch(document, -1) {
+		require.True(t, strings.Contains(docpagetest.Read(t, "../../../"+block[1]), block[2]), "not in %s:\n%s", block[1], block[2])
 	}
 }

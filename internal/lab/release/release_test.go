@@ -14,6 +14,8 @@ import (
 	"go.yaml.in/yaml/v3"
 	"golang.org/x/mod/module"
 	"golang.org/x/mod/zip"
+
+	"github.com/gobackoff/backoff/internal/lab/docpage/docpagetest"
 )
 
 // What the machine says about git does not count, and commits have an author.
@@ -207,9 +209,7 @@ func TestUpdatesOfEveryModuleAreAskedFor(t *testing.T) {
 			Directories []string
 		}
 	}
-	text, err := os.ReadFile(here + "/.github/dependabot.yml")
-	require.NoError(t, err)
-	require.NoError(t, yaml.Unmarshal(text, &settings))
+	require.NoError(t, yaml.Unmarshal([]byte(docpagetest.Read(t, here+"/.github/dependabot.yml")), &settings))
 	var patterns []string
 	for _, u := range settings.Updates {
 		if u.Ecosystem == "gomod" {
@@ -241,9 +241,7 @@ func TestActionsArePinnedToACommit(t *testing.T) {
 	pinned := regexp.MustCompile(`^([a-z/-]+)@[0-9a-f]{40} # v[0-9.]+$`)
 	seen := map[string]string{}
 	for _, name := range workflows {
-		text, err := os.ReadFile(name)
-		require.NoError(t, err)
-		for _, action := range uses.FindAllStringSubmatch(string(text), -1) {
+		for _, action := range uses.FindAllStringSubmatch(docpagetest.Read(t, name), -1) {
 			parts := pinned.FindStringSubmatch(action[1])
 			require.NotNil(t, parts, "%s uses %s", name, action[1])
 			if before := seen[parts[1]]; before != "" {

@@ -6,7 +6,6 @@ import (
 	"go/parser"
 	"go/token"
 	"maps"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -26,6 +25,7 @@ import (
 	sigs "sigs.k8s.io/yaml"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/internal/lab/docpage/docpagetest"
 	"github.com/gobackoff/backoff/spec"
 )
 
@@ -100,12 +100,12 @@ func texts(t *testing.T) (all []string) {
 	}
 	block := regexp.MustCompile("(?s)```(?:json)?\n(.*?)```")
 	for _, name := range append(glob(t, root+"/*.md"), glob(t, root+"/docs/*.md")...) {
-		for _, m := range block.FindAllStringSubmatch(read(t, name), -1) {
+		for _, m := range block.FindAllStringSubmatch(docpagetest.Read(t, name), -1) {
 			all = append(all, m[1])
 		}
 	}
 	for _, name := range glob(t, root+"/cmd/backoffsim/testdata/*.json") {
-		all = append(all, read(t, name))
+		all = append(all, docpagetest.Read(t, name))
 	}
 	return all
 }
@@ -115,12 +115,6 @@ func glob(t *testing.T, pattern string) []string {
 	require.NoError(t, err)
 	require.NotEmpty(t, names, pattern)
 	return names
-}
-
-func read(t *testing.T, name string) string {
-	text, err := os.ReadFile(name)
-	require.NoError(t, err)
-	return string(text)
 }
 
 // others are the values that stand in place of each value.

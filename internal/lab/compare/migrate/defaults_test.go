@@ -5,7 +5,6 @@ import (
 	"flag"
 	"fmt"
 	"net/http"
-	"os"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -21,10 +20,10 @@ import (
 	"github.com/failsafe-go/failsafe-go/failsafehttp"
 	"github.com/failsafe-go/failsafe-go/retrypolicy"
 	"github.com/hashicorp/go-retryablehttp"
-	"github.com/stretchr/testify/require"
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backoffhttp"
+	"github.com/gobackoff/backoff/internal/lab/docpage/docpagetest"
 )
 
 var update = flag.Bool("update", false, "write the tables into "+document)
@@ -102,7 +101,7 @@ func TestDefaults(t *testing.T) {
 	for _, d := range defaults {
 		lines = append(lines, "| "+d.name+" | "+observed(t, d.run)+" |")
 	}
-	compareTable(t, "defaults", strings.Join(lines, "\n")+"\n")
+	docpagetest.Table(t, document, "defaults", lines, *update)
 }
 
 // observed makes 1000 calls, and tells the range of what it saw.
@@ -158,18 +157,4 @@ func atMost(seconds float64) string {
 		}
 	}
 	return fmt.Sprint(seconds)
-}
-
-// compareTable compares a table with that of the document, or writes it there.
-func compareTable(t *testing.T, name, table string) {
-	from, to, text := "<!-- table: "+name+" -->\n", "<!-- end -->", read(t, document)
-	before, rest, ok := strings.Cut(text, from)
-	require.True(t, ok)
-	old, after, ok := strings.Cut(rest, to)
-	require.True(t, ok)
-	if *update {
-		require.NoError(t, os.WriteFile(document, []byte(before+from+table+to+after), 0o644))
-		return
-	}
-	require.Equal(t, old, table)
 }

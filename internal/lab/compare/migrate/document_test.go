@@ -1,13 +1,14 @@
 package migrate
 
 import (
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/gobackoff/backoff/internal/lab/docpage/docpagetest"
 )
 
 const document, libraries = "../../../../docs/migrating.md", "../../../../docs/library-authors.md"
@@ -47,7 +48,7 @@ func TestEveryBlockIsCodeThatRuns(t *testing.T) {
 			require.True(t, foundInAny(t, b.text), "in no file *here*_test.go:\n%s", b.text)
 		}
 		for _, file := range b.files {
-			require.True(t, holds(read(t, file), b.text), "not in %s:\n%s", file, b.text)
+			require.True(t, holds(docpagetest.Read(t, file), b.text), "not in %s:\n%s", file, b.text)
 		}
 	}
 }
@@ -56,9 +57,9 @@ func TestEveryBlockIsCodeThatRuns(t *testing.T) {
 func TestEveryPageIsShortAndCanBeFound(t *testing.T) {
 	all := files(t, pages...)
 	require.Greater(t, len(all), 10)
-	first := read(t, document)
+	first := docpagetest.Read(t, document)
 	for _, page := range all {
-		require.LessOrEqual(t, strings.Count(read(t, page), "\n"), 190, page)
+		require.LessOrEqual(t, strings.Count(docpagetest.Read(t, page), "\n"), 190, page)
 		if page != filepath.FromSlash(document) && page != document {
 			require.Contains(t, first, "](migrating/"+filepath.Base(page))
 		}
@@ -67,7 +68,7 @@ func TestEveryPageIsShortAndCanBeFound(t *testing.T) {
 
 func foundInAny(t *testing.T, text string) bool {
 	for _, file := range files(t, "*here*_test.go") {
-		if holds(read(t, file), text) {
+		if holds(docpagetest.Read(t, file), text) {
 			return true
 		}
 	}
@@ -103,15 +104,7 @@ func files(t *testing.T, patterns ...string) (all []string) {
 func written(t *testing.T, patterns ...string) string {
 	var text strings.Builder
 	for _, file := range files(t, patterns...) {
-		text.WriteString(read(t, file))
+		text.WriteString(docpagetest.Read(t, file))
 	}
 	return text.String()
-}
-
-// read returns the text of a file, with the line ends of Unix.
-func read(t *testing.T, name string) string {
-	t.Helper()
-	text, err := os.ReadFile(name)
-	require.NoError(t, err)
-	return strings.ReplaceAll(string(text), "\r\n", "\n")
 }
