@@ -32,8 +32,8 @@ var breakers = table{
 			said(each(circuits, afterRareErrors), map[string]string{"failsafe-go": "documented: one failure"}), "TestBreakerIgnoresRareErrors"},
 		{"cancelled-callers", "100 calls in 10 s are cancelled by their callers: the circuit is",
 			with(each(circuits, cancelledCallers), map[string]observation{
-				"gobreaker":   or(virtual(askedOf("gobreaker", cancelledCallers)), virtual(excluding), "IsExcluded"),
-				"failsafe-go": or(virtual(askedOf("failsafe-go", cancelledCallers)), virtual(notHandling), "HandleIf"),
+				"gobreaker":   also(cancelledCallers, circuits["gobreaker"], excluding, "IsExcluded"),
+				"failsafe-go": also(cancelledCallers, circuits["failsafe-go"], notHandling, "HandleIf"),
 			}), "TestBreakerSetsTheCallersEndApart"},
 		{"hanging-service", "100 calls in 10 s run into their callers' deadlines: the circuit is",
 			each(circuits, afterCallersEnd(shortly)), "TestBreakerSetsTheCallersEndApart"},
@@ -164,21 +164,12 @@ func afterCallersEnd(begin func(context.Context) (context.Context, context.Cance
 
 var cancelledCallers = afterCallersEnd(context.WithCancel)
 
-// askedOf puts the question to one library.
-func askedOf(library string, ask func(*testing.T, func() aCircuit) string) observation {
-	return func(t *testing.T) string { return ask(t, circuits[library]) }
+func excluding() aCircuit {
+	return gobreakers(gobreaker.Settings{IsExcluded: func(err error) bool { return errors.Is(err, context.Canceled) }})
 }
 
-func excluding(t *testing.T) string {
-	return cancelledCallers(t, func() aCircuit {
-		return gobreakers(gobreaker.Settings{IsExcluded: func(err error) bool { return errors.Is(err, context.Canceled) }})
-	})
-}
-
-func notHandling(t *testing.T) string {
-	return cancelledCallers(t, func() aCircuit {
-		return failsafes(circuitbreaker.NewBuilder[any]().HandleIf(func(_ any, err error) bool { return err != nil && !errors.Is(err, context.Canceled) }).Build())
-	})
+func notHandling() aCircuit {
+	return failsafes(circuitbreaker.NewBuilder[any]().HandleIf(func(_ any, err error) bool { return err != nil && !errors.Is(err, context.Canceled) }).Build())
 }
 
 func afterPanics(_ *testing.T, make func() aCircuit) string {

@@ -218,7 +218,7 @@ var limits = table{
 	rows: []row{
 		{"slow-overload", "a service does 1000 calls a second, ten at a time, and gets 1500, each with a second; it refuses none, and its queue has no limit: of what it could do, it does in time",
 			with(each(limiters, servedBySlots), map[string]observation{
-				ours: or(virtual(servedUnder(limiters[ours])), virtual(servedUnder(withConcurrency)), "limit.Concurrency{Max: 20}"),
+				ours: also(servedBySlots, limiters[ours], withConcurrency, "limit.Concurrency{Max: 20}"),
 			}), "TestConcurrencyLetsAtMostMaxAttemptsBeUnderWay"},
 	},
 }
@@ -241,10 +241,6 @@ var limiters = map[string]limiter{
 // withConcurrency has a limit that somebody has to know.
 func withConcurrency() func(context.Context, operation) error {
 	return new(guard.Service).With(backoff.Policy{Budget: &limit.Concurrency{Max: 20}}).Do
-}
-
-func servedUnder(l limiter) observation {
-	return func(t *testing.T) string { return servedBySlots(t, l) }
 }
 
 // slots work on ten calls at a time, in the order in which they come. They also

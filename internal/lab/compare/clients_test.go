@@ -27,7 +27,7 @@ var clients = table{
 	rows: []row{
 		{"unavailable", "a GET meets 503 three times, and then 200: requests sent",
 			with(each(httpClients, getsSent), map[string]observation{
-				"resty": or(virtual(getsOf(restyPlain)), virtual(getsOf(httpClients["resty"])), "AddRetryConditions"),
+				"resty": also(getsSent, restyPlain, httpClients["resty"], "AddRetryConditions"),
 			}), "TestFailsafeBodiesOfRetriedResponsesAreClosed"},
 		{"bodies", "a GET meets 503 three times: bodies of retried responses that are closed",
 			each(httpClients, closedBodies), "TestFailsafeBodiesOfRetriedResponsesAreClosed"},
@@ -39,13 +39,13 @@ var clients = table{
 			said(each(httpClients, postsSent), map[string]string{"go-retryablehttp": "documented"}), "TestRetryablehttpAndFailsafePOSTIsNotRetried"},
 		{"last-response", "every response is 503 with a text: what the caller gets",
 			with(each(httpClients, lastResponse), map[string]observation{
-				"go-retryablehttp": or(virtual(lastOf(httpClients["go-retryablehttp"])), virtual(lastOf(passingThrough)), "PassthroughErrorHandler"),
-				"failsafe-go":      or(virtual(lastOf(httpClients["failsafe-go"])), virtual(lastOf(returningLast)), "ReturnLastFailure"),
+				"go-retryablehttp": also(lastResponse, httpClients["go-retryablehttp"], passingThrough, "PassthroughErrorHandler"),
+				"failsafe-go":      also(lastResponse, httpClients["failsafe-go"], returningLast, "ReturnLastFailure"),
 			}), "TestRetryablehttp46TheLastResponseIsReturned"},
 		{"another-host", "a service has the hosts a and b, and a responds with 503: the hosts that a GET asks, in turn",
 			with(each(httpClients, hostsAsked), map[string]observation{
-				ours:    or(virtual(hostsOf(httpClients[ours])), virtual(hostsOf(oursByTurns)), "a RoundTripper that asks RetryNumber"),
-				"resty": or(virtual(hostsOf(httpClients["resty"])), virtual(hostsOf(restyBalanced)), "SetLoadBalancer"),
+				ours:    also(hostsAsked, httpClients[ours], oursByTurns, "a RoundTripper that asks RetryNumber"),
+				"resty": also(hostsAsked, httpClients["resty"], restyBalanced, "SetLoadBalancer"),
 			}), "TestTheBaseLearnsTheNumberOfTheRetry"},
 	},
 }
@@ -223,10 +223,6 @@ func request(ctx context.Context, method string, body io.Reader) *http.Request {
 	return req
 }
 
-func getsOf(client httpClient) observation {
-	return func(t *testing.T) string { return getsSent(t, client) }
-}
-
 func getsSent(t *testing.T, client httpClient) string {
 	s := down()
 	s.answers = []answer{{status: 503}, {status: 503}, {status: 503}, {status: 200}}
@@ -274,10 +270,6 @@ func postsSent(t *testing.T, client httpClient) string {
 	return fmt.Sprint(s.sent)
 }
 
-func hostsOf(client httpClient) observation {
-	return func(t *testing.T) string { return hostsAsked(t, client) }
-}
-
 func hostsAsked(t *testing.T, client httpClient) string {
 	var asked []string
 	bad, good := &service{answers: []answer{{status: 503}}}, &service{answers: []answer{{status: 200}}}
@@ -295,10 +287,6 @@ func hostsAsked(t *testing.T, client httpClient) string {
 		resp.Body.Close()
 	}
 	return strings.Join(asked, ", ")
-}
-
-func lastOf(client httpClient) observation {
-	return func(t *testing.T) string { return lastResponse(t, client) }
 }
 
 func lastResponse(t *testing.T, client httpClient) string {

@@ -23,7 +23,7 @@ var hedges = table{
 	rows: []row{
 		{"hedge-fails", "the first attempt succeeds after 5 s, a hedge sent after 1 s fails at once: the call ends with",
 			with(each(hedgers, resultBesideAFailingHedge), map[string]observation{
-				"failsafe-go": or(virtual(hedgeFails(failsafeHedger)), virtual(hedgeFails(failsafeSuccessHedger)), "CancelIf"),
+				"failsafe-go": also(resultBesideAFailingHedge, failsafeHedger, failsafeSuccessHedger, "CancelIf"),
 			}), "TestHedgeFailureDoesNotBeatAGoodFirstAttempt"},
 		{"losers", "in 20 calls the loser returns too late something that must be closed: opened, and passed on to be closed",
 			each(hedgers, closedLosers), "TestHedgeDiscardsEachLosingValueOnce"},
@@ -77,10 +77,6 @@ type closable struct {
 }
 
 func (c closable) Close() error { c.close(); return nil }
-
-func hedgeFails(hedge hedger) observation {
-	return func(t *testing.T) string { return resultBesideAFailingHedge(t, hedge) }
-}
 
 func resultBesideAFailingHedge(t *testing.T, hedge hedger) string {
 	var calls atomic.Int32

@@ -52,7 +52,7 @@ var retries = table{
 		{"max-elapsed", "a limit of 10 s for the whole call, attempts of 1 ms that fail, waits of 1 s: when the last attempt begins",
 			said(maxElapsed, map[string]string{"cenkalti": "documented"}), "TestShortenLastWaitEndsTheLastWaitWithMaxElapsed"},
 		{"error-size", "the text of the error after 1000 attempts, in bytes",
-			with(each(loops, bytesOfTheError), map[string]observation{"avast": or(virtual(bytesIn(avastLoop)), virtual(bytesIn(avastLastLoop)), "LastErrorOnly")}), "TestAnErrorDoesNotGrowWithTheAttempts"},
+			with(each(loops, bytesOfTheError), map[string]observation{"avast": also(bytesOfTheError, avastLoop, avastLastLoop, "LastErrorOnly")}), "TestAnErrorDoesNotGrowWithTheAttempts"},
 		{"two-at-once", "one policy value serves two calls, the second 4.5 s after the first, with waits of 1, 2, 4, 8 s: the waits of the first call",
 			said(waitsOfSharedValue, map[string]string{"cenkalti": "documented: one BackOff for each call", "sethvargo": "its examples make one for each call"}), "TestTwoCallsUnderOnePolicyKeepTheirOwnWaits"},
 	},
@@ -172,10 +172,6 @@ func attemptsAfterALongOne(t *testing.T, run loop) string {
 		return errDown
 	})
 	return fmt.Sprint(calls)
-}
-
-func bytesIn(run loop) observation {
-	return func(t *testing.T) string { return bytesOfTheError(t, run) }
 }
 
 func bytesOfTheError(t *testing.T, run loop) string {
@@ -380,14 +376,10 @@ var spreads = map[string]waiter{
 }
 
 var sharesAtMaximum = with(each(spreads, shareAtMaximum), map[string]observation{
-	"avast":       or(shareOf(spreads["avast"]), shareOf(avastMaxWaits(avast.DelayType(avast.FullJitterBackoffDelay))), "FullJitterBackoffDelay"),
-	"sethvargo":   or(shareOf(spreads["sethvargo"]), shareOf(sethvargoWaits(sethvargo.WithFullJitter(capped()))), "WithFullJitter"),
-	"failsafe-go": or(shareOf(spreads["failsafe-go"]), shareOf(failsafeWaits(0.5)), "WithJitterFactor"),
+	"avast":       also(shareAtMaximum, spreads["avast"], avastMaxWaits(avast.DelayType(avast.FullJitterBackoffDelay)), "FullJitterBackoffDelay"),
+	"sethvargo":   also(shareAtMaximum, spreads["sethvargo"], sethvargoWaits(sethvargo.WithFullJitter(capped())), "WithFullJitter"),
+	"failsafe-go": also(shareAtMaximum, spreads["failsafe-go"], failsafeWaits(0.5), "WithJitterFactor"),
 })
-
-func shareOf(waits waiter) observation {
-	return virtual(func(t *testing.T) string { return shareAtMaximum(t, waits) })
-}
 
 func longestWait(t *testing.T, waits waiter) string {
 	return fmt.Sprintf("%.0f s", slices.Max(waits(t)).Seconds())

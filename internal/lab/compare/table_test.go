@@ -164,6 +164,12 @@ func said(all map[string]observation, notes map[string]string) map[string]observ
 	return all
 }
 
+// also asks a library as it is, and if it is set up in another way.
+func also[L any](observe func(*testing.T, L) string, library, other L, how string) observation {
+	of := each(map[string]L{"": library, "other": other}, observe)
+	return or(of[""], of["other"], how)
+}
+
 // or adds what is seen in a library if it is set up in another way.
 func or(observe, other observation, how string) observation {
 	return func(t *testing.T) string { return observe(t) + "; " + other(t) + " with " + how }
