@@ -193,12 +193,7 @@ func TestTheAttemptsContextEndsWithItsBody(t *testing.T) {
 
 // 101 Switching Protocols has a body that can be written to.
 func TestAnUpgradedConnectionStaysWritable(t *testing.T) {
-	base := newBase(func(req *http.Request) (*http.Response, error) {
-		resp, err := answer(101)(req)
-		resp.Body = &upgraded{ReadCloser: resp.Body}
-		return resp, err
-	})
-	tr := over(base)
+	tr := over(changed(answer(101), func(resp *http.Response) { resp.Body = &upgraded{ReadCloser: resp.Body} }))
 	tr.Policy.AttemptTimeout = time.Minute
 	resp := getRoot(t, tr)
 	w, ok := resp.Body.(io.Writer)
@@ -277,12 +272,7 @@ func TestTheServerIsToldNothingUnlessPropagateAllowsIt(t *testing.T) {
 
 // brokenBody gives some bytes and then an error.
 func brokenBody(good string, err error) step {
-	return func(req *http.Request) (*http.Response, error) {
-		resp, _ := answerBody(200, good)(req)
-		resp.ContentLength = -1
-		resp.Body = io.NopCloser(io.MultiReader(strings.NewReader(good), failingReader{err}))
-		return resp, nil
-	}
+	return broken(answer(200), good, err)
 }
 
 type failingReader struct{ err error }

@@ -90,7 +90,7 @@ func TestABodyWithoutGetBodyIsBufferedUpToMaxBuffer(t *testing.T) {
 
 func TestABodyKnownToBeTooLongIsNotRead(t *testing.T) {
 	reads := 0
-	base := newBase(func(req *http.Request) (*http.Response, error) {
+	base := step(func(req *http.Request) (*http.Response, error) {
 		require.Zero(t, reads)
 		return answer(200)(req)
 	})
@@ -107,7 +107,7 @@ func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
 func TestABufferedBodyHasItsLength(t *testing.T) {
 	var lengths []int64
-	tr := over(newBase(func(req *http.Request) (*http.Response, error) {
+	tr := over(step(func(req *http.Request) (*http.Response, error) {
 		lengths = append(lengths, req.ContentLength)
 		if req.Body == http.NoBody {
 			lengths = append(lengths, -2)
@@ -164,7 +164,7 @@ func TestAPostIsNotRepeatedAfterItsOwnBodyFailed(t *testing.T) {
 func TestABodyInMemoryIsSentAsItIs(t *testing.T) {
 	for _, body := range []io.Reader{nil, http.NoBody, strings.NewReader("x"), bytes.NewReader(nil), new(bytes.Buffer), new(os.File)} {
 		req := newRequest(t, "POST", "http://a.test/", body)
-		over(newBase(func(sent *http.Request) (*http.Response, error) {
+		over(step(func(sent *http.Request) (*http.Response, error) {
 			require.Same(t, req, sent, "it costs nothing")
 			return answer(200)(req)
 		})).RoundTrip(req)
@@ -253,11 +253,9 @@ func TestABodyOfTwoGigabytesIsNotRead(t *testing.T) {
 	const size = 2 << 30
 	for name, length := range map[string]int64{"announced": size, "not announced": -1} {
 		bubble(t, name, func(t *testing.T) {
-			w := newWire(func(req *http.Request) (*http.Response, error) {
-				resp, _ := answer(503)(req)
+			w := newWire(changed(answer(503), func(resp *http.Response) {
 				resp.ContentLength, resp.Body = length, io.NopCloser(&endless{left: size})
-				return resp, nil
-			}, answer(200))
+			}), answer(200))
 			getRoot(t, over(w))
 			require.LessOrEqual(t, w.bodies[0].read.Load(), int64(128<<10))
 			require.True(t, w.bodies[0].closed.Load())
@@ -410,11 +408,7 @@ func TestAConnectionIsNotReadAhead(t *testing.T) {
 func TestATunnelIsNotReadAhead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		silent, _ := io.Pipe()
-		tr := over(newWire(func(req *http.Request) (*http.Response, error) {
-			resp, err := answer(200)(req)
-			resp.Body = silent
-			return resp, err
-		}))
+		tr := over(newWire(changed(answer(200), func(resp *http.Response) { resp.Body = silent })))
 		tr.ReadAhead, tr.Policy.AttemptTimeout = -1, time.Second
 		began := time.Now()
 		roundTrip(t, tr, newRequest(t, "CONNECT", "http://a.test/", nil))

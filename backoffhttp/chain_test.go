@@ -143,7 +143,7 @@ func TestTheLeafsOwnDoNotRetryStopsAllLayers(t *testing.T) {
 }
 
 // inProcess is a service that is called without a network.
-func inProcess(h http.Handler) roundTripper {
+func inProcess(h http.Handler) step {
 	return func(req *http.Request) (*http.Response, error) {
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, req)

@@ -32,23 +32,12 @@ func opError(op string, err error) error { return &net.OpError{Op: op, Net: "tcp
 
 func errno(op string, e syscall.Errno) error { return opError(op, os.NewSyscallError(op, e)) }
 
-// errorClasses are errors of transports, and what Classify makes of them.
-type errorClasses map[string]struct {
-	err  error
-	want backoff.Class
-}
-
-func requireClasses(t *testing.T, cases errorClasses) {
-	for name, c := range cases {
-		require.Equal(t, c.want, backoffhttp.Classify(c.err), "%s: %v", name, c.err)
-		if c.err != nil {
-			require.Equal(t, c.want, backoffhttp.Classify(fmt.Errorf("attempt: %w", maskEOF(c.err))), "%s, wrapped", name)
-		}
-	}
-}
-
-func TestClassifyKnowsFailuresToConnect(t *testing.T) {
-	requireClasses(t, errorClasses{
+func TestClassifyKnowsTheErrorsOfATransport(t *testing.T) {
+	for name, c := range map[string]struct {
+		err  error
+		want backoff.Class
+	}{
+		// Failures to connect.
 		"refused":                    {errno("dial", syscall.ECONNREFUSED), backoff.ClassNotSent},
 		"refused, in url.Error":      {inURL(errno("dial", syscall.ECONNREFUSED)), backoff.ClassNotSent},
 		"no route":                   {errno("dial", syscall.EHOSTUNREACH), backoff.ClassNotSent},
@@ -68,7 +57,78 @@ func TestClassifyKnowsFailuresToConnect(t *testing.T) {
 		"bare dns, no such name":     {&net.DNSError{IsNotFound: true}, backoff.ClassPermanent},
 		"bare dns, canceled":         {&net.DNSError{IsTimeout: true, UnwrapErr: context.Canceled}, backoff.ClassPermanent},
 		"several addresses":          {opError("dial", errors.Join(os.ErrDeadlineExceeded, syscall.ECONNREFUSED)), backoff.ClassNotSent},
-	})
+
+		// Failures of TLS.
+		"TLS handshake timeout":   {handshakeTimeout{}, backoff.ClassNotSent},
+		"certificate":             {&tls.CertificateVerificationError{Err: x509.UnknownAuthorityError{}}, backoff.ClassPermanent},
+		"certificate, wrong host": {inURL(x509.HostnameError{Certificate: new(x509.Certificate)}), backoff.ClassPermanent},
+		"no TLS":                  {tls.RecordHeaderError{Msg: "first record does not look like a TLS handshake"}, backoff.ClassPermanent},
+
+		// Lost and silent connections.
+		"reset by peer":                 {errno("read", syscall.ECONNRESET), backoff.ClassRetryable},
+		"broken pipe":                   {errno("write", syscall.EPIPE), backoff.ClassRetryable},
+		"aborted":                       {errno("read", syscall.ECONNABORTED), backoff.ClassRetryable},
+		"read timeout":                  {opError("read", os.ErrDeadlineExceeded), backoff.ClassRetryable},
+		"net.ErrClosed":                 {net.ErrClosed, backoff.ClassRetryable},
+		"server closed idle connection": {inURL(errors.New("http: server closed idle connection")), backoff.ClassRetryable},
+		"cannot rewind":                 {errors.New("net/http: cannot rewind body after connection loss"), backoff.ClassRetryable},
+		"response header timeout":       {headerTimeout{}, backoff.ClassRetryable},
+
+		// Answers that are cut short.
+		"unexpected EOF":            {io.ErrUnexpectedEOF, backoff.ClassRetryable},
+		"unexpected EOF, wrapped":   {fmt.Errorf("read: %w", io.ErrUnexpectedEOF), backoff.ClassRetryable},
+		"unexpected EOF, joined":    {errors.Join(errors.New("x"), io.ErrUnexpectedEOF), backoff.ClassRetryable},
+		"EOF":                       {io.EOF, backoff.ClassPermanent},
+		"EOF, in url.Error":         {inURL(io.EOF), backoff.ClassRetryable},
+		"EOF, connection broken":    {fmt.Errorf("net/http: HTTP/1.x transport connection broken: %w", io.EOF), backoff.ClassRetryable},
+		"header cut in a name":      {errors.New(`net/http: HTTP/1.x transport connection broken: malformed MIME header: missing colon: "Dat"`), backoff.ClassRetryable},
+		"header cut in the version": {errors.New(`net/http: HTTP/1.x transport connection broken: malformed HTTP response "HTTP/1"`), backoff.ClassRetryable},
+		"header cut in the status":  {errors.New(`net/http: HTTP/1.x transport connection broken: malformed HTTP status code "50"`), backoff.ClassRetryable},
+		"a status that is none":     {errors.New(`net/http: HTTP/1.x transport connection broken: malformed HTTP status code "5003"`), backoff.ClassPermanent},
+		"another protocol":          {errors.New(`net/http: HTTP/1.x transport connection broken: malformed HTTP response "SSH-2.0-OpenSSH"`), backoff.ClassPermanent},
+
+		// Connections that HTTP/2 gave up.
+		"h2 lost":                          {errors.New("http2: client connection lost"), backoff.ClassRetryable},
+		"h2 closed":                        {errors.New("http2: client conn is closed"), backoff.ClassRetryable},
+		"h2 not usable":                    {errors.New("http2: client conn not usable"), backoff.ClassNotSent},
+		"h2 not established":               {errors.New("http2: client conn could not be established"), backoff.ClassNotSent},
+		"h2 nothing cached":                {errors.New("http2: no cached connection was available"), backoff.ClassNotSent},
+		"h2 goaway beyond the last stream": {errors.New("http2: Transport received Server's graceful shutdown GOAWAY"), backoff.ClassNotSent},
+		"h2 goaway with an error":          {errors.New("http2: Transport received GOAWAY from server ErrCode:INTERNAL_ERROR"), backoff.ClassNotSent},
+		"h2 goaway, calm":                  {errors.New("http2: Transport received GOAWAY from server ErrCode:ENHANCE_YOUR_CALM"), backoff.ClassThrottled},
+		"h2 goaway and closed":             {errors.New(`http2: server sent GOAWAY and closed the connection; LastStreamID=1, ErrCode=NO_ERROR, debug="x, ErrCode=ENHANCE_YOUR_CALM"`), backoff.ClassRetryable},
+		"h2 goaway and closed, calm":       {errors.New(`http2: server sent GOAWAY and closed the connection; LastStreamID=1, ErrCode=ENHANCE_YOUR_CALM, debug=""`), backoff.ClassThrottled},
+		"h2 cannot retry goaway":           {errors.New("http2: Transport: cannot retry err [http2: Transport received Server's graceful shutdown GOAWAY] after Request.Body was written; define Request.GetBody to avoid this error"), backoff.ClassNotSent},
+		"h2 cannot retry refused":          {errors.New("http2: Transport: cannot retry err [stream error: stream ID 3; REFUSED_STREAM] after Request.Body was written; define Request.GetBody to avoid this error"), backoff.ClassNotSent},
+		"h2 something else":                {errors.New("http2: frame too large"), backoff.ClassPermanent},
+
+		// Stream errors of golang.org/x/net.
+		"x/net refused stream":         {errors.New("stream error: stream ID 1; REFUSED_STREAM; received from peer"), backoff.ClassNotSent},
+		"x/net internal error":         {errors.New("stream error: stream ID 1; INTERNAL_ERROR; received from peer"), backoff.ClassRetryable},
+		"x/net calm":                   {errors.New("stream error: stream ID 1; ENHANCE_YOUR_CALM; received from peer"), backoff.ClassThrottled},
+		"x/net protocol error":         {errors.New("stream error: stream ID 1; PROTOCOL_ERROR; invalid header field"), backoff.ClassPermanent},
+		"x/net protocol error of peer": {errors.New("stream error: stream ID 1; PROTOCOL_ERROR; received from peer"), backoff.ClassRetryable},
+		"x/net wants HTTP/1":           {errors.New("stream error: stream ID 1; HTTP_1_1_REQUIRED; received from peer"), backoff.ClassPermanent},
+		"x/net a code of the future":   {errors.New("stream error: stream ID 1; unknown error code 0x63; received from peer"), backoff.ClassRetryable},
+		"x/net cut short":              {errors.New("stream error: stream ID 1"), backoff.ClassPermanent},
+
+		// The end of a context.
+		"canceled":                    {context.Canceled, backoff.ClassPermanent},
+		"canceled while dialling":     {opError("dial", context.Canceled), backoff.ClassPermanent},
+		"canceled, joined to a reset": {errors.Join(syscall.ECONNRESET, context.Canceled), backoff.ClassPermanent},
+		"deadline":                    {context.DeadlineExceeded, backoff.ClassRetryable},
+
+		// The unknown, and what is marked as permanent.
+		"nil":                {nil, backoff.ClassPermanent},
+		"unknown":            {errors.New("never heard of it"), backoff.ClassPermanent},
+		"unsupported scheme": {errors.New(`unsupported protocol scheme "gopher"`), backoff.ClassPermanent},
+		"marked permanent":   {backoff.Permanent(syscall.ECONNRESET), backoff.ClassPermanent},
+	} {
+		require.Equal(t, c.want, backoffhttp.Classify(c.err), "%s: %v", name, c.err)
+		if c.err != nil {
+			require.Equal(t, c.want, backoffhttp.Classify(fmt.Errorf("attempt: %w", maskEOF(c.err))), "%s, wrapped", name)
+		}
+	}
 }
 
 // A RoundTripper that tries several servers joins their errors.
@@ -132,93 +192,6 @@ func (e streamRefusal) As(target any) bool {
 	}
 	to.Set(reflect.ValueOf(e).Convert(to.Type()))
 	return true
-}
-
-func TestClassifyKnowsFailuresOfTLS(t *testing.T) {
-	requireClasses(t, errorClasses{
-		"TLS handshake timeout":   {handshakeTimeout{}, backoff.ClassNotSent},
-		"certificate":             {&tls.CertificateVerificationError{Err: x509.UnknownAuthorityError{}}, backoff.ClassPermanent},
-		"certificate, wrong host": {inURL(x509.HostnameError{Certificate: new(x509.Certificate)}), backoff.ClassPermanent},
-		"no TLS":                  {tls.RecordHeaderError{Msg: "first record does not look like a TLS handshake"}, backoff.ClassPermanent},
-	})
-}
-
-func TestClassifyKnowsLostAndSilentConnections(t *testing.T) {
-	requireClasses(t, errorClasses{
-		"reset by peer":                 {errno("read", syscall.ECONNRESET), backoff.ClassRetryable},
-		"broken pipe":                   {errno("write", syscall.EPIPE), backoff.ClassRetryable},
-		"aborted":                       {errno("read", syscall.ECONNABORTED), backoff.ClassRetryable},
-		"read timeout":                  {opError("read", os.ErrDeadlineExceeded), backoff.ClassRetryable},
-		"net.ErrClosed":                 {net.ErrClosed, backoff.ClassRetryable},
-		"server closed idle connection": {inURL(errors.New("http: server closed idle connection")), backoff.ClassRetryable},
-		"cannot rewind":                 {errors.New("net/http: cannot rewind body after connection loss"), backoff.ClassRetryable},
-		"response header timeout":       {headerTimeout{}, backoff.ClassRetryable},
-	})
-}
-
-func TestClassifyKnowsAnswersCutShort(t *testing.T) {
-	requireClasses(t, errorClasses{
-		"unexpected EOF":            {io.ErrUnexpectedEOF, backoff.ClassRetryable},
-		"unexpected EOF, wrapped":   {fmt.Errorf("read: %w", io.ErrUnexpectedEOF), backoff.ClassRetryable},
-		"unexpected EOF, joined":    {errors.Join(errors.New("x"), io.ErrUnexpectedEOF), backoff.ClassRetryable},
-		"EOF":                       {io.EOF, backoff.ClassPermanent},
-		"EOF, in url.Error":         {inURL(io.EOF), backoff.ClassRetryable},
-		"EOF, connection broken":    {fmt.Errorf("net/http: HTTP/1.x transport connection broken: %w", io.EOF), backoff.ClassRetryable},
-		"header cut in a name":      {errors.New(`net/http: HTTP/1.x transport connection broken: malformed MIME header: missing colon: "Dat"`), backoff.ClassRetryable},
-		"header cut in the version": {errors.New(`net/http: HTTP/1.x transport connection broken: malformed HTTP response "HTTP/1"`), backoff.ClassRetryable},
-		"header cut in the status":  {errors.New(`net/http: HTTP/1.x transport connection broken: malformed HTTP status code "50"`), backoff.ClassRetryable},
-		"a status that is none":     {errors.New(`net/http: HTTP/1.x transport connection broken: malformed HTTP status code "5003"`), backoff.ClassPermanent},
-		"another protocol":          {errors.New(`net/http: HTTP/1.x transport connection broken: malformed HTTP response "SSH-2.0-OpenSSH"`), backoff.ClassPermanent},
-	})
-}
-
-func TestClassifyKnowsConnectionsThatHTTP2GaveUp(t *testing.T) {
-	requireClasses(t, errorClasses{
-		"h2 lost":                          {errors.New("http2: client connection lost"), backoff.ClassRetryable},
-		"h2 closed":                        {errors.New("http2: client conn is closed"), backoff.ClassRetryable},
-		"h2 not usable":                    {errors.New("http2: client conn not usable"), backoff.ClassNotSent},
-		"h2 not established":               {errors.New("http2: client conn could not be established"), backoff.ClassNotSent},
-		"h2 nothing cached":                {errors.New("http2: no cached connection was available"), backoff.ClassNotSent},
-		"h2 goaway beyond the last stream": {errors.New("http2: Transport received Server's graceful shutdown GOAWAY"), backoff.ClassNotSent},
-		"h2 goaway with an error":          {errors.New("http2: Transport received GOAWAY from server ErrCode:INTERNAL_ERROR"), backoff.ClassNotSent},
-		"h2 goaway, calm":                  {errors.New("http2: Transport received GOAWAY from server ErrCode:ENHANCE_YOUR_CALM"), backoff.ClassThrottled},
-		"h2 goaway and closed":             {errors.New(`http2: server sent GOAWAY and closed the connection; LastStreamID=1, ErrCode=NO_ERROR, debug="x, ErrCode=ENHANCE_YOUR_CALM"`), backoff.ClassRetryable},
-		"h2 goaway and closed, calm":       {errors.New(`http2: server sent GOAWAY and closed the connection; LastStreamID=1, ErrCode=ENHANCE_YOUR_CALM, debug=""`), backoff.ClassThrottled},
-		"h2 cannot retry goaway":           {errors.New("http2: Transport: cannot retry err [http2: Transport received Server's graceful shutdown GOAWAY] after Request.Body was written; define Request.GetBody to avoid this error"), backoff.ClassNotSent},
-		"h2 cannot retry refused":          {errors.New("http2: Transport: cannot retry err [stream error: stream ID 3; REFUSED_STREAM] after Request.Body was written; define Request.GetBody to avoid this error"), backoff.ClassNotSent},
-		"h2 something else":                {errors.New("http2: frame too large"), backoff.ClassPermanent},
-	})
-}
-
-func TestClassifyKnowsStreamErrorsOfXNet(t *testing.T) {
-	requireClasses(t, errorClasses{
-		"x/net refused stream":         {errors.New("stream error: stream ID 1; REFUSED_STREAM; received from peer"), backoff.ClassNotSent},
-		"x/net internal error":         {errors.New("stream error: stream ID 1; INTERNAL_ERROR; received from peer"), backoff.ClassRetryable},
-		"x/net calm":                   {errors.New("stream error: stream ID 1; ENHANCE_YOUR_CALM; received from peer"), backoff.ClassThrottled},
-		"x/net protocol error":         {errors.New("stream error: stream ID 1; PROTOCOL_ERROR; invalid header field"), backoff.ClassPermanent},
-		"x/net protocol error of peer": {errors.New("stream error: stream ID 1; PROTOCOL_ERROR; received from peer"), backoff.ClassRetryable},
-		"x/net wants HTTP/1":           {errors.New("stream error: stream ID 1; HTTP_1_1_REQUIRED; received from peer"), backoff.ClassPermanent},
-		"x/net a code of the future":   {errors.New("stream error: stream ID 1; unknown error code 0x63; received from peer"), backoff.ClassRetryable},
-		"x/net cut short":              {errors.New("stream error: stream ID 1"), backoff.ClassPermanent},
-	})
-}
-
-func TestClassifyKnowsTheEndOfAContext(t *testing.T) {
-	requireClasses(t, errorClasses{
-		"canceled":                    {context.Canceled, backoff.ClassPermanent},
-		"canceled while dialling":     {opError("dial", context.Canceled), backoff.ClassPermanent},
-		"canceled, joined to a reset": {errors.Join(syscall.ECONNRESET, context.Canceled), backoff.ClassPermanent},
-		"deadline":                    {context.DeadlineExceeded, backoff.ClassRetryable},
-	})
-}
-
-func TestClassifyRetriesNeitherTheUnknownNorWhatIsMarkedPermanent(t *testing.T) {
-	requireClasses(t, errorClasses{
-		"nil":                {nil, backoff.ClassPermanent},
-		"unknown":            {errors.New("never heard of it"), backoff.ClassPermanent},
-		"unsupported scheme": {errors.New(`unsupported protocol scheme "gopher"`), backoff.ClassPermanent},
-		"marked permanent":   {backoff.Permanent(syscall.ECONNRESET), backoff.ClassPermanent},
-	})
 }
 
 // maskEOF leaves a bare io.EOF out of what is tried wrapped: there it means the
@@ -303,7 +276,7 @@ func TestClassifyKnowsWhatNetHTTPReturns(t *testing.T) {
 		require.Error(t, err, name)
 		require.Equal(t, c.want, backoffhttp.Classify(err), "%s: %v", name, err)
 		attempts := 0
-		counting := newBase(func(req *http.Request) (*http.Response, error) { attempts++; return base.RoundTrip(req) })
+		counting := step(func(req *http.Request) (*http.Response, error) { attempts++; return base.RoundTrip(req) })
 		_, err = (&http.Client{Transport: &backoffhttp.Unguarded{Base: counting, Policy: atOnce()}}).Get(c.url)
 		require.Error(t, err, name)
 		require.Equal(t, c.want.Retryable(), attempts == 4, "%s: %d attempts", name, attempts)

@@ -24,10 +24,29 @@ import (
 	"github.com/gobackoff/backoff/pace"
 )
 
-// A step is what becomes of one attempt.
+// A step is what becomes of one attempt. It is a RoundTripper, too.
 type step func(*http.Request) (*http.Response, error)
 
+func (s step) RoundTrip(req *http.Request) (*http.Response, error) { return s(req) }
+
 // answer is a response with a header given as pairs. Its body says the status.
+// changed is a step whose answer is changed.
+func changed(s step, change func(*http.Response)) step {
+	return func(req *http.Request) (*http.Response, error) {
+		resp, err := s(req)
+		change(resp)
+		return resp, err
+	}
+}
+
+// broken is a step whose answer has some bytes, of a length that is not known,
+// and then an error.
+func broken(s step, good string, err error) step {
+	return changed(s, func(resp *http.Response) {
+		resp.ContentLength, resp.Body = -1, io.NopCloser(io.MultiReader(strings.NewReader(good), failingReader{err}))
+	})
+}
+
 func answer(code int, header ...string) step {
 	return answerBody(code, "body of "+strconv.Itoa(code), header...)
 }

@@ -101,7 +101,7 @@ func TestOnlyTheTextOfNetHTTPProvesThatAProxyDidNotConnect(t *testing.T) {
 	own := func(*http.Request) (*http.Response, error) { return nil, errors.New("Bad Gateway") }
 	for method, want := range map[string]int{"GET": 4, "POST": 1} {
 		n := 0
-		tr := &backoffhttp.Unguarded{Base: attempts(newBase(own), &n), Policy: atOnce()}
+		tr := &backoffhttp.Unguarded{Base: attempts(step(own), &n), Policy: atOnce()}
 		_, err := tr.RoundTrip(newRequest(t, method, "https://a.test/", nil))
 		require.EqualError(t, backoff.Cause(err), "Bad Gateway")
 		require.Equal(t, want, n, method)

@@ -96,7 +96,7 @@ func TestABodyThatBreaksOffIsNotResumedWhileRetriesAreOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var panel control.Panel
 		requests := 0
-		tr := controlled(roundTripper(func(req *http.Request) (*http.Response, error) {
+		tr := controlled(step(func(req *http.Request) (*http.Response, error) {
 			requests++
 			return &http.Response{
 				StatusCode: 200, ContentLength: 100, Header: http.Header{"Etag": {`"1"`}}, Request: req,
@@ -134,7 +134,7 @@ func TestATransportUnderAControlKeepsTheGuardsOfItsHosts(t *testing.T) {
 
 func TestACallUnderAControlAllocatesNothingMore(t *testing.T) {
 	resp := &http.Response{StatusCode: 200, Body: http.NoBody, Header: http.Header{}}
-	base := roundTripper(func(req *http.Request) (*http.Response, error) { return resp, nil })
+	base := step(func(req *http.Request) (*http.Response, error) { return resp, nil })
 	req := newRequest(t, "GET", "http://a.test/", nil)
 	measure := func(tr *backoffhttp.Transport) float64 {
 		return testing.AllocsPerRun(100, func() { _, _ = tr.RoundTrip(req) })

@@ -127,7 +127,7 @@ func TestTheAttemptsAtAnEndpointAreMeasured(t *testing.T) {
 		var to *endpoint.Endpoint
 		underWay := 0
 		tr := &backoffhttp.Transport{
-			Base: roundTripper(func(req *http.Request) (*http.Response, error) {
+			Base: step(func(req *http.Request) (*http.Response, error) {
 				time.Sleep(20 * time.Millisecond)
 				if to != nil { // from the second attempt on
 					underWay = to.Attempts().InFlight
@@ -157,11 +157,6 @@ func TestTheAttemptsAtAnEndpointAreMeasured(t *testing.T) {
 		require.Zero(t, to.Attempts().InFlight, "a panic ends the attempt")
 	})
 }
-
-// roundTripper is a function as a RoundTripper.
-type roundTripper func(*http.Request) (*http.Response, error)
-
-func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
 
 func TestTheObserverHearsOfTheBreakerOfTheHostAndOfEachCallThatItRefuses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -241,7 +236,7 @@ func TestAnEndpointHasOnlyTheGuardsThatItsCallsHave(t *testing.T) {
 func TestACallAllocatesForItsEndpointOnlyIfItIsObserved(t *testing.T) {
 	allocations := func(observe backoff.Observer, name func(*http.Request) string) float64 {
 		tr := &backoffhttp.Transport{
-			Base: roundTripper(func(req *http.Request) (*http.Response, error) {
+			Base: step(func(req *http.Request) (*http.Response, error) {
 				return &http.Response{StatusCode: 200, Body: http.NoBody, Request: req}, nil
 			}),
 			Policy:   backoff.Policy{Observer: observe},
@@ -297,7 +292,7 @@ func TestNoPartOfALongRequestIsKept(t *testing.T) {
 		func(req *http.Request, long string) { req.Header.Set("Tenant", long[:9]) },
 	} {
 		tr := &backoffhttp.Transport{
-			Base:     roundTripper(answer(200)),
+			Base:     step(answer(200)),
 			Policy:   backoff.Policy{Observer: func(context.Context, backoff.Event) {}},
 			Endpoint: func(r *http.Request) string { return r.Header.Get("Name") },
 			Key:      func(r *http.Request) string { return r.Header.Get("Tenant") },
@@ -328,7 +323,7 @@ func TestTheRequestForTheRestOfABodyHasTheEndpointOfTheCall(t *testing.T) {
 	var seen sightings
 	content := strings.Repeat("x", 100)
 	tr := &backoffhttp.Transport{
-		Base: roundTripper(func(req *http.Request) (*http.Response, error) {
+		Base: step(func(req *http.Request) (*http.Response, error) {
 			require.Nil(t, endpoint.Of(req.Context()), "what the attempt itself calls is something else")
 			resp := &http.Response{StatusCode: 200, ContentLength: 100, Header: http.Header{"Etag": {`"1"`}}, Request: req}
 			if req.Header.Get("Range") == "" {

@@ -144,7 +144,7 @@ func serveHTTP2(t testing.TB, actions ...h2action) (*http.Transport, *h2) {
 
 // attempts counts what reaches net/http.
 func attempts(base http.RoundTripper, n *int) http.RoundTripper {
-	return newBase(func(req *http.Request) (*http.Response, error) { *n++; return base.RoundTrip(req) })
+	return step(func(req *http.Request) (*http.Response, error) { *n++; return base.RoundTrip(req) })
 }
 
 // The server may have worked on a stream that it breaks off.

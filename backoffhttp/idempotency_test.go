@@ -430,7 +430,7 @@ func TestAPolicyWhoseAttemptTimedOutRepeatsOnlyWhatTheClientMay(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				sent := 0
-				tr := c.tr(roundTripper(func(req *http.Request) (*http.Response, error) {
+				tr := c.tr(step(func(req *http.Request) (*http.Response, error) {
 					sent++
 					<-req.Context().Done()
 					return nil, req.Context().Err()

@@ -163,7 +163,7 @@ func TestAPatientTransportReturnsAPermanentResponseAtOnce(t *testing.T) {
 func TestAPatientCallHasTheTimeOfItsPolicyEachTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := &outage{back: time.Now().Add(20 * time.Second)}
-		slow := roundTripper(func(req *http.Request) (*http.Response, error) {
+		slow := step(func(req *http.Request) (*http.Response, error) {
 			resp, err := server.RoundTrip(req)
 			if err == nil {
 				select {

@@ -149,7 +149,7 @@ func TestFailsafeNoGoroutinePerRequest(t *testing.T) {
 func TestFailsafe122ContextValuesReachTheBase(t *testing.T) {
 	type key struct{}
 	for _, timeout := range []time.Duration{0, time.Minute} {
-		tr := over(newBase(func(req *http.Request) (*http.Response, error) {
+		tr := over(step(func(req *http.Request) (*http.Response, error) {
 			require.Equal(t, "value", req.Context().Value(key{}))
 			return answer(200)(req)
 		}))

@@ -160,12 +160,7 @@ func TestResumeNeedsAStrongValidatorAndAGET(t *testing.T) {
 		"a part of something":      {"GET", []string{"Etag", `"v1"`, "Content-Range", "lines 1-2/3"}, 206},
 	} {
 		t.Run(name, func(t *testing.T) {
-			broken := func(req *http.Request) (*http.Response, error) {
-				resp, _ := answer(c.code, c.header...)(req)
-				resp.Body = io.NopCloser(io.MultiReader(strings.NewReader("half"), failingReader{io.ErrUnexpectedEOF}))
-				return resp, nil
-			}
-			tr, w := scripted(broken)
+			tr, w := scripted(broken(answer(c.code, c.header...), "half", io.ErrUnexpectedEOF))
 			tr.Resume = true
 			_, err := io.ReadAll(roundTrip(t, tr, newRequest(t, c.method, "http://a.test/", nil)).Body)
 			require.Equal(t, io.ErrUnexpectedEOF, err)
@@ -286,11 +281,7 @@ func TestAReadOfNothingReadsNothingAndAClosedBodyIsNotRead(t *testing.T) {
 // A base may end a body early without saying so.
 func TestABodyShorterThanAnnouncedIsResumed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		short := func(req *http.Request) (*http.Response, error) {
-			resp, _ := answerBody(200, "0123", "Etag", `"v1"`)(req)
-			resp.ContentLength = 10
-			return resp, nil
-		}
+		short := changed(answerBody(200, "0123", "Etag", `"v1"`), func(resp *http.Response) { resp.ContentLength = 10 })
 		rest := func(req *http.Request) (*http.Response, error) {
 			first, _ := strconv.Atoi(strings.TrimSuffix(strings.TrimPrefix(req.Header.Get("Range"), "bytes="), "-9"))
 			return answerBody(206, "0123456789"[first:], "Content-Range", "bytes "+strconv.Itoa(first)+"-9/*")(req)
@@ -351,21 +342,12 @@ const digits = "0123456789"
 // brokenOff is an answer with header whose body breaks off after good. Its
 // length is not known.
 func brokenOff(code int, good string, header ...string) step {
-	return func(req *http.Request) (*http.Response, error) {
-		resp, err := answer(code, append(header, "Etag", `"v1"`)...)(req)
-		resp.ContentLength = -1
-		resp.Body = io.NopCloser(io.MultiReader(strings.NewReader(good), failingReader{syscall.ECONNRESET}))
-		return resp, err
-	}
+	return broken(answer(code, append(header, "Etag", `"v1"`)...), good, syscall.ECONNRESET)
 }
 
 // unsized is an answer whose length is not known.
 func unsized(code int, body string, header ...string) step {
-	return func(req *http.Request) (*http.Response, error) {
-		resp, err := answerBody(code, body, header...)(req)
-		resp.ContentLength = -1
-		return resp, err
-	}
+	return changed(answerBody(code, body, header...), func(resp *http.Response) { resp.ContentLength = -1 })
 }
 
 // resumed reads the body of an answer that is resumed.
@@ -512,11 +494,7 @@ func TestResumeRefusesWhatContradicts(t *testing.T) {
 }
 
 func uncompressed(s step) step {
-	return func(req *http.Request) (*http.Response, error) {
-		resp, err := s(req)
-		resp.Uncompressed = true
-		return resp, err
-	}
+	return changed(s, func(resp *http.Response) { resp.Uncompressed = true })
 }
 
 // An answer to If-Range need not repeat the version or the coding (RFC 9110,
@@ -630,11 +608,7 @@ func FuzzResume(f *testing.F) {
 			return
 		}
 		first := brokenOff(200, "0123")
-		then := func(req *http.Request) (*http.Response, error) {
-			resp, err := answerBody(code, body, "Content-Range", span, "Etag", `"v1"`)(req)
-			resp.ContentLength = max(-1, length)
-			return resp, err
-		}
+		then := changed(answerBody(code, body, "Content-Range", span, "Etag", `"v1"`), func(resp *http.Response) { resp.ContentLength = max(-1, length) })
 		w := newWire(func(req *http.Request) (*http.Response, error) {
 			resp, err := first(req)
 			if sized {

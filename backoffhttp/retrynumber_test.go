@@ -31,23 +31,17 @@ func TestTheBaseLearnsTheNumberOfTheRetry(t *testing.T) {
 	})
 }
 
-// turning is one RoundTripper at first, and another in retries.
-type turning struct{ first, then http.RoundTripper }
-
-func (f turning) RoundTrip(req *http.Request) (*http.Response, error) {
-	if backoffhttp.RetryNumber(req.Context()) == 0 {
-		return f.first.RoundTrip(req)
-	}
-	return f.then.RoundTrip(req)
-}
-
 // A retry of the outer Transport is one to the inner, too.
 func TestTheNumberOfTheRetryGoesOnFromOutside(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		base := &numbered{RoundTripper: newWire(answer(503), answer(200))}
 		inner := &backoffhttp.Unguarded{Base: base}
-		outer := &backoffhttp.Unguarded{Base: turning{newWire(answer(503)), inner}}
-		getRoot(t, outer)
+		getRoot(t, &backoffhttp.Unguarded{Base: step(func(req *http.Request) (*http.Response, error) {
+			if backoffhttp.RetryNumber(req.Context()) == 0 {
+				return answer(503)(req)
+			}
+			return inner.RoundTrip(req)
+		})})
 		require.Equal(t, []int{1, 2}, base.numbers)
 	})
 }

@@ -522,7 +522,7 @@ func TestHostsThatTakeTurnsKeepTheirGuards(t *testing.T) {
 
 // Guards are not made anew for each call where hosts or tenants take turns.
 func TestGuardsOfTenantsThatTakeTurnsAreKept(t *testing.T) {
-	tr := &backoffhttp.Transport{Base: roundTripper(func(req *http.Request) (*http.Response, error) {
+	tr := &backoffhttp.Transport{Base: step(func(req *http.Request) (*http.Response, error) {
 		return &http.Response{StatusCode: 200, Body: http.NoBody, Request: req}, nil
 	})}
 	var reqs []*http.Request

@@ -172,7 +172,7 @@ func TestARequestUnderWayKeepsItsAnswerWhenThePaceBegins(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		host := new(pace.Pacer)
 		transport := &backoffhttp.Unguarded{Policy: backoff.Policy{Budget: host}}
-		transport.Base = newBase(func(req *http.Request) (*http.Response, error) {
+		transport.Base = step(func(req *http.Request) (*http.Response, error) {
 			time.Sleep(3 * time.Second)
 			return answer(404)(req)
 		})

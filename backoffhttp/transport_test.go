@@ -103,15 +103,10 @@ func TestARequestThatIsNoRequestIsRefused(t *testing.T) {
 }
 
 func TestABaseWithoutAnswerNorErrorIsAnError(t *testing.T) {
-	base := newBase(func(*http.Request) (*http.Response, error) { return nil, nil })
+	base := step(func(*http.Request) (*http.Response, error) { return nil, nil })
 	_, err := over(base).RoundTrip(newRequest(t, "GET", "http://a.test/", nil))
 	require.ErrorContains(t, err, "neither an answer")
 }
-
-// newBase makes a RoundTripper of a function.
-func newBase(f step) http.RoundTripper { return f }
-
-func (f step) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
 
 func TestInspectMakesFailuresOfAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -246,7 +241,7 @@ func everywhere(u *url.URL) bool { return true }
 // A base that leaves the answer's request out loses nothing.
 func TestAnAnswerWithoutItsRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		tr := over(newBase(func(req *http.Request) (*http.Response, error) {
+		tr := over(step(func(req *http.Request) (*http.Response, error) {
 			resp, err := answer(503)(req)
 			resp.Request = nil
 			return resp, err

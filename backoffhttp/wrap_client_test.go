@@ -33,10 +33,7 @@ func wrapped(c *http.Client, p backoff.Policy) (*http.Client, *backoffhttp.Trans
 // fetch gets a URL. The body of the answer is closed with the test.
 func fetch(t testing.TB, c *http.Client, url string) *http.Response {
 	t.Helper()
-	resp, err := c.Do(newRequest(t, "GET", url, nil))
-	require.NoError(t, err)
-	t.Cleanup(func() { resp.Body.Close() })
-	return resp
+	return roundTrip(t, step(c.Do), newRequest(t, "GET", url, nil))
 }
 
 func TestAWrappedClientKeepsAllButTheTimeout(t *testing.T) {
@@ -99,29 +96,24 @@ func TestTheTimeoutOfAWrappedClientIsThatOfAnAttempt(t *testing.T) {
 // Nobody has to close http.NoBody, which would leave its timer behind.
 func TestAnAnswerWithoutABodyIsNotHeldByItsTimeout(t *testing.T) {
 	var held context.Context
-	w := newWire(func(req *http.Request) (*http.Response, error) {
+	base := step(func(req *http.Request) (*http.Response, error) {
 		held = req.Context()
 		return &http.Response{StatusCode: 204, Body: http.NoBody, Request: req}, nil
 	})
 	p := steady()
 	p.AttemptTimeout = time.Second
 	for _, timeout := range []time.Duration{0, time.Hour} {
-		client := backoffhttp.WrapClient(&http.Client{Transport: bare{w}, Timeout: timeout}, p)
+		client := backoffhttp.WrapClient(&http.Client{Transport: base, Timeout: timeout}, p)
 		resp := fetch(t, client, "http://a.test/")
 		require.Equal(t, http.NoBody, resp.Body)
 		require.Error(t, held.Err())
 	}
 }
 
-// bare is a wire whose bodies are those of the steps.
-type bare struct{ w *wire }
-
-func (b bare) RoundTrip(req *http.Request) (*http.Response, error) { return b.w.steps[0](req) }
-
 func TestAClientWithoutATimeoutGetsNone(t *testing.T) {
 	for _, timeout := range []time.Duration{0, -time.Second} {
 		synctest.Test(t, func(t *testing.T) {
-			slow := newBase(func(req *http.Request) (*http.Response, error) {
+			slow := step(func(req *http.Request) (*http.Response, error) {
 				_, limited := req.Context().Deadline()
 				require.False(t, limited)
 				time.Sleep(time.Hour)
@@ -196,7 +188,7 @@ func TestOfTwoTimeoutsOfAnAttemptTheShorterEndsIt(t *testing.T) {
 func TestEachRedirectHasAttemptsAndTimeOfItsOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sent := map[string]int{}
-		base := newBase(func(req *http.Request) (*http.Response, error) {
+		base := step(func(req *http.Request) (*http.Response, error) {
 			sent[req.URL.Path]++
 			time.Sleep(900 * time.Millisecond)
 			switch {
