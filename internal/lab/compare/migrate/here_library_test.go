@@ -128,56 +128,39 @@ func TestALibraryReturnsWhatItsGuideSays(t *testing.T) {
 	})
 }
 
-// A save is repeated, unless the service has said no, which is no failure for a
-// circuit around it.
-func TestASaveOfALibraryEndsWithAPermanentResponse(t *testing.T) {
-	for _, row := range []struct {
-		err    error
-		calls  int
-		opened bool
-	}{
-		{&StatusError{500}, 4, true},
-		{&StatusError{429}, 4, true},
-		{&StatusError{402}, 1, false},
-	} {
-		checkLibrary(t, (*Client).Save, row.err, row.calls, row.opened)
-	}
-}
-
 // A charge is repeated only if nothing was done, whatever the policy of the user
-// is. A circuit around it opens where the service fails.
-func TestAChargeOfALibraryIsNotMadeTwice(t *testing.T) {
+// is, and a save unless the service has said no, which is no failure for a
+// circuit around it. A circuit around either opens where the service fails.
+func TestALibraryRepeatsAChargeOnlyIfNothingWasDoneAndASaveUnlessTheServiceSaidNo(t *testing.T) {
 	for _, row := range []struct {
+		call   func(*Client, context.Context) error
 		err    error
 		calls  int
 		opened bool
 	}{
-		{errBusy, 1, true},
-		{&StatusError{500}, 1, true},
-		{&StatusError{503}, 4, true},
-		{syscall.ECONNREFUSED, 4, true},
-		{&StatusError{402}, 1, false},
+		{(*Client).Charge, errBusy, 1, true},
+		{(*Client).Charge, &StatusError{500}, 1, true},
+		{(*Client).Charge, &StatusError{503}, 4, true},
+		{(*Client).Charge, syscall.ECONNREFUSED, 4, true},
+		{(*Client).Charge, &StatusError{402}, 1, false},
+		{(*Client).Save, &StatusError{500}, 4, true},
+		{(*Client).Save, &StatusError{429}, 4, true},
+		{(*Client).Save, &StatusError{402}, 1, false},
 	} {
-		checkLibrary(t, (*Client).Charge, row.err, row.calls, row.opened)
+		synctest.Test(t, func(t *testing.T) {
+			calls := 0
+			send := func(context.Context) error { calls++; time.Sleep(100 * time.Millisecond); return row.err }
+			always := backoff.Policy{Classify: backoff.RetryIf(func(error) bool { return true })}
+			client, err := New(Options{Retry: (&guard.Service{NoBudget: true}).With(always), Send: send})
+			require.NoError(t, err)
+			require.ErrorIs(t, row.call(client, t.Context()), row.err)
+			require.Equal(t, row.calls, calls)
+			for range 100 {
+				err = row.call(client, t.Context())
+			}
+			require.Equal(t, row.opened, errors.Is(err, backoff.ErrOpen))
+		})
 	}
-}
-
-// checkLibrary makes a call of a client whose service always fails with failure,
-// under a policy that retries all errors, and then a hundred more.
-func checkLibrary(t *testing.T, call func(*Client, context.Context) error, failure error, calls int, opened bool) {
-	synctest.Test(t, func(t *testing.T) {
-		made := 0
-		send := func(context.Context) error { made++; time.Sleep(100 * time.Millisecond); return failure }
-		always := backoff.Policy{Classify: backoff.RetryIf(func(error) bool { return true })}
-		client, err := New(Options{Retry: (&guard.Service{NoBudget: true}).With(always), Send: send})
-		require.NoError(t, err)
-		require.ErrorIs(t, call(client, t.Context()), failure)
-		require.Equal(t, calls, made)
-		for range 100 {
-			err = call(client, t.Context())
-		}
-		require.Equal(t, opened, errors.Is(err, backoff.ErrOpen))
-	})
 }
 
 // What a library returns decides whether policies around it multiply its
