@@ -41,7 +41,6 @@ func TestEveryFaultOfAConnection(t *testing.T) {
 		"header stalls":  {fault: faultproxy.Stall(10, 0), put: 2, post: 1, postFails: true},
 		"body stalls":    {fault: faultproxy.Stall(4000, 0), put: 2, post: 1, postFails: true},
 		"body trickles":  {fault: faultproxy.Trickle(1000, time.Millisecond), put: 1, post: 1},
-		"crash":          {fault: faultproxy.Crash(20 * time.Millisecond), put: 1, post: 0, postFails: true},
 	} {
 		for method, want := range map[string]int64{"PUT": c.put, "POST": c.post} {
 			t.Run(name+"/"+method, func(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 type Fault struct {
 	kind  kind
 	bytes int64         // of the answer, or for CutRequest of the request, that pass
-	delay time.Duration // of Stall, Trickle and Crash
+	delay time.Duration // of Stall and Trickle
 }
 
 // A kind says which function made a Fault.
@@ -25,12 +25,10 @@ const (
 	pass kind = iota
 	reset
 	cutRequest
-	dropAnswer
 	resetAnswer
 	truncate
 	stall
 	trickle
-	crash
 )
 
 // Pass passes on the request and the response: it is no fault.
@@ -50,7 +48,7 @@ func CutRequest(n int64) Fault { return Fault{kind: cutRequest, bytes: n} }
 //
 // If the target responds before it executes the request, as a server does that
 // sends 100 Continue, the connection is reset at this first response.
-func DropAnswer() Fault { return Fault{kind: dropAnswer} }
+func DropAnswer() Fault { return ResetAfter(0) }
 
 // ResetAfter passes on the first n bytes of the response, then resets the
 // connection. The client has 5 ms to read them; its system may discard what it
@@ -70,11 +68,6 @@ func Stall(n int64, d time.Duration) Fault { return Fault{kind: stall, bytes: n,
 // for d before each piece. If d is 0 or less, it passes on nothing, as
 // Stall(0, d).
 func Trickle(n int64, d time.Duration) Fault { return Fault{kind: trickle, bytes: max(1, n), delay: d} }
-
-// Crash resets all connections of the proxy when the request begins, and
-// refuses new ones for d. If d is 0 or less, it refuses them until
-// [Proxy.Restore].
-func Crash(d time.Duration) Fault { return Fault{kind: crash, delay: d} }
 
 // A Plan returns the fault of the nth exchange. Exchanges are counted from 1,
 // in the order in which they begin, over all connections of a proxy. The proxy

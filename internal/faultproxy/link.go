@@ -84,11 +84,7 @@ func (l *link) begin(f Fault) bool {
 	l.mu.Lock()
 	l.fault, l.begun, l.answered, l.sent, l.received = f, true, false, 0, 0
 	l.mu.Unlock()
-	switch f.kind {
-	case reset:
-		return l.reset()
-	case crash:
-		l.proxy.crash(f.delay)
+	if f.kind == reset {
 		return l.reset()
 	}
 	return true
@@ -120,8 +116,6 @@ func (l *link) answer(p []byte) bool {
 	l.received += int64(len(p))
 	l.mu.Unlock()
 	switch f.kind {
-	case dropAnswer:
-		return l.reset()
 	case resetAnswer, truncate:
 		return l.cut(l.client, p, left, f.kind == resetAnswer)
 	case stall:

@@ -43,7 +43,7 @@ type Config struct {
 
 	// PerConnection makes a whole connection one exchange. The proxy then asks
 	// Plan when it accepts a connection, the bytes of a fault count from the
-	// connection's beginning, and Reset and Crash do not wait for a request.
+	// connection's beginning, and Reset does not wait for a request.
 	// The default, false, makes each request and its response an exchange.
 	PerConnection bool
 }
@@ -59,7 +59,6 @@ type Proxy struct {
 	mu       sync.Mutex
 	listener net.Listener // nil while connections are refused
 	links    map[*link]struct{}
-	restart  *time.Timer // after Crash
 	stats    Stats
 	closed   bool
 }
@@ -137,7 +136,7 @@ func (p *Proxy) Refuse() {
 	}
 }
 
-// Restore accepts connections again, on the same port, after Refuse or [Crash].
+// Restore accepts connections again, on the same port, after Refuse.
 // While the proxy is listening it does nothing. It returns the error of
 // [net.Listen] if another process has taken the port meanwhile, and
 // [net.ErrClosed] after Close.
@@ -164,9 +163,6 @@ func (p *Proxy) Restore() error {
 func (p *Proxy) Close() {
 	p.mu.Lock()
 	p.closed = true
-	if p.restart != nil {
-		p.restart.Stop()
-	}
 	p.mu.Unlock()
 	p.Refuse()
 	p.Cut()
@@ -223,17 +219,4 @@ func (p *Proxy) remove(l *link) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.links, l)
-}
-
-// crash resets all connections and refuses new ones for d, or for good.
-func (p *Proxy) crash(d time.Duration) {
-	p.Refuse()
-	p.Cut()
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if d > 0 && !p.closed {
-		// If the port was taken meanwhile, it stays closed, as it would for a
-		// server.
-		p.restart = time.AfterFunc(d, func() { p.Restore() })
-	}
 }

@@ -1,7 +1,6 @@
 package faultproxy_test
 
 import (
-	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -195,20 +194,6 @@ func TestCutResetsAllConnections(t *testing.T) {
 	r.passes(t)
 }
 
-func TestCrashComesBack(t *testing.T) {
-	r := scripted(t, faultproxy.Crash(30*time.Millisecond), faultproxy.Crash(0))
-	_, err := r.post("x")
-	require.ErrorIs(t, err, syscall.ECONNRESET)
-	_, err = r.post("x")
-	require.ErrorIs(t, err, syscall.ECONNREFUSED)
-	require.Eventually(t, func() bool {
-		_, err = r.post("x")
-		return errors.Is(err, syscall.ECONNRESET) // the second crash
-	}, 5*time.Second, 10*time.Millisecond)
-	require.NoError(t, r.Restore())
-	r.passes(t)
-}
-
 func TestConnectionsCanBePlannedInsteadOfExchanges(t *testing.T) {
 	r := start(t, faultproxy.Config{
 		PerConnection: true,
@@ -256,8 +241,7 @@ func TestNoGoroutineIsLeftAfterClose(t *testing.T) {
 			faultproxy.Share{Fault: faultproxy.ResetAfter(10), Probability: 0.1},
 			faultproxy.Share{Fault: faultproxy.Truncate(10), Probability: 0.1},
 			faultproxy.Share{Fault: faultproxy.Stall(10, 0), Probability: 0.1},
-			faultproxy.Share{Fault: faultproxy.Trickle(1, time.Millisecond), Probability: 0.1},
-			faultproxy.Share{Fault: faultproxy.Crash(time.Millisecond), Probability: 0.05})})
+			faultproxy.Share{Fault: faultproxy.Trickle(1, time.Millisecond), Probability: 0.1})})
 		r.client.Timeout = 100 * time.Millisecond
 		var all sync.WaitGroup
 		for range 8 {
