@@ -10,6 +10,7 @@ import (
 	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/guard"
 	"github.com/gobackoff/backoff/guard/endpoint"
 )
 
@@ -129,8 +130,12 @@ func newInstruments(mp metric.MeterProvider) *instruments {
 	}
 	i.successes.byName.Store(&map[caller][]metric.RecordOption{})
 	i.breakers.states = make(map[string]backoff.BreakerState)
-	services := must(newServiceMetrics(m))
-	_ = must(services.watch(m, "services of endpoints", i.services.all, &i.breakers))
+	_ = must(watch(m, func(r *reading) {
+		for s := range i.services.known.Range {
+			r.add("services of endpoints", s.(*guard.Services))
+		}
+		i.breakers.addTo(r)
+	}))
 	return i
 }
 
@@ -188,6 +193,15 @@ func (i *instruments) observeRest(ctx context.Context, to *endpoint.Endpoint, e 
 	case backoff.EventTransition:
 		i.countTransition(ctx, e.Transition)
 	}
+}
+
+// namesOf returns the attributes that say who calls, and what is called.
+func namesOf(name string, to *endpoint.Endpoint, more ...attribute.KeyValue) []attribute.KeyValue {
+	all := []attribute.KeyValue{keyOperation.String(nameOf(name))}
+	if to != nil {
+		all = append(all, keyEndpoint.String(nameOf(to.Name)))
+	}
+	return append(all, more...)
 }
 
 // withErrorType adds error.type if there is an error.

@@ -38,7 +38,7 @@ func (s *successes) of(name string, to *endpoint.Endpoint) []metric.RecordOption
 	if options, ok := known[c]; ok {
 		return options
 	}
-	options := successOptions(name, to)
+	options := []metric.RecordOption{metric.WithAttributes(namesOf(name, to, keyOutcome.String(outcomeFirst))...)}
 	if len(known) < maxSuccesses {
 		s.add(caller{strings.Clone(c.name), strings.Clone(c.endpoint), c.sent}, options)
 	}
@@ -54,9 +54,4 @@ func (s *successes) add(c caller, options []metric.RecordOption) {
 		all[c] = options
 		s.byName.Store(&all)
 	}
-}
-
-// successOptions makes the options of a caller.
-func successOptions(name string, to *endpoint.Endpoint) []metric.RecordOption {
-	return []metric.RecordOption{metric.WithAttributes(namesOf(name, to, keyOutcome.String(outcomeFirst))...)}
 }
