@@ -48,13 +48,10 @@ func (m *Metrics) countEnded(k key, e *backoff.Event) {
 	}
 }
 
-// refusals returns how many calls the breaker refused. If both the breaker and
-// its client count them, they are the same calls.
-func (b *breaker) refusals() uint64 { return max(b.refused.Load(), b.ended.Load()) }
-
-// read reads the counters of a breaker.
+// read reads the counters of a breaker. If both the breaker and its client count
+// refusals, they are of the same calls.
 func (b *breaker) read(name string) *snapshot.Breaker {
-	to := &snapshot.Breaker{Name: name, Last: b.last.Load(), Refused: b.refusals()}
+	to := &snapshot.Breaker{Name: name, Last: b.last.Load(), Refused: max(b.refused.Load(), b.ended.Load())}
 	if to.Last != nil {
 		to.State = to.Last.To
 	}

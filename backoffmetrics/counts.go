@@ -10,15 +10,11 @@ import (
 // the part of the page that follows m, from a function that reads the counters.
 // Later calls return the same part.
 func (m *Metrics) ForPage(create func(snapshot.Reader) snapshot.Page) snapshot.Page {
-	m.page.mu.Lock()
-	defer m.page.mu.Unlock()
-	p := m.page.Load()
-	if p == nil {
-		created := create(m.read)
-		p = &created
-		m.page.Store(p)
+	if m.page.Load() == nil {
+		p := create(m.read)
+		m.page.CompareAndSwap(nil, &p)
 	}
-	return *p
+	return *m.page.Load()
 }
 
 // read is a [snapshot.Reader].

@@ -2,7 +2,6 @@ package backoffmetrics
 
 import (
 	"context"
-	"sync"
 	"sync/atomic"
 
 	"github.com/gobackoff/backoff"
@@ -35,10 +34,7 @@ type Metrics struct {
 	breakers   names[breaker]
 	endpoints  endpoints
 
-	page struct {
-		mu sync.Mutex // for a new page
-		atomic.Pointer[snapshot.Page]
-	}
+	page    atomic.Pointer[snapshot.Page] // nil without one
 	watched struct {
 		breaker  watched[*backoff.Breaker]
 		budget   watched[*guard.Service] // with this budget

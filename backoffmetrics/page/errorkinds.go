@@ -14,9 +14,10 @@ import (
 	"github.com/gobackoff/backoff/internal/snapshot"
 )
 
-// errorSlots is how many kinds of errors are counted for an operation; the last
-// slot counts all others.
-const errorSlots = 8
+const (
+	errorSlots = 8              // how many kinds of errors are counted for an operation
+	others     = errorSlots - 1 // the slot that counts all that have none
+)
 
 // errorKinds counts errors by their class and type. Once there are too many
 // kinds, a new one takes the slot of one that did not occur for as long as the
@@ -37,7 +38,7 @@ type errorKind struct {
 
 const (
 	noError     = "no error"     // of an event without one
-	otherErrors = "other errors" // in the last slot
+	otherErrors = "other errors" // of the slot of all others
 )
 
 // errorsOf returns the kinds of errors of an operation.
@@ -68,23 +69,18 @@ func (h *history) Fail(l snapshot.Labels, e backoff.Event) {
 
 // slot returns the slot of a kind.
 func (k *errorKinds) slot(class backoff.Class, typ string, now time.Duration) *errorKind {
-	const rest = errorSlots - 1
-	for i := range k.slots[:rest] {
+	for i := range k.slots[:others] {
 		if s := &k.slots[i]; s.class == class && s.typ == typ {
 			return s
 		}
 	}
-	for i := range k.slots[:rest] {
+	for i := range k.slots[:others] {
 		if s := &k.slots[i]; s.typ == "" || now-s.last > 2*span {
 			s.class, s.typ, s.began, s.last = class, typ, now, now
 			return s
 		}
 	}
-	s := &k.slots[rest]
-	if s.typ == "" {
-		s.typ, s.began, s.last = otherErrors, now, now
-	}
-	return s
+	return &k.slots[others]
 }
 
 // read returns a copy of the slots.
@@ -109,20 +105,16 @@ type errorRow struct {
 func (h *history) errorRows(l snapshot.Labels, counts [errorSlots]uint32) []errorRow {
 	now, elapsed := clock.Now(), h.elapsed()
 	unixMilli := func(at time.Duration) int64 { return now.Add(at - elapsed).UnixMilli() }
-	rest := errorRow{Type: otherErrors}
 	rows := []errorRow{}
-	for i, kind := range h.errorsOf(l).read() {
-		switch n := uint64(counts[i]); {
-		case n == 0:
-		case kind.typ == otherErrors:
-			rest.Count += n
-		default:
+	kinds := h.errorsOf(l).read()
+	for i, kind := range kinds[:others] {
+		if n := uint64(counts[i]); n > 0 {
 			rows = append(rows, errorRow{typeText(kind.typ), kind.class.String(), n, unixMilli(kind.began), unixMilli(kind.last)})
 		}
 	}
 	slices.SortStableFunc(rows, func(a, b errorRow) int { return int(b.Count) - int(a.Count) })
-	if rest.Count > 0 {
-		rows = append(rows, rest)
+	if n := uint64(counts[others]); n > 0 {
+		rows = append(rows, errorRow{Type: otherErrors, Count: n})
 	}
 	return rows
 }

@@ -2,6 +2,7 @@ package page
 
 import (
 	"math"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -65,10 +66,8 @@ func (h *history) Record() {
 	p := h.point(&s)
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if len(h.points) == maxPoints {
-		h.points = append(h.points[:0], h.points[1:]...)
-	}
 	h.points = append(h.points, p)
+	h.points = slices.Delete(h.points, 0, max(0, len(h.points)-maxPoints))
 }
 
 // point returns the totals of everything.
@@ -111,47 +110,30 @@ func (h *history) timeline() (timeline, *snapshot.Snapshot) {
 	s := h.read(true)
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	all := append(timeline(nil), h.points...)
-	return append(all, h.point(&s)), &s
+	return append(slices.Clone(h.points), h.point(&s)), &s
 }
 
 // now returns the last point.
 func (t timeline) now() point { return t[len(t)-1] }
 
-// age returns how long ago a point was.
-func (t timeline) age(i int) time.Duration { return t.now().at - t[i].at }
+// within returns the index of the first point that is not older than age.
+func (t timeline) within(age time.Duration) int {
+	return slices.IndexFunc(t, func(p point) bool { return t.now().at-p.at <= age })
+}
+
+// aMinuteAgo returns the index of the point at which the last minute begins.
+func (t timeline) aMinuteAgo() int { return max(0, t.within(time.Minute-1)-1) }
+
+// minute returns the point at which the last minute begins.
+func (t timeline) minute() point { return t[t.aMinuteAgo()] }
 
 // lately returns the point at which the last minutes begin. It is older than
 // that if there is no whole minute of points yet.
-func (t timeline) lately() point {
-	found := t[0]
-	for i := range t {
-		if t.age(i) > span+step {
-			found = t[i]
-			continue
-		}
-		if t.age(i) >= time.Minute && t.now().at-found.at > span+step {
-			found = t[i]
-		}
-		break
-	}
-	return found
-}
+func (t timeline) lately() point { return t[min(t.within(span+step), t.aMinuteAgo())] }
 
 // length returns how long the window is. At least a second, since before the
 // first call there was none.
 func (t timeline) length() time.Duration { return max(time.Second, t.now().at-t.lately().at) }
-
-// minute returns the point at which the last minute begins.
-func (t timeline) minute() point {
-	found := t[0]
-	for i := range t {
-		if t.age(i) >= time.Minute {
-			found = t[i]
-		}
-	}
-	return found
-}
 
 // rates returns what an operation counted per second, in columns that end with
 // the last full one. Where nothing is known, the rate is NaN.
