@@ -89,11 +89,6 @@ type Config struct {
 	Services *guard.Services
 }
 
-var (
-	errBoth     = errors.New("has a Hedge beside a Policy or a Control: retry or hedge, not both")
-	errPolicies = errors.New("has a Policy and a Control, which takes its place: set one of them")
-)
-
 // Validate returns an error that says what is wrong with the config, and in
 // which method and field, or nil. A call under an invalid config fails with
 // that error, whatever its method.
@@ -117,9 +112,9 @@ func (m *Method) validate(name string) error {
 	}
 	switch set := !isZero(m.Policy); {
 	case set && m.Control != nil:
-		return errPolicies
+		return errors.New("has a Policy and a Control, which takes its place: set one of them")
 	case m.Hedge != nil && (set || m.Control != nil):
-		return errBoth
+		return errors.New("has a Hedge beside a Policy or a Control: retry or hedge, not both")
 	case m.Hedge != nil:
 		return m.Hedge.Validate()
 	}

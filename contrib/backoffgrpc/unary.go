@@ -3,11 +3,11 @@ package backoffgrpc
 import (
 	"cmp"
 	"context"
+	"slices"
 	"strconv"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
-	"google.golang.org/grpc/peer"
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/guard"
@@ -86,7 +86,7 @@ func (u *unary) retry(ctx context.Context, under *carried, services *guard.Servi
 	attempt := func(ctx context.Context) error {
 		attempts++
 		message, deliver := fresh(reply)
-		err := u.attempt(ctx, attempts, message, u.opts)
+		err := u.attempt(ctx, attempts, message, u.opts, new(sight))
 		if err == nil {
 			deliver()
 			return nil
@@ -107,16 +107,15 @@ func (u *unary) retry(ctx context.Context, under *carried, services *guard.Servi
 
 // attempt makes one attempt, which is measured if somebody observes the call.
 // Attempts are numbered from 1.
-func (u *unary) attempt(ctx context.Context, number int, reply any, opts []grpc.CallOption) error {
+func (u *unary) attempt(ctx context.Context, number int, reply any, opts []grpc.CallOption, seen *sight) error {
 	if u.to == nil {
-		return u.send(ctx, number, reply, opts)
+		return u.send(ctx, number, reply, opts, seen)
 	}
-	return u.to.Do(ctx, func(ctx context.Context) error { return u.send(ctx, number, reply, opts) })
+	return u.to.Do(ctx, func(ctx context.Context) error { return u.send(ctx, number, reply, opts, seen) })
 }
 
 // send sends the request of an attempt, and receives the reply.
-func (u *unary) send(ctx context.Context, number int, reply any, opts []grpc.CallOption) error {
-	var seen sight
+func (u *unary) send(ctx context.Context, number int, reply any, opts []grpc.CallOption, seen *sight) error {
 	err := u.invoke(withAttempt(ctx, number), u.method, u.req, reply, u.cc, seen.options(opts)...)
 	if err == nil {
 		return nil
@@ -145,7 +144,7 @@ func (u *unary) hedge(ctx context.Context, hedged *hedge.Hedge, reply any) error
 	won, err := hedge.Value(ctx, hedged, func(ctx context.Context) (*hedgeReply, error) {
 		a := new(hedgeReply)
 		own, keep := fresh(empty)
-		err := u.attempt(ctx, hedge.Number(ctx)+1, own, a.options(u.opts))
+		err := u.attempt(ctx, hedge.Number(ctx)+1, own, a.options(u.opts), &a.seen)
 		if err == nil {
 			a.keep = keep
 			return a, nil
@@ -176,26 +175,22 @@ func classified(err error, classify backoff.Classifier) error {
 
 // hedgeReply is what one attempt of a hedged call returns.
 type hedgeReply struct {
-	keep            func() // the message
-	header, trailer metadata.MD
-	peer            peer.Peer
+	keep   func() // the message
+	header metadata.MD
+	seen   sight
 }
 
-// options returns opts for one attempt, with addresses in the hedgeReply.
+// options returns opts for one attempt, which must not fill in what the caller wants
+// of the call.
 func (a *hedgeReply) options(opts []grpc.CallOption) []grpc.CallOption {
-	own := make([]grpc.CallOption, 0, len(opts))
-	for _, o := range opts {
+	own := slices.DeleteFunc(slices.Clone(opts), func(o grpc.CallOption) bool {
 		switch o.(type) {
-		case grpc.HeaderCallOption:
-			o = grpc.Header(&a.header)
-		case grpc.TrailerCallOption:
-			o = grpc.Trailer(&a.trailer)
-		case grpc.PeerCallOption:
-			o = grpc.Peer(&a.peer)
+		case grpc.HeaderCallOption, grpc.TrailerCallOption, grpc.PeerCallOption:
+			return true
 		}
-		own = append(own, o)
-	}
-	return own
+		return false
+	})
+	return append(own, grpc.Header(&a.header))
 }
 
 // deliver copies the results to where opts point.
@@ -205,9 +200,9 @@ func (a *hedgeReply) deliver(opts []grpc.CallOption) {
 		case grpc.HeaderCallOption:
 			*o.HeaderAddr = a.header
 		case grpc.TrailerCallOption:
-			*o.TrailerAddr = a.trailer
+			*o.TrailerAddr = a.seen.trailer
 		case grpc.PeerCallOption:
-			*o.PeerAddr = a.peer
+			*o.PeerAddr = a.seen.peer
 		}
 	}
 }
