@@ -13,6 +13,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -33,8 +34,6 @@ type Beginner interface {
 
 var (
 	errInput = errors.New("backoffpgx: Tx wants a database and a function")
-	errBusy  = errors.New("backoffpgx: the connection is in a transaction or reads a result")
-	errOpen  = errors.New("backoffpgx: fn has left Rows or BatchResults open, or a goroutine that uses the transaction")
 	errEnded = fmt.Errorf("%w: %w", backoffsql.ErrEnded, pgx.ErrTxClosed)
 )
 
@@ -102,23 +101,18 @@ type database struct {
 
 func newDatabase(db Beginner, opts pgx.TxOptions) (d database, err error) {
 	d = database{db: db, opts: opts}
-	none := db == nil
+	if v := reflect.ValueOf(db); db == nil || v.Kind() == reflect.Pointer && v.IsNil() {
+		return d, errInput
+	}
 	switch db := db.(type) {
 	case pgx.Tx:
 		return d, errors.New("backoffpgx: Tx wants a connection or a pool, not a pgx.Tx, which would make a savepoint")
-	case *pgxpool.Pool:
-		none = db == nil
 	case *pgx.Conn:
-		d.own, none = db, db == nil
+		d.own = db
 	case *pgxpool.Conn:
-		if none = db == nil; !none {
-			d.own = db.Conn()
-		}
+		d.own = db.Conn()
 	}
-	switch {
-	case none:
-		return d, errInput
-	case strings.Contains(strings.TrimRight(opts.CommitQuery, "; \t\r\n"), ";"):
+	if strings.Contains(strings.TrimRight(opts.CommitQuery, "; \t\r\n"), ";") {
 		return d, fmt.Errorf("backoffpgx: TxOptions.CommitQuery is %q, want one statement", opts.CommitQuery)
 	}
 	return d, nil
@@ -139,7 +133,7 @@ func (d database) Begin(ctx context.Context) (*transaction, error) {
 		return nil, backoff.Permanent(fmt.Errorf("backoffpgx: %w", pgconn.ErrConnClosed))
 	case busy, inside:
 		// BEGIN would join a transaction that is open, and the COMMIT would end it.
-		return nil, backoff.Permanent(errBusy)
+		return nil, backoff.Permanent(errors.New("backoffpgx: the connection is in a transaction or reads a result"))
 	}
 	tx, err := d.db.BeginTx(ctx, d.opts)
 	if err != nil {
@@ -170,7 +164,7 @@ func (d database) Commit(ctx context.Context, t *transaction) error {
 	case err == nil:
 		return nil
 	case before == busy:
-		return backoffsql.RolledBack(backoff.Permanent(fmt.Errorf("%w: %w", errOpen, err)))
+		return backoffsql.RolledBack(backoff.Permanent(fmt.Errorf("backoffpgx: fn has left Rows or BatchResults open, or a goroutine that uses the transaction: %w", err)))
 	case before == closed, notSent(err):
 		return backoffsql.RolledBack(d.final(err))
 	}
