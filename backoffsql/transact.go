@@ -20,8 +20,6 @@ var (
 	// ErrEnded is matched if fn has committed or rolled back the transaction
 	// itself. The error is permanent.
 	ErrEnded = errors.New("backoffsql: fn ended the transaction itself")
-
-	errParts = errors.New("backoffsql: Transact wants a Transactor and a function")
 )
 
 // A Transactor begins and ends transactions of type T. It lets [Transact] use
@@ -71,7 +69,7 @@ func (r *rolledBack) Unwrap() error { return r.error }
 // so is a nil db.
 func Transact[T any, D Transactor[T]](ctx context.Context, db D, policy backoff.Policy, fn func(context.Context, T) error) error {
 	if any(db) == nil || fn == nil {
-		return backoff.Permanent(errParts)
+		return backoff.Permanent(errors.New("backoffsql: Transact wants a Transactor and a function"))
 	}
 	c := &call[T, D]{db: db, fn: fn, outcome: outcome{declared: policy.Idempotency, custom: policy.Classify}}
 	if c.declared == backoff.Keyed && backoff.IdempotencyKey(ctx) == "" {

@@ -32,8 +32,6 @@ type Beginner interface {
 	BeginTx(ctx context.Context, opts *sql.TxOptions) (*sql.Tx, error)
 }
 
-var errInput = errors.New("backoffsql: Tx wants a database and a function")
-
 // Tx begins a transaction, calls fn in it, and commits. If that fails in a way
 // that may pass, Tx rolls back and begins again, as the policy says. It returns
 // nil once the transaction is committed. It holds no connection between two
@@ -88,7 +86,7 @@ var errInput = errors.New("backoffsql: Tx wants a database and a function")
 // InnoDB"; package database/sql/driver, ErrBadConn.
 func Tx(ctx context.Context, db Beginner, policy backoff.Policy, opts *sql.TxOptions, fn func(context.Context, *sql.Tx) error) error {
 	if none, ok := db.(*sql.DB); db == nil || ok && none == nil || fn == nil {
-		return backoff.Permanent(errInput)
+		return backoff.Permanent(errors.New("backoffsql: Tx wants a database and a function"))
 	}
 	return Transact(ctx, database{db, opts}, policy, fn)
 }
