@@ -88,11 +88,11 @@ func (h *history) cardOf(t timeline, o *snapshot.Operation) card {
 func numbersOf(w totals, length time.Duration) numbers {
 	n := numbers{
 		Calls: w.calls(), Attempts: w.attempts, BudgetRefused: w.refused, failures: w.failed,
-		CallsPerSecond: round(float64(w.calls()) / length.Seconds()),
+		CallsPerSecond: round(float64(w.calls())/length.Seconds(), 100),
 		FailedShare:    failedShare(w), Outcomes: outcomesOf(w),
 	}
 	if n.Calls > 0 {
-		n.AttemptsPerCall = round(float64(w.attempts) / float64(n.Calls))
+		n.AttemptsPerCall = round(float64(w.attempts)/float64(n.Calls), 100)
 	}
 	return n
 }
@@ -129,7 +129,7 @@ func attemptingOf(t timeline, name string, inFlight int) *attempting {
 	}
 	return &attempting{
 		InFlight: inFlight, Count: d.Count(),
-		P50: seconds(d.Quantile(0.5)), P95: seconds(d.Quantile(0.95)), P99: seconds(d.Quantile(0.99)),
+		P50: round(d.Quantile(0.5), 1e4), P95: round(d.Quantile(0.95), 1e4), P99: round(d.Quantile(0.99), 1e4),
 	}
 }
 
@@ -143,15 +143,19 @@ func (t timeline) chart(operation snapshot.Labels) *chart {
 	}
 }
 
-// jsonRates rounds the rates. JSON has no NaN, so that becomes -1.
+// jsonRates rounds the rates.
 func jsonRates(rates []float64) []float64 {
 	for i, r := range rates {
-		if rates[i] = round(r); math.IsNaN(r) {
-			rates[i] = -1
-		}
+		rates[i] = round(r, 100)
 	}
 	return rates
 }
 
-// round rounds to two decimals.
-func round(f float64) float64 { return math.Round(f*100) / 100 }
+// round rounds to a part of 1, such as a hundredth. It returns -1 for NaN, which JSON
+// has not.
+func round(f, parts float64) float64 {
+	if math.IsNaN(f) {
+		return -1
+	}
+	return math.Round(f*parts) / parts
+}

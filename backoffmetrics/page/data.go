@@ -1,7 +1,6 @@
 package page
 
 import (
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -89,12 +88,4 @@ func worstCircuit(rows []breakerRow, names []string) (worst *breakerRow) {
 		}
 	}
 	return worst
-}
-
-// seconds rounds a time to 0.1 ms. It returns -1 for NaN, which JSON has not.
-func seconds(s float64) float64 {
-	if math.IsNaN(s) {
-		return -1
-	}
-	return math.Round(s*1e4) / 1e4
 }
