@@ -241,10 +241,7 @@ func (r *Registry[V]) makeRoom() bool {
 func (r *Registry[V]) lose(key string) {
 	r.entries.Delete(key)
 	r.evictions.Add(1)
-	if len(r.lost) >= r.Max {
-		clear(r.lost)
-	}
-	if r.lost == nil {
+	if r.lost == nil || len(r.lost) >= r.Max {
 		r.lost = make(map[string]bool)
 	}
 	r.lost[key] = true
@@ -263,15 +260,14 @@ func (r *Registry[V]) release() {
 }
 
 // sweep forgets the keys that were not asked for within Idle, once per Idle.
+// The first time there are none.
 func (r *Registry[V]) sweep(now time.Time) {
-	switch {
-	case r.swept.IsZero():
-		r.swept = now
-	case now.Sub(r.swept) >= r.Idle:
-		r.swept = now
-		for _, q := range []*queue[V]{&r.fresh, &r.known, &r.kept} {
-			*q = slices.DeleteFunc(*q, r.forgetsIdle)
-		}
+	if now.Sub(r.swept) < r.Idle {
+		return
+	}
+	r.swept = now
+	for _, q := range []*queue[V]{&r.fresh, &r.known, &r.kept} {
+		*q = slices.DeleteFunc(*q, r.forgetsIdle)
 	}
 }
 
