@@ -163,14 +163,6 @@ func (e *circuit) leaseMargin() time.Duration {
 	return min(max(0, e.client.timeout()), time.Hour) + min(e.client.every(), time.Hour)
 }
 
-// late answers a call that has waited long enough.
-func (e *circuit) late(q query, advice backoff.BreakerTransition) backoff.BreakerTransition {
-	if e.answered != nil && q.probes {
-		return backoff.BreakerTransition{}
-	}
-	return advice
-}
-
 // storeIsAway reports whether the store cannot be relied on now: its answer is
 // overdue, or it failed a moment ago.
 func (e *circuit) storeIsAway(now time.Time) bool {

@@ -191,10 +191,13 @@ func (c *Client) answer(q query, late bool) (state backoff.BreakerTransition, co
 	} else {
 		state, coming = e.look(q, now)
 	}
-	if late {
-		return e.late(q, state), nil, false
+	switch {
+	case !late:
+		return state, coming, asks
+	case q.probes && e.answered != nil: // the store is late: the breaker decides
+		return backoff.BreakerTransition{}, nil, false
 	}
-	return state, coming, asks
+	return state, nil, false
 }
 
 // Opened is for [backoff.Breaker].
@@ -240,27 +243,26 @@ func (c *Client) Flush(ctx context.Context) error {
 // fleet.
 func (c *Client) Close(ctx context.Context) error {
 	c.mu.Lock()
-	for b := range c.shutDown() {
+	if c.setUp(); !c.closed {
+		c.shutDown()
+	}
+	c.mu.Unlock()
+	return c.Flush(ctx)
+}
+
+// shutDown gives back leases and tokens.
+func (c *Client) shutDown() {
+	c.closed = true
+	for _, e := range c.circuits {
+		e.shutDown(time.Now())
+	}
+	for b := range c.holders {
 		c.beginCall()
 		go func() {
 			defer c.endCall()
 			b.returnTokens(c.id)
 		}()
 	}
-	c.mu.Unlock()
-	return c.Flush(ctx)
-}
-
-// shutDown closes the client, and returns the budgets that hold tokens.
-func (c *Client) shutDown() map[*Budget]time.Time {
-	if c.setUp(); c.closed {
-		return nil
-	}
-	c.closed = true
-	for _, e := range c.circuits {
-		e.shutDown(time.Now())
-	}
-	return c.holders
 }
 
 // beginCallUnlessClosed is beginCall for a caller that does not hold the lock.
