@@ -243,7 +243,7 @@ func withPushback(f *failure, d time.Duration) error {
 	switch {
 	case d >= 0:
 		return backoff.Pushback(f, d)
-	case !isTransient(status.Code(f)):
+	case !slices.Contains(transient, status.Code(f)):
 		return backoff.Permanent(f)
 	}
 	return overloaded(f)
@@ -274,11 +274,8 @@ func isExhausted(err error) bool {
 	return ok && s.Code() == codes.ResourceExhausted
 }
 
-// isTransient reports whether clients may retry a code at all.
-func isTransient(code codes.Code) bool {
-	transient := []codes.Code{codes.Unavailable, codes.ResourceExhausted, codes.Aborted, codes.Internal, codes.Unknown, codes.DeadlineExceeded}
-	return slices.Contains(transient, code)
-}
+// transient are the codes that clients may retry at all.
+var transient = []codes.Code{codes.Unavailable, codes.ResourceExhausted, codes.Aborted, codes.Internal, codes.Unknown, codes.DeadlineExceeded}
 
 // retryInfo returns how long to wait, if the status of err says so. A negative
 // delay is ignored, and of more than one the longest counts.
