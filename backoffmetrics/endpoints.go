@@ -1,7 +1,6 @@
 package backoffmetrics
 
 import (
-	"iter"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -54,18 +53,18 @@ func (e *endpoints) add(to *endpoint.Endpoint, maxNames int) {
 	e.full.Store(len(e.all) == most)
 }
 
-// each yields all Endpoints, in the order of their first use, so that the same
-// ones are shown by themselves each time. The lock is not held meanwhile.
-func (e *endpoints) each() iter.Seq[*endpoint.Endpoint] {
+// list returns all Endpoints, in the order of their first use, so that the same
+// ones are shown by themselves each time.
+func (e *endpoints) list() []*endpoint.Endpoint {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return slices.Values(slices.Clone(e.all))
+	return slices.Clone(e.all)
 }
 
 // services returns the Services of all Endpoints, each once.
 func (e *endpoints) services() (all []*guard.Services) {
 	found := map[*guard.Services]bool{nil: true}
-	for to := range e.each() {
+	for _, to := range e.list() {
 		if !found[to.Services] {
 			found[to.Services] = true
 			all = append(all, to.Services)
@@ -78,7 +77,7 @@ func (e *endpoints) services() (all []*guard.Services) {
 func (m *Metrics) readEndpoints() []snapshot.Endpoint {
 	all := make(map[string]snapshot.Endpoint)
 	bounded := m.newBound()
-	for to := range m.endpoints.each() {
+	for _, to := range m.endpoints.list() {
 		name, a := bounded.label(to.Name), to.Attempts()
 		sum := all[name]
 		sum.Name = name

@@ -45,16 +45,12 @@ type Metrics struct {
 
 // Observe counts e. It is a [backoff.Observer].
 func (m *Metrics) Observe(ctx context.Context, e backoff.Event) {
-	m.observe(key{e.Name, endpoint.Of(ctx)}, &e)
-}
-
-// observe counts the most frequent event itself.
-func (m *Metrics) observe(k key, e *backoff.Event) {
-	if e.Kind == backoff.EventSuccess && e.Attempt == 1 && e.Slept == 0 {
+	k := key{e.Name, endpoint.Of(ctx)}
+	if e.Kind == backoff.EventSuccess && e.Attempt == 1 && e.Slept == 0 { // the most frequent event
 		m.operation(k).value.first.Add()
 		return
 	}
-	m.observeRest(k, e)
+	m.observeRest(k, &e)
 }
 
 // operation returns the counters of a key.
