@@ -53,17 +53,6 @@ func (c *client) endpoint(cc *grpc.ClientConn, method string) *endpoint.Endpoint
 // "dns:///example.com".
 func serverOf(target string) string { return target[strings.LastIndexByte(target, '/')+1:] }
 
-// observer returns the observer of the calls of a method under a policy.
-func (m *method) observer(under *carried) backoff.Observer {
-	switch {
-	case under != nil:
-		return under.policy.Observer
-	case m.Hedge != nil:
-		return m.Hedge.Observer
-	}
-	return nil
-}
-
 // observed returns the context for an observer, if there is one, and what the
 // call is sent to.
 func (c *client) observed(ctx context.Context, observer backoff.Observer, cc *grpc.ClientConn, method string) (context.Context, *endpoint.Endpoint) {

@@ -156,7 +156,8 @@ func replyError(ctx context.Context, err error) error {
 	}
 	wait, _ := backoff.RetryAfterOf(err)
 	told := wait > 0 && (final || backoff.Policy{}.Retryable(err)) // a permanent error stays permanent
-	if s := Status(err); s != ownStatus(err) {
+	own, has := err.(interface{ GRPCStatus() *status.Status })     // what grpc-go sends for err itself
+	if s := Status(err); !has || own.GRPCStatus() != s {
 		err = &statusError{err: err, status: s}
 	}
 	if told {
@@ -194,14 +195,6 @@ func Status(err error) *status.Status {
 
 // neutral returns a status that says no more than its code.
 func neutral(code codes.Code) *status.Status { return status.New(code, code.String()) }
-
-// ownStatus returns the status that grpc-go sends for err itself, or nil.
-func ownStatus(err error) *status.Status {
-	if e, ok := err.(interface{ GRPCStatus() *status.Status }); ok {
-		return e.GRPCStatus()
-	}
-	return nil
-}
 
 // isRefused reports whether a budget or a breaker refused a call.
 func isRefused(err error) bool {

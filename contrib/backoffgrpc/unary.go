@@ -57,12 +57,13 @@ func (c *client) unary(ctx context.Context, method string, req, reply any, cc *g
 		defer cancel()
 	}
 	carried := m.carry()
-	ctx, to := c.observed(ctx, m.observer(carried), cc, method)
-	u := &unary{method: method, req: req, cc: cc, invoke: invoke, opts: m.options(opts), to: to}
+	u := &unary{method: method, req: req, cc: cc, invoke: invoke, opts: m.options(opts)}
 	switch {
 	case carried != nil:
+		ctx, u.to = c.observed(ctx, carried.policy.Observer, cc, method)
 		return carried.error(ctx, u.retry(ctx, carried, c.services, reply))
 	case m.Hedge != nil:
+		ctx, u.to = c.observed(ctx, m.Hedge.Observer, cc, method)
 		return callError(ctx, u.hedge(ctx, m.Hedge, reply))
 	}
 	return invoke(ctx, method, req, reply, cc, u.opts...)
