@@ -3,7 +3,6 @@ package fleet
 import (
 	"context"
 	"maps"
-	"slices"
 	"sync"
 	"time"
 )
@@ -15,7 +14,7 @@ import (
 type Memory struct {
 	mu       sync.Mutex
 	circuits map[string]*circuitRecord
-	accounts map[string]*account
+	accounts map[string]account
 	sweepAt  int // number of keys at which the next sweep is due
 }
 
@@ -147,17 +146,17 @@ func (m *Memory) Take(ctx context.Context, key string, c Claim) (int, error) {
 	a := m.accounts[key]
 	if a == nil {
 		m.sweep(now)
-		a = new(account)
+		a = make(account)
 		m.accounts[key] = a
 	}
 	n := min(c.Tokens, c.Allowance-a.outstanding(now))
-	if b := a.find(c.Block); b != nil {
+	if b := a[c.Block]; b != nil {
 		return b.tokens, nil
 	}
 	if n <= 0 {
 		return 0, nil
 	}
-	a.blocks = append(a.blocks, block{name: c.Block, tokens: n, until: now.Add(c.Window)})
+	a[c.Block] = &block{tokens: n, until: now.Add(c.Window)}
 	return n, nil
 }
 
@@ -168,39 +167,26 @@ func (m *Memory) Give(ctx context.Context, key, name string, n int) error {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if a := m.accounts[key]; a != nil {
-		if b := a.find(name); b != nil {
-			b.tokens -= min(max(0, n), b.tokens)
-		}
+	if b := m.accounts[key][name]; b != nil {
+		b.tokens -= min(max(0, n), b.tokens)
 	}
 	return nil
 }
 
-// account holds the blocks of tokens that processes have taken.
-type account struct{ blocks []block }
+// account holds the blocks of tokens that processes have taken, by their names.
+type account map[string]*block
 
 // block is a number of tokens that one process has taken.
 type block struct {
-	name   string
 	tokens int
 	until  time.Time
 }
 
-// find returns the block of the given name; nil if there is none.
-func (a *account) find(name string) *block {
-	for i := range a.blocks {
-		if a.blocks[i].name == name {
-			return &a.blocks[i]
-		}
-	}
-	return nil
-}
-
 // outstanding returns how many tokens processes hold. It forgets the blocks
 // that have expired.
-func (a *account) outstanding(now time.Time) (n int) {
-	a.blocks = slices.DeleteFunc(a.blocks, func(b block) bool { return b.tokens <= 0 || !b.until.After(now) })
-	for _, b := range a.blocks {
+func (a account) outstanding(now time.Time) (n int) {
+	maps.DeleteFunc(a, func(_ string, b *block) bool { return b.tokens <= 0 || !b.until.After(now) })
+	for _, b := range a {
 		n += b.tokens
 	}
 	return n
@@ -210,12 +196,12 @@ func (a *account) outstanding(now time.Time) (n int) {
 // it drops the keys that have expired.
 func (m *Memory) sweep(now time.Time) {
 	if m.circuits == nil {
-		m.circuits, m.accounts = make(map[string]*circuitRecord), make(map[string]*account)
+		m.circuits, m.accounts = make(map[string]*circuitRecord), make(map[string]account)
 	}
 	if len(m.circuits)+len(m.accounts) < max(64, m.sweepAt) {
 		return
 	}
 	maps.DeleteFunc(m.circuits, func(_ string, r *circuitRecord) bool { return r.expired(now) })
-	maps.DeleteFunc(m.accounts, func(_ string, a *account) bool { return a.outstanding(now) == 0 })
+	maps.DeleteFunc(m.accounts, func(_ string, a account) bool { return a.outstanding(now) == 0 })
 	m.sweepAt = 2 * (len(m.circuits) + len(m.accounts))
 }
