@@ -220,17 +220,15 @@ func (r row) expired() bool { return r.remaining <= 0 && (r.done || r.left <= 0)
 // find reads the row of a key.
 func (s *Store) find(ctx context.Context, key string) (row, error) {
 	var r row
-	var done, omitted int
 	var left, remaining int64
 	var header []byte
 	err := deadlocks.Do(ctx, func(ctx context.Context) error {
-		return s.db.QueryRowContext(ctx, s.read, key).Scan(&r.fingerprint, &r.run, &r.version, &done,
-			&left, &remaining, &r.record.Status, &omitted, &header, &r.record.Body)
+		return s.db.QueryRowContext(ctx, s.read, key).Scan(&r.fingerprint, &r.run, &r.version, &r.done,
+			&left, &remaining, &r.record.Status, &r.record.Omitted, &header, &r.record.Body)
 	})
 	if err != nil {
 		return row{}, err
 	}
-	r.done, r.record.Omitted = done != 0, omitted != 0
 	r.left, r.remaining = time.Duration(left)*time.Millisecond, time.Duration(remaining)*time.Millisecond
 	r.record.Header, err = decode(header)
 	return r, err
