@@ -13,6 +13,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/hedge"
@@ -266,10 +267,8 @@ func checkAttempts(policy string, attempts int, retried []codes.Code) error {
 // duration is a google.protobuf.Duration: "1.5s".
 type duration time.Duration
 
-const (
-	maxSeconds = int64(math.MaxInt64 / time.Second) // how many fit into a time.Duration
-	maxProto   = 315_576_000_000                    // how many fit into a google.protobuf.Duration
-)
+// maxSeconds is how many fit into a google.protobuf.Duration.
+const maxSeconds = 315_576_000_000
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (d *duration) UnmarshalJSON(text []byte) error {
@@ -289,13 +288,10 @@ func (d *duration) UnmarshalJSON(text []byte) error {
 	}
 	seconds, err := strconv.ParseInt("0"+whole, 10, 64)
 	nanos, _ := strconv.ParseInt((fraction + "000000000")[:9], 10, 64)
-	if err != nil || seconds > maxProto {
-		return fmt.Errorf("%s is out of range, want at most %ds", text, int64(maxProto))
+	if err != nil || seconds > maxSeconds {
+		return fmt.Errorf("%s is out of range, want at most %ds", text, int64(maxSeconds))
 	}
-	if seconds >= maxSeconds {
-		seconds, nanos = maxSeconds-1, 0 // saturates
-	}
-	*d = duration(time.Duration(seconds)*time.Second + time.Duration(nanos))
+	*d = duration((&durationpb.Duration{Seconds: seconds, Nanos: int32(nanos)}).AsDuration()) // saturates
 	if negative {
 		*d = -*d
 	}
