@@ -104,9 +104,8 @@ func unwrapped(err error) error {
 		if len(branches) > 0 {
 			inner = branches[0]
 		}
-		if e, ok := err.(*backoff.Error); ok {
-			inner = backoff.Cause(err)
-			if last, itself := inner.(*backoff.Error); itself && last == e {
+		if _, ok := err.(*backoff.Error); ok {
+			if inner = backoff.Cause(err); inner == err {
 				return err // there is no other
 			}
 		}
