@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/internal/badfield"
 	"github.com/gobackoff/backoff/internal/ledger"
 )
 
@@ -113,7 +114,7 @@ func (b *AWSQuota) Tokens() int {
 // Validate returns an error that names a field out of its range.
 func (b *AWSQuota) Validate() error {
 	if b == nil {
-		return missing("AWSQuota")
+		return backoff.Permanent(badfield.Nil("presets.AWSQuota", true))
 	}
 	return cmp.Or(
 		check(b.Capacity >= 0, "AWSQuota.Capacity", b.Capacity, "0 or more"),

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/internal/badfield"
 	"github.com/gobackoff/backoff/internal/ledger"
 )
 
@@ -89,7 +90,7 @@ func (b *GRPCThrottling) Tokens() float64 {
 // Validate returns an error that names a field out of its range.
 func (b *GRPCThrottling) Validate() error {
 	if b == nil {
-		return missing("GRPCThrottling")
+		return backoff.Permanent(badfield.Nil("presets.GRPCThrottling", true))
 	}
 	return cmp.Or(
 		check(b.MaxTokens >= 1 && b.MaxTokens <= 1000, "GRPCThrottling.MaxTokens", b.MaxTokens, "1 to 1000"),

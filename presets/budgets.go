@@ -28,11 +28,6 @@ func check(ok bool, field string, value any, want string) error {
 	return backoff.Permanent(badfield.New("presets."+field, fmt.Sprintf("is %v, want %s", value, want)))
 }
 
-// missing returns the error of a nil budget.
-func missing(name string) error {
-	return backoff.Permanent(badfield.New("presets."+name, "is nil"))
-}
-
 // The method GrantsFirst of BudgetDefaults would panic if the budget is nil.
 
 // GrantsFirst implements [backoff.Budget]. It is false, also if b is nil.

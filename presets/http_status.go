@@ -113,51 +113,40 @@ func byStatus(accept func(code int) bool) backoff.Classifier {
 //
 // Source: Envoy, router filter, x-envoy-retry-on, and RetryStateImpl.
 func EnvoyRetryOn(groups string, codes ...int) (backoff.Classifier, error) {
-	var on envoyGroups
+	on := envoyRetryOn{groups: make(map[string]bool), codes: slices.Clone(codes)}
 	for group := range strings.SplitSeq(groups, ",") {
-		if !on.add(strings.TrimSpace(group), codes) {
-			return nil, errors.New("presets: EnvoyRetryOn: unknown group " + strings.TrimSpace(group))
+		group = strings.TrimSpace(group)
+		if !slices.Contains(envoyGroups, group) {
+			return nil, errors.New("presets: EnvoyRetryOn: unknown group " + group)
 		}
+		on.groups[group] = true
 	}
 	return on.class, nil
 }
 
-// envoyGroups is the set of groups in a list.
-type envoyGroups struct {
-	all5xx, gateway, reset, connect, refused bool
-	codes                                    []int
+// envoyGroups are the groups that are known.
+var envoyGroups = []string{"5xx", "gateway-error", "reset", "connect-failure", "refused-stream",
+	"retriable-4xx", "retriable-status-codes"}
+
+// envoyRetryOn is what a list says: its groups, and the codes of one of them.
+type envoyRetryOn struct {
+	groups map[string]bool
+	codes  []int
 }
 
-// add adds a group. It returns false if the group is not known.
-func (on *envoyGroups) add(group string, codes []int) bool {
-	switch group {
-	case "5xx":
-		on.all5xx, on.reset = true, true
-	case "gateway-error":
-		on.gateway, on.reset = true, true
-	case "reset":
-		on.reset = true
-	case "connect-failure":
-		on.connect = true
-	case "refused-stream":
-		on.refused = true
-	case "retriable-4xx":
-		on.codes = append(on.codes, 409)
-	case "retriable-status-codes":
-		on.codes = append(on.codes, codes...)
-	default:
-		return false
-	}
-	return true
+// accepts reports whether the groups retry a status.
+func (on *envoyRetryOn) accepts(code int) bool {
+	return on.groups["5xx"] && is5xx(code) ||
+		on.groups["gateway-error"] && code >= 502 && code <= 504 ||
+		on.groups["retriable-4xx"] && code == 409 ||
+		on.groups["retriable-status-codes"] && slices.Contains(on.codes, code)
 }
 
 // class is the classifier of the groups.
-func (on *envoyGroups) class(err error) backoff.Class {
-	class := byStatus(func(code int) bool {
-		return on.all5xx && is5xx(code) || on.gateway && code >= 502 && code <= 504 || slices.Contains(on.codes, code)
-	})(err)
+func (on *envoyRetryOn) class(err error) backoff.Class {
+	class := byStatus(on.accepts)(err)
 	switch {
-	case class != backoff.ClassUnknown || on.reset:
+	case class != backoff.ClassUnknown, on.groups["5xx"], on.groups["gateway-error"], on.groups["reset"]:
 		return class
 	case on.unsent(&errtree.Walk{Left: errtree.Most}, err):
 		return backoff.ClassNotSent
@@ -167,7 +156,7 @@ func (on *envoyGroups) class(err error) backoff.Class {
 
 // unsent reports whether nothing was sent, for a reason that the groups retry.
 // If errors are joined, each must have such a reason.
-func (on *envoyGroups) unsent(w *errtree.Walk, err error) bool {
+func (on *envoyRetryOn) unsent(w *errtree.Walk, err error) bool {
 	if err == nil || w.Left <= 0 {
 		return false
 	}
@@ -176,7 +165,7 @@ func (on *envoyGroups) unsent(w *errtree.Walk, err error) bool {
 		return on.unsent(w, gave.Last)
 	}
 	switch {
-	case on.connect && noConnection(err), on.refused && refusedStream(err):
+	case on.groups["connect-failure"] && noConnection(err), on.groups["refused-stream"] && refusedStream(err):
 		return true
 	}
 	branches, inner := errtree.Unwrap(err)

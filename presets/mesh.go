@@ -98,17 +98,14 @@ func GRPCRetry() backoff.Policy {
 // Source: gRPC, connection-backoff.md. One revision prints 20 s as the initial
 // backoff; grpc-go and the others use 1 s.
 func GRPCConnection() backoff.Policy {
-	jitter := onceGrown(time.Second, backoff.UniformJitter(0.8, 1.2))
-	return exponential(-1, time.Second, 120*time.Second, 1.6, jitter)
+	return exponential(-1, time.Second, 120*time.Second, 1.6, onceGrown)
 }
 
-// onceGrown jitters all delays but the first. It recognizes the first delay by
-// its length, since outside a call the previous wait is always 0.
-func onceGrown(first time.Duration, jitter backoff.Jitter) backoff.Jitter {
-	return func(delay, prev time.Duration, u float64) time.Duration {
-		if delay <= first {
-			return delay
-		}
-		return jitter(delay, prev, u)
+// onceGrown jitters all delays of a channel but the first. It recognizes the first
+// delay by its length, since outside a call the previous wait is always 0.
+func onceGrown(delay, prev time.Duration, u float64) time.Duration {
+	if delay <= time.Second {
+		return delay
 	}
+	return backoff.UniformJitter(0.8, 1.2)(delay, prev, u)
 }

@@ -201,7 +201,7 @@ func catalogue() []named[backoff.Policy] {
 		// stripe-go waits 75 to 100 % of min(5 s, 500 ms * (1 + n^2)), n from 0, but not less
 		// than 500 ms; 2 retries. Source: stripe-go, BackendImplementation.sleepTime.
 		{"extra-stripe-go", backoff.Policy{
-			MaxAttempts: 3, Schedule: backoff.Sequence(500*ms, 1000*ms, 2500*ms, 5000*ms), Jitter: upperQuarter(500 * ms),
+			MaxAttempts: 3, Schedule: backoff.Sequence(500*ms, 1000*ms, 2500*ms, 5000*ms), Jitter: upperQuarter,
 		}},
 		// gsutil waits U(0, min(60 s, 1 s * 2^n)), n from 0. It makes 23 retries. Source: its
 		// options num_retries and max_retry_delay.
@@ -260,11 +260,9 @@ func added(most, unit time.Duration) backoff.Jitter {
 	}
 }
 
-// upperQuarter waits at least three quarters of the delay, and at least least.
-func upperQuarter(least time.Duration) backoff.Jitter {
-	return func(delay, prev time.Duration, u float64) time.Duration {
-		return max(least, delay-backoff.FullJitter(delay/4, prev, u))
-	}
+// upperQuarter waits at least three quarters of the delay, and at least 500 ms.
+func upperQuarter(delay, prev time.Duration, u float64) time.Duration {
+	return max(500*time.Millisecond, delay-backoff.FullJitter(delay/4, prev, u))
 }
 
 // afterFirst returns the schedule that retries at once first, and then as s says.
