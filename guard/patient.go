@@ -20,6 +20,9 @@ const ownFailures = 16 // attempts of a call that failed while the service answe
 func (s *Service) patiently(ctx context.Context, p *backoff.Policy, t *Turn, call func(context.Context) error) error {
 	keyed, made := withKey(ctx, p.Idempotency)
 	err := s.again(keyed, p, t, call)
+	if err != nil && !t.made {
+		refused.Tell(keyed, p, err)
+	}
 	if gave, ok := err.(*backoff.Error); ok && made && gave.Repeatable() && gave.Reason != backoff.ReasonOpen {
 		own := *p
 		own.Idempotency = underKey(backoff.IdempotencyKey(keyed))
@@ -44,7 +47,7 @@ func (s *Service) again(ctx context.Context, p *backoff.Policy, t *Turn, call fu
 	var failure error // the last one of an attempt
 	if wait {
 		if err := s.wait(ctx, p, t, nil, line.Result{}); err != nil {
-			return s.ended(ctx, p, t, err)
+			return err
 		}
 	}
 	for {
@@ -60,10 +63,10 @@ func (s *Service) again(ctx context.Context, p *backoff.Policy, t *Turn, call fu
 			failure, earlier = err, nil
 		}
 		if !waits || t.call.Own >= ownFailures {
-			return s.ended(ctx, p, t, s.final(ctx, p, t, earlier, err))
+			return s.final(ctx, p, t, earlier, err)
 		}
 		if err := s.wait(ctx, p, t, earlier, r); err != nil {
-			return s.ended(ctx, p, t, err)
+			return err
 		}
 	}
 }
@@ -80,14 +83,6 @@ func withKey(ctx context.Context, i backoff.Idempotency) (keyed context.Context,
 		return backoff.WithIdempotencyKey(ctx, ""), true
 	}
 	return ctx, false
-}
-
-// ended tells the observer of a call that was never made, and returns its error.
-func (s *Service) ended(ctx context.Context, p *backoff.Policy, t *Turn, err error) error {
-	if !t.made {
-		refused.Tell(ctx, p, err)
-	}
-	return err
 }
 
 var errCrashed = errors.New("guard: operation panicked or left its goroutine")

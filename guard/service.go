@@ -143,11 +143,6 @@ func (s *Service) setUp() {
 	s.parts.CompareAndSwap(nil, &p)
 }
 
-// newTenant makes a tenant of a Service that belongs to no Services.
-func (s *Service) newTenant(key string) *Service {
-	return &Service{Name: s.Name + key, NoBudget: s.NoBudget, Patient: s.Patient, MaxWaiting: s.MaxWaiting}
-}
-
 // Parts returns the budget and the breaker that calls meet, to share them with other
 // code or to control them. Each is nil if it is left out, and both are nil for a nil
 // Service.

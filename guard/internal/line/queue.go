@@ -39,9 +39,13 @@ func (q *queue) push(w *waiter, front bool) {
 // withTime returns the newest waiter that has so much time left, or the oldest, by
 // rank. If none has, it returns the one with the most time.
 func (q *queue) withTime(least time.Duration, now time.Time, oldest bool) *waiter {
+	first, next := (*list.List).Back, (*list.Element).Prev
+	if oldest {
+		first, next = (*list.List).Front, (*list.Element).Next
+	}
 	var most *waiter
 	for rank := Ranks; rank >= 0; rank-- {
-		for e := end(&q.ranks[rank], oldest); e != nil; e = next(e, oldest) {
+		for e := first(&q.ranks[rank]); e != nil; e = next(e) {
 			w := e.Value.(*waiter)
 			if !w.hasLess(least, now) {
 				return w
@@ -52,22 +56,6 @@ func (q *queue) withTime(least time.Duration, now time.Time, oldest bool) *waite
 		}
 	}
 	return most
-}
-
-// end returns the place of the oldest waiter or of the newest.
-func end(l *list.List, oldest bool) *list.Element {
-	if oldest {
-		return l.Front()
-	}
-	return l.Back()
-}
-
-// next returns the next place from that end.
-func next(e *list.Element, fromOldest bool) *list.Element {
-	if fromOldest {
-		return e.Next()
-	}
-	return e.Prev()
 }
 
 // first returns the first waiter. There must be one.
