@@ -70,18 +70,16 @@ type member struct {
 	before  backoff.BreakerMode // the program's
 }
 
-// rules are the modes that overrides ask for; nil means none.
-type rules struct {
-	all   *backoff.BreakerMode
-	byKey map[string]*backoff.BreakerMode
-}
+// rules are the modes that overrides ask for, by key. The mode of "" is for all keys
+// without one of their own.
+type rules map[string]backoff.BreakerMode
 
-// of returns the mode that is asked for a key, or nil.
-func (r *rules) of(key string) *backoff.BreakerMode {
-	if m := r.byKey[key]; m != nil {
-		return m
+// of returns the mode that is asked for a key, and whether one is.
+func (r rules) of(key string) (want backoff.BreakerMode, asked bool) {
+	if want, asked = r[key]; !asked {
+		want, asked = r[""]
 	}
-	return r.all
+	return want, asked
 }
 
 // add adds a breaker that is not in use yet. It takes no lock of the panel,
@@ -94,18 +92,19 @@ func (g *group) add(key string, b *backoff.Breaker) {
 	}
 	m := &member{key: key, breaker: weak.Make(b)}
 	g.members = append(g.members, m)
-	if want := g.rules.of(key); want != nil {
+	if want, asked := g.rules.of(key); asked {
 		observer := b.Observer
 		b.Observer = nil // it might ask for this service
-		m.force(want)
+		m.force(want, asked)
 		b.Observer = observer
 	}
 }
 
-// force puts the breaker in a mode; nil means that of the program.
-func (m *member) force(want *backoff.BreakerMode) {
+// force puts the breaker in a mode, or in that of the program if no override asks for
+// one.
+func (m *member) force(want backoff.BreakerMode, asked bool) {
 	b := m.breaker.Value()
-	if b == nil || want == nil && !m.forced {
+	if b == nil || !asked && !m.forced {
 		return
 	}
 	now := b.Stats().Mode
@@ -113,14 +112,11 @@ func (m *member) force(want *backoff.BreakerMode) {
 	if !ours {
 		m.before = now
 	}
-	switch {
-	case want != nil:
-		b.Force(*want)
-		m.forced, m.mode = true, *want
-	default:
-		b.Force(m.before)
-		m.forced = false
+	if !asked {
+		want = m.before
 	}
+	b.Force(want)
+	m.forced, m.mode = asked, want
 }
 
 // keysOf returns the keys of services that have a breaker of their own. The breaker
@@ -140,15 +136,13 @@ func keysOf(of *guard.Services) (all []string) {
 // apply applies the overrides in force. The breakers are forced later, in order and without
 // the lock of the panel, because their Observers may call the panel.
 func (g *group) apply(p *Panel) {
-	next := rules{byKey: make(map[string]*backoff.BreakerMode)}
+	next := make(rules)
 	if a := p.find(Breakers, g.name, ""); a != nil {
-		mode := a.mode()
-		next.all = &mode
+		next[""] = a.mode()
 	}
 	for t, a := range p.overrides {
 		if t.What == Breakers && t.Name == g.name && t.Key != "" {
-			mode := a.mode()
-			next.byKey[t.Key] = &mode
+			next[t.Key] = a.mode()
 		}
 	}
 	p.mu.Add(func() {

@@ -57,9 +57,6 @@ const (
 // name left out does not mean all.
 const All = "*"
 
-// modes are the modes of breakers by their names.
-var modes = []backoff.BreakerMode{backoff.ModeEnforce, backoff.ModeObserve, backoff.ModeForcedOpen, backoff.ModeForcedClosed}
-
 // A Target is something that can be overridden.
 type Target struct {
 	// What is [Retries], [Spec], [Hedges] or [Breakers].
@@ -126,35 +123,29 @@ func (o *Override) check(maxFor time.Duration) error {
 
 // checkTo returns what is wrong with To. Of a spec it checks the length only.
 func (o *Override) checkTo() error {
-	known := settingsOf(o.What)
+	settings, known := settingsOf[o.What]
 	switch {
-	case known == nil:
+	case !known:
 		return problem("what", "is "+quote(o.What)+", want one of retries, spec, hedges, breakers")
 	case o.What == Spec && len(o.To) > maxSpec:
 		return problem("to", "has "+strconv.Itoa(len(o.To))+" bytes, want at most "+strconv.Itoa(maxSpec))
-	case o.What != Spec && !slices.Contains(known, o.To):
-		return problem("to", "is "+quote(o.To)+", want one of "+strings.Join(known, ", "))
+	case o.What != Spec && !slices.Contains(settings, o.To):
+		return problem("to", "is "+quote(o.To)+", want one of "+strings.Join(settings, ", "))
 	}
 	return nil
 }
 
-// settingsOf returns the values that To may have, nil for a What that is not
-// known. Those of a spec cannot be listed.
-func settingsOf(what string) []string {
-	switch what {
-	case Retries, Hedges:
-		return []string{Off, On}
-	case Spec:
-		return []string{}
-	case Breakers:
-		var names []string
-		for _, m := range modes {
-			names = append(names, m.String())
-		}
-		return names
-	}
-	return nil
+// settingsOf are the values that To may have, by What. Those of a spec cannot be
+// listed.
+var settingsOf = map[string][]string{
+	Retries:  {Off, On},
+	Spec:     {},
+	Hedges:   {Off, On},
+	Breakers: {"enforce", "observe", "forced open", "forced closed"},
 }
+
+// modes are those of breakers, in the order of their names.
+var modes = [...]backoff.BreakerMode{backoff.ModeEnforce, backoff.ModeObserve, backoff.ModeForcedOpen, backoff.ModeForcedClosed}
 
 // checkPerson returns what is wrong with who wants something and why.
 func checkPerson(who, why string) error {
@@ -190,7 +181,7 @@ func quote(text string) string {
 
 // mode returns the mode that To names. There is one, as check has found.
 func (o *Override) mode() backoff.BreakerMode {
-	return modes[slices.IndexFunc(modes, func(m backoff.BreakerMode) bool { return m.String() == o.To })]
+	return modes[slices.Index(settingsOf[Breakers], o.To)]
 }
 
 // What a [Change] is.
