@@ -14,7 +14,6 @@ import (
 	"github.com/gobackoff/backoff/internal/errtree"
 	"github.com/gobackoff/backoff/internal/gaveup"
 	"github.com/gobackoff/backoff/internal/limits"
-	"github.com/gobackoff/backoff/internal/retryafter"
 )
 
 // AWSRetryer makes a policy an aws.RetryerV2, and so an aws.Retryer and a
@@ -256,11 +255,8 @@ func (r *AWSRetryer) waitForBudget(ctx context.Context, t backoff.Ticket, wait t
 
 // result returns the result of an attempt for the budget.
 func (r *AWSRetryer) result(ctx context.Context, err error) backoff.Result {
-	result := backoff.Result{Failed: err != nil, Canceled: err != nil && ctx.Err() != nil, Class: r.class(err)}
-	if resp := awsResponse(err); resp != nil {
-		result.RetryAfter, _ = retryafter.From(resp.Header, time.Now())
-	}
-	return result
+	after, _ := hintOf(awsResponse(err))
+	return backoff.Result{Failed: err != nil, Canceled: err != nil && ctx.Err() != nil, Class: r.class(err), RetryAfter: after}
 }
 
 // wasRetry is what the error of a retry that does not start says besides its
@@ -276,13 +272,7 @@ func (r *AWSRetryer) refused(why backoff.Reason, note string) error {
 }
 
 // awsHinted marks an error of the SDK with the Retry-After of its response.
-func awsHinted(err error) error {
-	resp := awsResponse(err)
-	if resp == nil {
-		return err
-	}
-	return hinted(err, resp.Header)
-}
+func awsHinted(err error) error { return hinted(err, awsResponse(err)) }
 
 // awsGaveUp returns why a backoffhttp.Transport gave up on the response behind an
 // error of the SDK, or nil if it did not, or leaves retrying to others.

@@ -14,7 +14,6 @@ import (
 	"github.com/gobackoff/backoff/backoffhttp"
 	"github.com/gobackoff/backoff/internal/errtree"
 	"github.com/gobackoff/backoff/internal/gaveup"
-	"github.com/gobackoff/backoff/internal/retryafter"
 )
 
 // HTTPRetry has a policy's functions for github.com/hashicorp/go-retryablehttp
@@ -108,7 +107,7 @@ func (h *HTTPRetry) CheckRetry(ctx context.Context, resp *http.Response, err err
 	if refused := h.refusal(ctx, h.attempts()); refused != nil {
 		return false, refused
 	}
-	if deadline, ok := ctx.Deadline(); ok && hintOf(resp) >= time.Until(deadline) {
+	if hint, _ := hintOf(resp); passesDeadline(ctx, hint) {
 		return false, h.pastDeadline(0, err) // ErrorHandler knows the attempts
 	}
 	return true, nil
@@ -246,15 +245,6 @@ func contextOf(resp *http.Response) context.Context {
 	return resp.Request.Context()
 }
 
-// hintOf returns how long the server asked to wait; 0 if it did not.
-func hintOf(resp *http.Response) time.Duration {
-	if resp == nil {
-		return 0
-	}
-	d, _ := retryafter.From(resp.Header, time.Now())
-	return d
-}
-
 // failure returns an error for an answer that is one, with what the server says
 // about retries.
 func failure(resp *http.Response) error {
@@ -276,5 +266,5 @@ func retried(resp *http.Response) error {
 		return err
 	}
 	status := &backoffhttp.StatusError{Code: resp.StatusCode, Status: resp.Status, Header: resp.Header}
-	return backoff.OfClass(hinted(status, resp.Header), backoff.ClassRetryable)
+	return backoff.OfClass(hinted(status, resp), backoff.ClassRetryable)
 }

@@ -171,10 +171,18 @@ func FromZero(delay func(retry int) time.Duration) func(retry int) time.Duration
 	return func(retry int) time.Duration { return delay(fromOne(retry)) }
 }
 
-// hinted marks err with how long the server asks to wait.
-func hinted(err error, h http.Header) error {
-	if d, ok := retryafter.From(h, time.Now()); ok {
+// hinted marks err with how long the server asks to wait, if it does.
+func hinted(err error, resp *http.Response) error {
+	if d, ok := hintOf(resp); ok {
 		return backoff.RetryAfter(err, d)
 	}
 	return err
+}
+
+// hintOf returns how long the server asks to wait, and whether it does.
+func hintOf(resp *http.Response) (time.Duration, bool) {
+	if resp == nil {
+		return 0, false
+	}
+	return retryafter.From(resp.Header, time.Now())
 }
