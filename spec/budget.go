@@ -102,16 +102,16 @@ func (b *budget) check(path string) error {
 	if b == nil || b.Preset != "" {
 		return nil
 	}
-	if err := oneOf(path, *b); err != nil {
-		return err
-	}
+	member, _, err := oneOf(path, *b)
 	switch {
+	case err != nil:
+		return err
 	case b.All != nil:
 		return b.checkAll(path + ".all")
 	case b.Rate != nil && !(b.Rate.Limit > 0): // the limiter belongs to another library, which accepts 0
 		return problem(path+".rate.limit", "is "+strconv.FormatFloat(b.Rate.Limit, 'g', -1, 64)+", want more than 0 attempts per second")
 	}
-	made, member, name := b.made()
+	made, name := b.made()
 	return relocate(join(path, member), name, made.Validate())
 }
 
@@ -141,34 +141,33 @@ func (b *budget) build() backoff.Budget {
 	if b == nil {
 		return nil
 	}
-	made, _, _ := b.made()
+	made, _ := b.made()
 	return made
 }
 
-// made returns a new budget, the member that it is made from, and the name that
-// errors of the library give it.
-func (b *budget) made() (made backoff.Budget, member, name string) {
+// made returns a new budget, and the name that errors of the library give it.
+func (b *budget) made() (made backoff.Budget, name string) {
 	switch {
 	case b.Preset != "":
-		return b.preset(), "", ""
+		return b.preset(), ""
 	case b.Retry != nil:
-		return &backoff.RetryBudget{Ratio: b.Retry.Ratio, Window: b.Retry.Window.value(), Floor: b.Retry.Floor}, "retry", "RetryBudget"
+		return &backoff.RetryBudget{Ratio: b.Retry.Ratio, Window: b.Retry.Window.value(), Floor: b.Retry.Floor}, "RetryBudget"
 	case b.Pacer != nil:
-		return b.Pacer.build(), "pacer", "RetryBudget"
+		return b.Pacer.build(), "RetryBudget"
 	case b.Throttle != nil:
-		return b.Throttle.build(), "throttle", "limit.Throttle"
+		return b.Throttle.build(), "limit.Throttle"
 	case b.Rate != nil:
-		return b.Rate.build(), "rate", "limit.Rate"
+		return b.Rate.build(), "limit.Rate"
 	case b.Concurrency != nil:
-		return &limit.Concurrency{Max: b.Concurrency.Max}, "concurrency", "limit.Concurrency"
+		return &limit.Concurrency{Max: b.Concurrency.Max}, "limit.Concurrency"
 	case b.GRPCThrottling != nil:
-		return b.GRPCThrottling.build(), "grpcThrottling", "presets.GRPCThrottling"
+		return &presets.GRPCThrottling{MaxTokens: b.GRPCThrottling.MaxTokens, TokenRatio: b.GRPCThrottling.TokenRatio}, "presets.GRPCThrottling"
 	}
 	var members []backoff.Budget
 	for i := range b.All {
 		members = append(members, b.All[i].build())
 	}
-	return backoff.JoinBudgets(members...), "all", ""
+	return backoff.JoinBudgets(members...), ""
 }
 
 // build returns a new pacer.
@@ -176,11 +175,6 @@ func (p *pacer) build() *pace.Pacer {
 	l := &pace.Pacer{MaxWait: p.MaxWait.value()}
 	l.Ratio, l.Window, l.Floor = p.Ratio, p.Window.value(), p.Floor
 	return l
-}
-
-// build returns a new budget.
-func (g *grpcThrottling) build() *presets.GRPCThrottling {
-	return &presets.GRPCThrottling{MaxTokens: g.MaxTokens, TokenRatio: g.TokenRatio}
 }
 
 // build returns a new throttle.

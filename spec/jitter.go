@@ -62,26 +62,20 @@ func (j *jitter) check(path string) error {
 	if j == nil || j.Kind != "" {
 		return nil
 	}
-	if err := oneOf(path, *j); err != nil {
+	member, bounds, err := oneOf(path, *j)
+	if err != nil || (backoff.Policy{Jitter: j.build()}).Validate() == nil {
 		return err
 	}
-	if (backoff.Policy{Jitter: j.build()}).Validate() == nil {
-		return nil
-	}
-	var member, want string
-	var bounds any
-	switch {
-	case j.Decorrelated != nil:
-		member, bounds, want = ".decorrelated", j.Decorrelated, "0 <= base <= max"
-	case j.Uniform != nil:
-		member, bounds, want = ".uniform", j.Uniform, "0 <= low <= high"
-	case j.Added != nil:
-		member, bounds, want = ".added", j.Added, "0 or more"
-	default:
-		member, bounds, want = ".slotted", j.Slotted, "more than 0"
-	}
 	text, _ := json.Marshal(bounds)
-	return problem(path+member, "is "+string(text)+", want "+want)
+	return problem(path+"."+member, "is "+string(text)+", want "+wantedBounds[member])
+}
+
+// wantedBounds are the bounds that the library takes.
+var wantedBounds = map[string]string{
+	"decorrelated": "0 <= base <= max",
+	"uniform":      "0 <= low <= high",
+	"added":        "0 or more",
+	"slotted":      "more than 0",
 }
 
 // build returns the jitter; nil for nil.

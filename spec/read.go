@@ -5,6 +5,8 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
+	"iter"
+	"maps"
 	"reflect"
 	"slices"
 	"strconv"
@@ -105,9 +107,10 @@ func (r *reader) nested(path string, into reflect.Value, read func(string, refle
 // object reads the members of an object whose brace has been read.
 func (r *reader) object(path string, into reflect.Value) error {
 	var seen []string
+	fields := maps.Collect(members(into))
 	for r.tokens.More() {
 		name := r.next().(string)
-		member, known := field(into, name)
+		member, known := fields[name]
 		at := join(path, printable(name))
 		switch {
 		case !known:
@@ -129,8 +132,8 @@ func unknown(path, name string, of reflect.Value) error {
 	if name == "constant" && of.Type() == reflect.TypeFor[schedule]() {
 		return problem(path, `is not known: write a constant schedule as a duration such as "1.5s"`)
 	}
-	for i := range of.NumField() {
-		if member := tag(of.Type().Field(i)); member != "-" && alike(name, member) {
+	for member := range members(of) {
+		if alike(name, member) {
 			return problem(path, "is not known, did you mean "+member+"?")
 		}
 	}
@@ -212,21 +215,17 @@ var wantedOf = map[reflect.Kind]string{
 
 // show returns a token as it is printed in an error: short, and on one line.
 func show(token json.Token) string {
-	switch token := token.(type) {
-	case nil:
-		return "null"
-	case string:
-		return strconv.Quote(shorten(token))
-	case json.Number:
-		return shorten(string(token))
-	case bool:
-		return strconv.FormatBool(token)
-	case json.Delim:
-		if token == '[' {
-			return "a list"
-		}
+	switch token {
+	case json.Delim('['):
+		return "a list"
+	case json.Delim('{'):
+		return "an object"
 	}
-	return "an object"
+	if text, ok := token.(string); ok {
+		return strconv.Quote(shorten(text))
+	}
+	text, _ := json.Marshal(token) // null, a bool or a number
+	return shorten(string(text))
 }
 
 // printable returns a name as it is printed in a path: in quotes, unless it is
@@ -250,50 +249,42 @@ func shorten(text string) string {
 	return strings.ToValidUTF8(text[:most], "") + "..."
 }
 
-// field returns the field of a struct that has the given name in JSON. No field
-// has the name "-", which is the tag of those that are not in JSON.
-func field(of reflect.Value, name string) (reflect.Value, bool) {
-	for i := range of.NumField() {
-		if name != "-" && tag(of.Type().Field(i)) == name {
-			return of.Field(i), true
+// members returns the fields of a struct that are in JSON, by their names there.
+func members(of reflect.Value) iter.Seq2[string, reflect.Value] {
+	return func(yield func(string, reflect.Value) bool) {
+		for i := range of.NumField() {
+			name, _, _ := strings.Cut(of.Type().Field(i).Tag.Get("json"), ",")
+			if name != "-" && !yield(name, of.Field(i)) {
+				return
+			}
 		}
 	}
-	return reflect.Value{}, false
-}
-
-// tag returns the name of a field in JSON, and "-" for a field that is not in
-// JSON.
-func tag(f reflect.StructField) string {
-	name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-	return name
 }
 
 // names returns the members of a struct, separated by commas.
 func names(of any) string {
 	var all []string
-	for i := range reflect.TypeOf(of).NumField() {
-		if name := tag(reflect.TypeOf(of).Field(i)); name != "-" {
-			all = append(all, name)
-		}
+	for name := range members(reflect.ValueOf(of)) {
+		all = append(all, name)
 	}
 	return strings.Join(all, ", ")
 }
 
-// oneOf refuses a struct unless exactly one of its members is set.
-func oneOf(path string, of any) error {
-	v := reflect.ValueOf(of)
+// oneOf returns the member of a struct that is set, and its value. It refuses the
+// struct unless exactly one is.
+func oneOf(path string, of any) (member string, value any, err error) {
 	var set []string
-	for i := range v.NumField() {
-		if !v.Field(i).IsZero() {
-			set = append(set, tag(v.Type().Field(i)))
+	for name, field := range members(reflect.ValueOf(of)) {
+		if !field.IsZero() {
+			set, value = append(set, name), field.Interface()
 		}
 	}
 	if len(set) == 1 {
-		return nil
+		return set[0], value, nil
 	}
 	has := "nothing"
 	if len(set) > 0 {
 		has = strings.Join(set, " and ")
 	}
-	return problem(path, "has "+has+", want one of "+names(of))
+	return "", nil, problem(path, "has "+has+", want one of "+names(of))
 }

@@ -68,7 +68,7 @@ func (s *schedule) check(path string) error {
 		return nil
 	}
 	if s.Constant == nil {
-		if err := oneOf(path, *s); err != nil {
+		if _, _, err := oneOf(path, *s); err != nil {
 			return err
 		}
 	}

@@ -86,15 +86,11 @@ func (c *comparison) object(path string, n *node, of reflect.Type) {
 	require.NotNil(c, n.Others, path)
 	require.False(c, *n.Others, path)
 	left := len(n.Properties)
-	for i := range of.NumField() {
-		name := tag(of.Field(i))
-		if name == "-" {
-			continue
-		}
+	for name, field := range members(reflect.Zero(of)) {
 		member := n.Properties[name]
 		require.NotNil(c, member, "%s: %s", path, name)
 		require.NotEmpty(c, member.Description, "%s: %s", path, name)
-		c.compare(path+"."+name, member, of.Field(i).Type)
+		c.compare(path+"."+name, member, field.Type())
 		left--
 	}
 	require.Zero(c, left, path)
@@ -170,7 +166,7 @@ func (r maker) fill(v reflect.Value, depth int) {
 // fillStruct fills some of the members of a struct, or one if they are a choice,
 // which begins with what is written without an object.
 func (r maker) fillStruct(v reflect.Value, depth int) {
-	if tag(v.Type().Field(0)) != "-" {
+	if v.Type().Field(0).Tag.Get("json") != "-" {
 		for i := range v.NumField() {
 			if r.IntN(3) > 0 {
 				r.fill(v.Field(i), depth+1)
