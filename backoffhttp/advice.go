@@ -36,23 +36,21 @@ func (e *StatusError) signalled(err error) error {
 	if pushback, ok := retryafter.ParsePushback(e.Header[headerPushback]...); ok && pushback >= 0 {
 		return backoff.Pushback(err, pushback)
 	}
-	switch retryAdvice(e.Header) {
-	case adviseNo:
-		switch {
-		case e.permanent():
-			return backoff.Permanent(err)
-		case Classify(e) == backoff.ClassThrottled: // for budgets
-			err = backoff.OfClass(err, backoff.ClassThrottled)
-		}
-		return backoff.OfClass(err, backoff.ClassOverloaded)
-	case adviseYes:
-		class := Classify(e)
-		if !class.Retryable() {
-			class = backoff.ClassRetryable
-		}
-		return backoff.OfClass(err, class)
+	retry, said := retryAdvice(e.Header)
+	if !said {
+		return err
 	}
-	return err
+	switch class := Classify(e); {
+	case retry && class.Retryable():
+		return backoff.OfClass(err, class)
+	case retry:
+		return backoff.OfClass(err, backoff.ClassRetryable)
+	case e.permanent():
+		return backoff.Permanent(err)
+	case class == backoff.ClassThrottled: // for budgets
+		err = backoff.OfClass(err, backoff.ClassThrottled)
+	}
+	return backoff.OfClass(err, backoff.ClassOverloaded)
 }
 
 // permanent reports whether the response is one that a healthy server gives if
@@ -62,32 +60,22 @@ func (e *StatusError) permanent() bool {
 	return class == backoff.ClassPermanent || e.Code < 500 && class != backoff.ClassThrottled
 }
 
-// advice is what a server says about a retry.
-type advice uint8
-
-const (
-	adviseNothing advice = iota
-	adviseYes
-	adviseNo
-)
-
 // retryAdvice reads the headers of proxies and vendors that allow or forbid a
-// retry. A "no" goes before a "yes". Envoy's headers mean "no" with any value, a
-// pushback if it is negative or malformed.
-func retryAdvice(h http.Header) advice {
+// retry, and whether there are any. A "no" goes before a "yes". Envoy's headers mean
+// "no" with any value, a pushback if it is negative or malformed.
+func retryAdvice(h http.Header) (retry, said bool) {
 	if saysOverload(h) {
-		return adviseNo
+		return false, true
 	}
-	said := adviseNothing
 	for _, name := range [...]string{headerShouldRetry, headerStripeRetry} {
 		switch strings.ToLower(h.Get(name)) {
 		case "false":
-			return adviseNo
+			return false, true
 		case "true":
-			said = adviseYes
+			retry, said = true, true
 		}
 	}
-	return said
+	return retry, said
 }
 
 // saysOverload reports whether a server, or a proxy, says "do not retry" because

@@ -100,7 +100,8 @@ var errNoAnswer = backoff.Permanent(errors.New("backoffhttp: Base returned neith
 func (c *call) holdHost(resp *http.Response) {
 	wait, ok := c.t.requestedWait(resp)
 	e := StatusError{Code: resp.StatusCode, Header: resp.Header}
-	own := e.Code >= 400 && retryAdvice(e.Header) == adviseNo && e.permanent()
+	retry, said := retryAdvice(e.Header)
+	own := e.Code >= 400 && said && !retry && e.permanent()
 	if ok && !own {
 		c.guards.holder.Hold(wait)
 	}

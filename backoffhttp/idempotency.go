@@ -3,7 +3,6 @@ package backoffhttp
 import (
 	"context"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 
@@ -92,15 +91,11 @@ func conditional(req *http.Request) bool {
 	if tag := req.Header.Get("If-Match"); tag != "" && tag != "*" || req.Header.Get("If-None-Match") == "*" {
 		return true
 	}
-	query := req.URL.RawQuery
-	return strings.Contains(query, "enerationMatch") &&
-		(inQuery(query, "ifGenerationMatch") || inQuery(query, "ifMetagenerationMatch"))
-}
-
-// inQuery reports whether a query has a value for a parameter.
-func inQuery(query, name string) bool {
-	values, _ := url.ParseQuery(query)
-	return values.Get(name) != ""
+	if !strings.Contains(req.URL.RawQuery, "enerationMatch") { // to read the query takes time
+		return false
+	}
+	query := req.URL.Query()
+	return query.Get("ifGenerationMatch") != "" || query.Get("ifMetagenerationMatch") != ""
 }
 
 // KeyForm is how an Idempotency-Key is written.

@@ -79,19 +79,14 @@ func (o *Operations) Idempotency(req *http.Request) backoff.Idempotency {
 	switch {
 	case !ok:
 		return Idempotency(req)
-	case r.fixed == backoff.Idempotent || keyed(req):
+	case keyed(req):
 		return backoff.Idempotent
-	case r.fixed != nil:
-		return r.fixed
 	}
-	return precondition{r, req}
+	return r(req)
 }
 
-// rule is the rule for an operation.
-type rule struct {
-	fixed      backoff.Idempotency // nil for conditions
-	conditions []condition
-}
+// A rule says whether a request without a key may be sent again.
+type rule func(*http.Request) backoff.Idempotency
 
 // condition reports whether a request meets a condition of a rule.
 type condition func(*http.Request) bool
@@ -106,18 +101,19 @@ var fixedRules = map[string]backoff.Idempotency{
 }
 
 // parseRule reads a rule.
-func parseRule(text string) (r rule, err error) {
+func parseRule(text string) (rule, error) {
 	if fixed, ok := fixedRules[strings.TrimSpace(text)]; ok {
-		return rule{fixed: fixed}, nil
+		return func(*http.Request) backoff.Idempotency { return fixed }, nil
 	}
+	var all []condition
 	for part := range strings.SplitSeq(text, ",") {
 		c, err := parseCondition(strings.TrimSpace(part))
 		if err != nil {
-			return rule{}, err
+			return nil, err
 		}
-		r.conditions = append(r.conditions, c)
+		all = append(all, c)
 	}
-	return r, nil
+	return func(req *http.Request) backoff.Idempotency { return precondition{all, req} }, nil
 }
 
 // parseCondition reads a condition.
@@ -139,14 +135,14 @@ func parseCondition(text string) (condition, error) {
 // precondition is the Idempotency of a request whose rule has conditions. It
 // checks them when it is asked, which is after a failure.
 type precondition struct {
-	rule rule
-	req  *http.Request
+	conditions []condition
+	req        *http.Request
 }
 
 // Repeatable implements [backoff.Idempotency].
 func (p precondition) Repeatable(ctx context.Context, c backoff.Class) bool {
 	return backoff.NonIdempotent.Repeatable(ctx, c) ||
-		slices.ContainsFunc(p.rule.conditions, func(c condition) bool { return c(p.req) })
+		slices.ContainsFunc(p.conditions, func(c condition) bool { return c(p.req) })
 }
 
 // inHeader reports whether a header has a value that makes the request

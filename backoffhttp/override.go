@@ -11,14 +11,8 @@ import (
 // context takes time.
 var overrides atomic.Bool
 
-// overrideKey is the key of the override in a context.
+// overrideKey is the key of a context for a function that makes all changes.
 type overrideKey struct{}
-
-// override is a change to the policy, after those of the outer contexts.
-type override struct {
-	outer  *override
-	change func(*backoff.Policy)
-}
 
 // WithRetry returns a context whose requests use a changed copy of the policy
 // of the [Transport]. Fields that change does not set stay as they are. If
@@ -40,15 +34,12 @@ type override struct {
 // must not keep the policy, nor change what the policy points to.
 func WithRetry(ctx context.Context, change func(*backoff.Policy)) context.Context {
 	overrides.Store(true)
-	outer, _ := ctx.Value(overrideKey{}).(*override)
-	return context.WithValue(ctx, overrideKey{}, &override{outer, change})
-}
-
-// apply returns a copy of the policy with all changes.
-func (o *override) apply(p backoff.Policy) backoff.Policy {
-	if o.outer != nil {
-		p = o.outer.apply(p)
+	all := change
+	if outer, ok := ctx.Value(overrideKey{}).(func(*backoff.Policy)); ok {
+		all = func(p *backoff.Policy) {
+			outer(p)
+			change(p)
+		}
 	}
-	o.change(&p)
-	return p
+	return context.WithValue(ctx, overrideKey{}, all)
 }

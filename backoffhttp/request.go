@@ -94,8 +94,9 @@ func (t *engine) read(req *http.Request, g *guards) (request, error) {
 func (r *request) readPolicy(ctx context.Context, t *engine, g *guards) (backoff.Idempotency, error) {
 	p := g.source
 	r.policy, r.timeouts = &g.policy, g.timeouts
-	if o, ok := ctx.Value(overrideKey{}).(*override); ok {
-		own := o.apply(*p)
+	if change, ok := ctx.Value(overrideKey{}).(func(*backoff.Policy)); ok {
+		own := *p
+		change(&own)
 		if g.final != nil {
 			limitToOneAttempt(&own)
 		}

@@ -53,33 +53,25 @@ func printable(text string) string {
 
 // HTTPStatusCode returns the status code. [backoff.DefaultClassifier] and the
 // classifiers of package presets read it.
-func (e *StatusError) HTTPStatusCode() int {
-	if e == nil {
-		return 0
-	}
-	return e.Code
-}
+func (e *StatusError) HTTPStatusCode() int { return cmp.Or(e, noStatus).Code }
 
 // ErrorCode returns the error code that AWS sends in the header
 // X-Amzn-Errortype, without its namespace, or "". Classifiers read it to tell a
 // 400 that is a ThrottlingException from other 400s. If a service sends the
 // code in the body only, set [Transport.Inspect].
 func (e *StatusError) ErrorCode() string {
-	if e == nil {
-		return ""
-	}
-	code, _, _ := strings.Cut(e.Header.Get("X-Amzn-Errortype"), ":")
+	code, _, _ := strings.Cut(cmp.Or(e, noStatus).Header.Get("X-Amzn-Errortype"), ":")
 	return code[strings.LastIndexByte(code, '#')+1:]
 }
 
 // ResponseHeader returns a copy of the header, for code that must not import
 // net/http. A request ID is http.Header(h).Get("X-Amzn-Requestid").
 func (e *StatusError) ResponseHeader() map[string][]string {
-	if e == nil {
-		return nil
-	}
-	return maps.Clone(e.Header)
+	return maps.Clone(cmp.Or(e, noStatus).Header)
 }
+
+// noStatus is what the methods read of a StatusError that is nil.
+var noStatus = new(StatusError)
 
 // Check returns nil for a response below 400, and otherwise a [*StatusError].
 // The error carries the Retry-After of the server, and its "do not retry". Use
