@@ -83,12 +83,12 @@ func WriteError(w http.ResponseWriter, r *http.Request, err error) {
 	if err == nil {
 		return
 	}
-	status, final := statusFor(r, err)
+	status, final, overload := statusFor(r, err)
 	if wait := min(waitOf(err), maxRetryAfter); wait > 0 && w.Header().Get(headerRetryAfter) == "" {
 		w.Header().Set(headerRetryAfter, retryafter.Format(wait))
 	}
 	switch {
-	case final && isOverload(err):
+	case final && overload:
 		DoNotRetry(w)
 	case final:
 		forbidRetry(w.Header())
@@ -96,48 +96,36 @@ func WriteError(w http.ResponseWriter, r *http.Request, err error) {
 	problem.Write(w, problem.Details{Title: http.StatusText(status), Status: status})
 }
 
-// statusFor returns the status for err, and whether the caller must not retry.
-func statusFor(r *http.Request, err error) (status int, final bool) {
+// statusFor returns the status for err, and whether the caller must not retry. If so,
+// overload says that another service has too much to do, and not only that one
+// request failed.
+func statusFor(r *http.Request, err error) (status int, final, overload bool) {
 	var refused refusal
 	ok := errors.As(err, &refused)
 	if gave, ok := refused.(*backoff.Error); ok {
-		return statusForGivenUp(gave), !yielded(r.Context(), gave)
+		status, overload = statusForGivenUp(gave)
+		return status, !yielded(r.Context(), gave), overload
 	}
 	switch {
 	case ok, errors.Is(err, backoff.ErrOpen), errors.Is(err, backoff.ErrBudget):
-		return http.StatusServiceUnavailable, true
+		return http.StatusServiceUnavailable, true, true
 	case r.Context().Err() != nil, errors.Is(err, context.DeadlineExceeded):
-		return http.StatusGatewayTimeout, false
+		return http.StatusGatewayTimeout, false, false
 	}
 	switch backoff.DefaultClassifier(err) {
 	case backoff.ClassPermanent:
-		return http.StatusBadGateway, true
+		return http.StatusBadGateway, true, saysTooMuch(err)
 	case backoff.ClassOverloaded:
 		if throttles(err) {
-			return http.StatusTooManyRequests, true
+			return http.StatusTooManyRequests, true, true
 		}
-		return http.StatusServiceUnavailable, true
+		return http.StatusServiceUnavailable, true, saysTooMuch(err)
 	case backoff.ClassThrottled:
-		return http.StatusTooManyRequests, false
+		return http.StatusTooManyRequests, false, false
 	case backoff.ClassRetryable, backoff.ClassNotSent:
-		return http.StatusServiceUnavailable, false
+		return http.StatusServiceUnavailable, false, false
 	}
-	return http.StatusInternalServerError, false
-}
-
-// isOverload reports whether err says that another service has too much to do,
-// and not only that one request failed.
-func isOverload(err error) bool {
-	var refused refusal
-	ok := errors.As(err, &refused)
-	gave, gaveUp := refused.(*backoff.Error)
-	switch {
-	case !gaveUp:
-		return ok || errors.Is(err, backoff.ErrOpen) || errors.Is(err, backoff.ErrBudget) || saysTooMuch(err)
-	case gave.Reason == backoff.ReasonOpen || gave.Reason == backoff.ReasonBudget:
-		return true
-	}
-	return statusForGivenUp(gave) != http.StatusGatewayTimeout && saysTooMuch(gave.Last)
+	return http.StatusInternalServerError, false, false
 }
 
 // saysTooMuch reports whether the error of an attempt is that of a service that
@@ -169,15 +157,15 @@ type refusal interface {
 	RetryAfter() time.Duration
 }
 
-// statusForGivenUp returns the status for a call that a policy gave up on.
-func statusForGivenUp(e *backoff.Error) int {
+// statusForGivenUp is statusFor for a call that a policy gave up on.
+func statusForGivenUp(e *backoff.Error) (status int, overload bool) {
 	switch {
 	case e.Reason == backoff.ReasonDeadline || e.Reason == backoff.ReasonCanceled:
-		return http.StatusGatewayTimeout
+		return http.StatusGatewayTimeout, false
 	case e.Last != nil && throttles(e.Last):
-		return http.StatusTooManyRequests
+		return http.StatusTooManyRequests, true
 	}
-	return http.StatusServiceUnavailable
+	return http.StatusServiceUnavailable, e.Reason == backoff.ReasonOpen || e.Reason == backoff.ReasonBudget || saysTooMuch(e.Last)
 }
 
 // yielded reports whether the policy left the retries to the caller.

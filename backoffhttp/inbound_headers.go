@@ -25,24 +25,24 @@ const (
 // not say. If several layers have counted, the greatest number counts.
 func attemptOf(header http.Header) int {
 	return max(
-		number(header, HeaderAttempt, 0),
-		number(header, headerEnvoyAttempt, 0),
-		number(header, headerGRPCAttempts, 1),
-		number(header, headerStainlessCount, 1),
-		attemptOfAWS(header))
+		number(only(header, HeaderAttempt), 0),
+		number(only(header, headerEnvoyAttempt), 0),
+		number(only(header, headerGRPCAttempts), 1),
+		number(only(header, headerStainlessCount), 1),
+		attemptOfAWS(only(header, headerAWSRequest)))
 }
 
-// number reads a count of attempts and adds offset. A malformed one is 0.
-func number(header http.Header, name string, offset int) int {
-	values := header[name]
-	if len(values) != 1 {
-		return 0
+// only returns the value of a field, or "" if there is none, or more than one.
+func only(header http.Header, name string) string {
+	if values := header[name]; len(values) == 1 {
+		return values[0]
 	}
-	return bounded(values[0], offset)
+	return ""
 }
 
-// bounded reads a count of attempts and adds offset. An implausible one is 0.
-func bounded(value string, offset int) int {
+// number reads a count of attempts and adds offset. A malformed or implausible one is
+// 0.
+func number(value string, offset int) int {
 	n, ok := digits(value)
 	if n += int64(offset); !ok || n < 1 || n > maxAttempt {
 		return 0
@@ -57,14 +57,13 @@ func digits(value string) (int64, bool) {
 }
 
 // attemptOfAWS reads the number of the attempt from "attempt=1; max=3".
-func attemptOfAWS(header http.Header) int {
-	values := header[headerAWSRequest]
-	if len(values) != 1 || len(values[0]) > 200 {
+func attemptOfAWS(value string) int {
+	if len(value) > 200 {
 		return 0
 	}
-	for part := range strings.SplitSeq(values[0], ";") {
-		if value, ok := strings.CutPrefix(strings.TrimSpace(part), "attempt="); ok {
-			return bounded(value, 0)
+	for part := range strings.SplitSeq(value, ";") {
+		if attempt, ok := strings.CutPrefix(strings.TrimSpace(part), "attempt="); ok {
+			return number(attempt, 0)
 		}
 	}
 	return 0
@@ -75,9 +74,9 @@ func attemptOfAWS(header http.Header) int {
 func timeLeft(header http.Header) (time.Duration, bool) {
 	var shortest time.Duration
 	for _, d := range [...]time.Duration{
-		timeout(header[HeaderDeadline], time.Millisecond),
-		timeout(header[headerEnvoyTimeout], time.Millisecond),
-		grpcTimeout(header[headerGRPCTimeout]),
+		timeout(only(header, HeaderDeadline), time.Millisecond),
+		timeout(only(header, headerEnvoyTimeout), time.Millisecond),
+		grpcTimeout(only(header, headerGRPCTimeout)),
 	} {
 		if d > 0 && d <= maxDeadline && (shortest == 0 || d < shortest) {
 			shortest = d
@@ -91,22 +90,19 @@ func timeLeft(header http.Header) (time.Duration, bool) {
 var grpcUnits = map[byte]time.Duration{'H': time.Hour, 'M': time.Minute, 'S': time.Second,
 	'm': time.Millisecond, 'u': time.Microsecond, 'n': time.Nanosecond}
 
-// grpcTimeout reads the values of Grpc-Timeout.
-func grpcTimeout(values []string) time.Duration {
-	if len(values) != 1 || len(values[0]) < 2 || len(values[0]) > 9 {
+// grpcTimeout reads the value of Grpc-Timeout.
+func grpcTimeout(value string) time.Duration {
+	if len(value) < 2 || len(value) > 9 {
 		return 0
 	}
-	last := len(values[0]) - 1
-	return timeout([]string{values[0][:last]}, grpcUnits[values[0][last]])
+	last := len(value) - 1
+	return timeout(value[:last], grpcUnits[value[last]])
 }
 
 // timeout reads a whole number of units. A malformed or implausible one is 0.
-func timeout(values []string, unit time.Duration) time.Duration {
-	if len(values) != 1 || unit == 0 {
-		return 0
-	}
-	n, ok := digits(values[0])
-	if !ok || n > int64(maxDeadline/unit) {
+func timeout(value string, unit time.Duration) time.Duration {
+	n, ok := digits(value)
+	if !ok || unit == 0 || n > int64(maxDeadline/unit) {
 		return 0
 	}
 	return time.Duration(n) * unit

@@ -22,15 +22,10 @@ import (
 // range. What was read before is of no use: make the call again.
 var ErrChanged = errors.New("backoffhttp: the resource changed, or cannot be read from the middle")
 
-// resumable reports whether the body of an answer can be continued, and with
-// which validator.
-func resumable(resp *http.Response, method string) (validator string, ok bool) {
-	if method != http.MethodGet && method != "" ||
-		resp.Uncompressed || strings.EqualFold(resp.Header.Get("Accept-Ranges"), "none") {
-		return "", false
-	}
-	validator = strongValidator(resp.Header)
-	return validator, validator != ""
+// resumable reports whether the body of an answer may be asked for in parts.
+func resumable(resp *http.Response, method string) bool {
+	return (method == http.MethodGet || method == "") &&
+		!resp.Uncompressed && !strings.EqualFold(resp.Header.Get("Accept-Ranges"), "none")
 }
 
 // resumedBody is the body of an answer that continues where it breaks off.
@@ -60,9 +55,9 @@ type resumedBody struct {
 // resume returns the body of an answer. If it can be continued, that is a body
 // which continues where it breaks off.
 func (c *call) resume(resp *http.Response) io.ReadCloser {
-	validator, ok := resumable(resp, c.req.Method)
+	validator := strongValidator(resp.Header)
 	part, holdsOne := partOf(resp)
-	if !ok || !holdsOne {
+	if validator == "" || !holdsOne || !resumable(resp, c.req.Method) {
 		return resp.Body
 	}
 	b := &resumedBody{
