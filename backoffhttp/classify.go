@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"io"
 	"net"
-	"slices"
 	"strings"
 
 	"github.com/gobackoff/backoff"
@@ -200,35 +199,26 @@ type streamError struct {
 // class returns the class of the error.
 func (e streamError) class() backoff.Class {
 	fromPeer := e.Cause != nil && e.Cause.Error() == "received from peer"
-	return codeClass(int(e.Code), fromPeer)
+	return codeClass(codeNames[e.Code], fromPeer)
 }
 
-// codeNames are the error codes of HTTP/2, by number. Source: RFC 9113, 7.
-var codeNames = []string{"NO_ERROR", "PROTOCOL_ERROR", "INTERNAL_ERROR", "FLOW_CONTROL_ERROR",
-	"SETTINGS_TIMEOUT", "STREAM_CLOSED", "FRAME_SIZE_ERROR", "REFUSED_STREAM", "CANCEL",
-	"COMPRESSION_ERROR", "CONNECT_ERROR", "ENHANCE_YOUR_CALM", "INADEQUATE_SECURITY", "HTTP_1_1_REQUIRED"}
+// codeNames are the error codes of HTTP/2 whose class is not ClassRetryable. Source:
+// RFC 9113, 7.
+var codeNames = map[uint32]string{1: "PROTOCOL_ERROR", 7: "REFUSED_STREAM", 11: "ENHANCE_YOUR_CALM",
+	12: "INADEQUATE_SECURITY", 13: "HTTP_1_1_REQUIRED"}
 
-// The error codes whose class is not ClassRetryable.
-const (
-	codeProtocol = 1
-	codeRefused  = 7
-	codeCalm     = 11
-	codeSecurity = 12
-	codeHTTP11   = 13
-)
-
-// codeClass returns the class of the error code of a stream. If the client
-// itself found a PROTOCOL_ERROR, it cannot read the answer. But some servers
+// codeClass returns the class of the error code of a stream, given its name. If the
+// client itself found a PROTOCOL_ERROR, it cannot read the answer. But some servers
 // send a PROTOCOL_ERROR instead of a REFUSED_STREAM (go.dev/issue/47635).
-func codeClass(code int, fromPeer bool) backoff.Class {
-	switch code {
-	case codeRefused:
+func codeClass(name string, fromPeer bool) backoff.Class {
+	switch name {
+	case "REFUSED_STREAM":
 		return backoff.ClassNotSent
-	case codeCalm:
+	case "ENHANCE_YOUR_CALM":
 		return backoff.ClassThrottled
-	case codeSecurity, codeHTTP11:
+	case "INADEQUATE_SECURITY", "HTTP_1_1_REQUIRED":
 		return backoff.ClassPermanent
-	case codeProtocol:
+	case "PROTOCOL_ERROR":
 		if !fromPeer {
 			return backoff.ClassPermanent
 		}
@@ -314,5 +304,5 @@ func streamClass(text string) backoff.Class {
 	}
 	name, _, _ := strings.Cut(parts[1], "]")
 	fromPeer := len(parts) == 3 && strings.HasPrefix(parts[2], "received from peer")
-	return codeClass(slices.Index(codeNames, name), fromPeer)
+	return codeClass(name, fromPeer)
 }

@@ -329,10 +329,6 @@ func sameOrigin(a, b *url.URL) bool {
 }
 
 // port returns the port of a URL, or the standard one of its scheme.
-func port(u *url.URL) string {
-	standard := "80"
-	if strings.EqualFold(u.Scheme, "https") {
-		standard = "443"
-	}
-	return cmp.Or(u.Port(), standard)
-}
+func port(u *url.URL) string { return cmp.Or(u.Port(), standardPorts[strings.ToLower(u.Scheme)]) }
+
+var standardPorts = map[string]string{"http": "80", "https": "443"}
