@@ -52,7 +52,6 @@ import (
 	"time"
 
 	"github.com/gobackoff/backoff"
-	"github.com/gobackoff/backoff/internal/limits"
 )
 
 // LevelOff switches an event off: a record of this level is not logged, and no
@@ -147,7 +146,7 @@ func New(l *slog.Logger, o *Options) backoff.Observer {
 	if o == nil {
 		o = new(Options)
 	}
-	w := &writer{logger: l, limit: limits.Or(o.PerSecond, defaultPerSecond), headers: headersOf(o.Headers)}
+	w := &writer{logger: l, limit: cmp.Or(o.PerSecond, defaultPerSecond), headers: headersOf(o.Headers)}
 	w.sampler.report = w.writeSuppressed
 	level := o.Level
 	if level == nil {

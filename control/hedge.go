@@ -13,11 +13,7 @@ import (
 // off. h is used as before.
 func (p *Panel) Hedge(h *hedge.Hedge) {
 	name, gate := h.Name, new(gate)
-	if h.Budget == nil {
-		h.Budget = gate
-	} else {
-		h.Budget = backoff.JoinBudgets(gate, h.Budget)
-	}
+	h.Budget = backoff.JoinBudgets(gate, h.Budget)
 	p.register(target{name: name, what: []string{Hedges}, keys: noKeys, apply: func(p *Panel) {
 		gate.shut.Store(p.off(Hedges, name))
 	}})

@@ -155,7 +155,8 @@ func (b *budget) made() (made backoff.Budget, name string) {
 	case b.Pacer != nil:
 		return b.Pacer.build(), "RetryBudget"
 	case b.Throttle != nil:
-		return b.Throttle.build(), "limit.Throttle"
+		t := b.Throttle
+		return &limit.Throttle{K: t.K, Window: t.Window.value(), Pad: t.Pad, MaxReject: t.MaxReject}, "limit.Throttle"
 	case b.Rate != nil:
 		return b.Rate.build(), "limit.Rate"
 	case b.Concurrency != nil:
@@ -175,9 +176,4 @@ func (p *pacer) build() *pace.Pacer {
 	l := &pace.Pacer{MaxWait: p.MaxWait.value()}
 	l.Ratio, l.Window, l.Floor = p.Ratio, p.Window.value(), p.Floor
 	return l
-}
-
-// build returns a new throttle.
-func (t *throttle) build() *limit.Throttle {
-	return &limit.Throttle{K: t.K, Window: t.Window.value(), Pad: t.Pad, MaxReject: t.MaxReject}
 }
