@@ -3,7 +3,7 @@ package backofftest
 import (
 	"cmp"
 	"errors"
-	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -94,34 +94,27 @@ func retry(now time.Time) backoff.Attempt {
 
 // grantRetries asks for retries, whose ends it never reports, and returns how
 // many were granted.
-func grantRetries(b backoff.Budget, now time.Time, callers int) (granted int, err error) {
-	var mu sync.Mutex
-	err = concurrently(callers, func(int) error {
+func grantRetries(b backoff.Budget, now time.Time, callers int) (int, error) {
+	var granted atomic.Int64
+	err := concurrently(callers, func(int) error {
 		for range askedRetries / callers {
 			t, wait, ok := b.Reserve(retry(now))
 			if !ok {
 				continue
 			}
-			if err := checkWait(wait); err != nil {
-				return err
+			if wait < 0 {
+				return errNegative
 			}
 			if !b.Confirm(t) {
 				b.Done(t, notSent)
 				continue
 			}
-			mu.Lock()
-			granted++
-			mu.Unlock()
+			granted.Add(1)
 		}
 		return nil
 	})
-	return granted, err
+	return int(granted.Load()), err
 }
 
-// checkWait returns what is wrong with a wait that Reserve or Pace asks for.
-func checkWait(wait time.Duration) error {
-	if wait < 0 {
-		return errors.New("a Budget asks for a negative wait")
-	}
-	return nil
-}
+// errNegative is the error of a budget whose Reserve or Pace asks for such a wait.
+var errNegative = errors.New("a Budget asks for a negative wait")

@@ -102,8 +102,8 @@ func keepPace(b backoff.Budget, attempts int, a backoff.Attempt) (last time.Dura
 			continue
 		}
 		t, wait, ok := b.Pace(t)
-		if err := checkWait(min(asked, wait)); err != nil {
-			return 0, err
+		if min(asked, wait) < 0 {
+			return 0, errNegative
 		}
 		if !ok {
 			b.Done(t, notSent)

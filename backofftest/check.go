@@ -1,6 +1,7 @@
 package backofftest
 
 import (
+	"cmp"
 	"errors"
 	"math"
 	"sync"
@@ -46,18 +47,12 @@ func sameAgain(t testing.TB, first []time.Duration, ask func(i int) time.Duratio
 }
 
 // concurrently calls f n times at once, and returns one of the errors.
-func concurrently(n int, f func(i int) error) (err error) {
+func concurrently(n int, f func(i int) error) error {
 	var group sync.WaitGroup
-	var mu sync.Mutex
+	errs := make([]error, n)
 	for i := range n {
-		group.Go(func() {
-			if e := f(i); e != nil {
-				mu.Lock()
-				defer mu.Unlock()
-				err = e
-			}
-		})
+		group.Go(func() { errs[i] = f(i) })
 	}
 	group.Wait()
-	return err
+	return cmp.Or(errs...)
 }
