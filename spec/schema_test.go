@@ -133,7 +133,7 @@ type maker struct{ *rand.Rand }
 // fill gives a value, of any type of the form, random members.
 func (r maker) fill(v reflect.Value, depth int) {
 	switch v := v.Addr().Interface().(type) {
-	case *version, *schemaURL: // which are read and not kept
+	case *version: // which is read and not kept
 		return
 	case *idempotency:
 		*v = []idempotency{"idempotent", "nonIdempotent", "keyed"}[r.IntN(3)]

@@ -66,7 +66,7 @@ type form struct {
 	ShortenLastWait        bool        `json:"shortenLastWait,omitzero"`
 	Breaker                *breaker    `json:"breaker,omitzero"`
 	Version                version     `json:"version,omitzero"`
-	SchemaURL              schemaURL   `json:"$schema,omitzero"`
+	SchemaURL              string      `json:"$schema,omitzero"`
 }
 
 // Parse reads a Spec. The text must hold one JSON object and nothing else.
@@ -136,6 +136,7 @@ func Parse(text []byte) (Spec, error) {
 	if err := f.check(); err != nil {
 		return Spec{}, err
 	}
+	f.SchemaURL = "" // which is for editors
 	return Spec{&f}, nil
 }
 

@@ -15,18 +15,6 @@ func (*version) fromToken(token json.Token) bool { return token == json.Number("
 // wanted implements literal.
 func (*version) wanted() string { return "1, the only version that this release reads" }
 
-// schemaURL is the address of the schema, which is read and not kept.
-type schemaURL string
-
-// fromToken implements literal.
-func (*schemaURL) fromToken(token json.Token) bool {
-	_, ok := token.(string)
-	return ok
-}
-
-// wanted implements literal.
-func (*schemaURL) wanted() string { return "a text" }
-
 // checkVersion returns the problem of a text whose version is not known. It is
 // what explains the other problems of such a text, wherever the member stands.
 func checkVersion(text []byte) error {
