@@ -52,7 +52,10 @@ func (w *awsRetries) add(t *awsRetry, expired func()) {
 	}
 	if done != nil {
 		t.stop = context.AfterFunc(t.ctx, func() {
-			if w.forget(t) {
+			w.mu.Lock()
+			waits := w.remove(t)
+			w.mu.Unlock()
+			if waits {
 				expired()
 			}
 		})
@@ -95,13 +98,6 @@ func (w *awsRetries) setTicket(t *awsRetry, ticket backoff.Ticket) {
 	t.ticket = ticket
 }
 
-// forget forgets a retry. It reports whether the retry had not begun.
-func (w *awsRetries) forget(t *awsRetry) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.remove(t)
-}
-
 // finish forgets a retry that has ended. It returns its ticket, and false if the
 // retry was finished before.
 func (w *awsRetries) finish(t *awsRetry) (backoff.Ticket, bool) {
@@ -116,7 +112,7 @@ func (w *awsRetries) finish(t *awsRetry) (backoff.Ticket, bool) {
 	return t.ticket, !before
 }
 
-// remove is forget for callers that hold the lock.
+// remove forgets a retry, under the lock. It reports whether the retry had not begun.
 func (w *awsRetries) remove(t *awsRetry) bool {
 	if isMapKey(t.err) && w.byError[t.err] == t {
 		delete(w.byError, t.err)

@@ -115,12 +115,7 @@ func (r *rule) delay(retry int) time.Duration { return r.waits.WaitBefore(max(re
 
 // fromOne turns a number that counts retries from 0 into one that counts from
 // 1.
-func fromOne(retry int) int {
-	if retry < 0 {
-		return 1
-	}
-	return min(retry, math.MaxInt-1) + 1
-}
+func fromOne(retry int) int { return min(max(retry, 0), math.MaxInt-1) + 1 }
 
 // FromZero adapts a function that counts retries from 1, such as
 // [backoff.Policy.WaitBefore], to a client that counts retries from 0. A negative
