@@ -60,12 +60,6 @@ func (d Durations) Quantile(q float64) float64 {
 	return lower
 }
 
-// attempts counts the attempts at an endpoint.
-type attempts struct {
-	inFlight          atomic.Int64
-	succeeded, failed durations
-}
-
 // durations counts durations in buckets.
 type durations struct {
 	counts [buckets]atomic.Uint64
@@ -93,8 +87,7 @@ func (d *durations) read() Durations {
 
 // Attempts returns what the measured attempts did.
 func (e *Endpoint) Attempts() Attempts {
-	a := &e.attempts
-	return Attempts{InFlight: int(a.inFlight.Load()), Succeeded: a.succeeded.read(), Failed: a.failed.read()}
+	return Attempts{InFlight: int(e.inFlight.Load()), Succeeded: e.succeeded.read(), Failed: e.failed.read()}
 }
 
 // Do makes one attempt, and measures it: that it is under way, how long it
@@ -102,14 +95,13 @@ func (e *Endpoint) Attempts() Attempts {
 // readings of the clock, and no allocation. The Transport of backoffhttp and the
 // interceptors of backoffgrpc measure their attempts themselves.
 func (e *Endpoint) Do(ctx context.Context, op func(context.Context) error) error {
-	a := &e.attempts
-	a.inFlight.Add(1)
+	e.inFlight.Add(1)
 	began, result := clock.Now(), errPanicked
 	defer func() {
-		a.inFlight.Add(-1)
-		ended := &a.succeeded
+		e.inFlight.Add(-1)
+		ended := &e.succeeded
 		if result != nil {
-			ended = &a.failed
+			ended = &e.failed
 		}
 		ended.add(clock.Since(began))
 	}()

@@ -24,6 +24,7 @@ package endpoint
 
 import (
 	"context"
+	"sync/atomic"
 
 	"github.com/gobackoff/backoff/guard"
 )
@@ -48,7 +49,8 @@ type Endpoint struct {
 	// means none.
 	Services *guard.Services
 
-	attempts attempts
+	inFlight          atomic.Int64 // attempts
+	succeeded, failed durations    // of attempts
 }
 
 // With returns a context for calls that are sent to e. A nil e means that it is
