@@ -103,9 +103,11 @@ func (g *guards) policyFor(p backoff.Policy, classify backoff.Classifier) *backo
 
 // hosts holds the guards of a Transport.
 type hosts struct {
-	guarded bool               // they have services
-	find    func(*names) found // looks names up; an Unguarded finds nothing, and must not link it
-	equip   func(*guards)      // gives new guards what they share
+	guarded bool // they have services
+
+	// Functions that an Unguarded does not have, because it must not link them.
+	find  func(*names) found                                      // looks names up
+	parts func(*guard.Service) (backoff.Budget, *backoff.Breaker) // of a service
 
 	services  guard.Services // unless Transport.Services is set
 	tenants   tenants
@@ -119,7 +121,7 @@ type hosts struct {
 func (t *engine) openGuarded() {
 	t.open()
 	h := &t.hosts
-	h.guarded, h.find, h.equip = true, t.find, t.equip
+	h.guarded, h.find, h.parts = true, t.find, (*guard.Service).Parts
 	h.tenants.open()
 	if t.Services != nil {
 		h.tenants.count = &sharedCount
@@ -165,12 +167,6 @@ func (t *engine) find(n *names) (f found) {
 		f.service = f.ofHost.Tenant(n.tenant)
 	}
 	return f
-}
-
-// equip gives guards what their names stand for.
-func (t *engine) equip(g *guards) {
-	g.found = t.find(&g.names)
-	g.budget, g.breaker = g.service.Parts()
 }
 
 // recent holds guards that were made lately, by a hash of their owner.
@@ -284,7 +280,8 @@ func (t *engine) namesOf(of owner, final func(context.Context, error) error) (n 
 func (t *engine) newGuards(of owner, n names, final func(context.Context, error) error) *guards {
 	of.scheme, of.host, of.key = strings.Clone(of.scheme), strings.Clone(of.host), strings.Clone(of.key)
 	g := &guards{owner: of, names: n, final: final}
-	t.hosts.equip(g)
+	g.found = t.hosts.find(&g.names)
+	g.budget, g.breaker = t.hosts.parts(g.service)
 	g.timeouts = timeouts.Of(of.source)
 	g.policy = *g.policyFor(*of.source, t.classify)
 	g.nonIdempotent = g.policy

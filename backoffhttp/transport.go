@@ -227,7 +227,8 @@ func closeIdle(base http.RoundTripper) {
 func (t *engine) open() {
 	policy, _ := t.current()
 	t.classify = after(policy.Classify)
-	t.hosts.find, t.hosts.equip = func(*names) (f found) { return f }, func(*guards) {}
+	t.hosts.find = func(*names) (f found) { return f }
+	t.hosts.parts = func(*guard.Service) (backoff.Budget, *backoff.Breaker) { return nil, nil }
 	t.hosts.tenants.seed = maphash.MakeSeed()
 	t.hosts.endpoints.New = func(key string, _ bool) *endpoint.Endpoint { return t.newEndpoint(key) }
 	t.hosts.endpoints.SetLimits(0, 0)
