@@ -136,6 +136,8 @@ func TestWriteErrorTellsTheCallerWhatToDo(t *testing.T) {
 		"bare, transient":  {err: transient, status: 503},
 		"bare, unknown":    {err: errors.New("10.0.0.1 is down"), status: 500},
 
+		"bare, permanent, throttled":     {err: backoff.Permanent(throttled), status: 502, said: whole, after: "60"},
+		"bare, told by X-Should-Retry":   {err: response(503, "X-Should-Retry", "false"), status: 503, said: alone},
 		"told by X-Should-Retry alone":   {err: do(backoff.Policy{}, response(503, "X-Should-Retry", "false")), status: 503, said: alone},
 		"told so by a proxy":             {err: do(backoff.Policy{}, response(503, "X-Envoy-Overloaded", "true")), status: 503, said: whole, after: "60"},
 		"told so by gRPC's word":         {err: do(backoff.Policy{}, response(503, "Grpc-Retry-Pushback-Ms", "-1")), status: 503, said: whole, after: "60"},
