@@ -136,7 +136,7 @@ func TestWriteErrorTellsTheCallerWhatToDo(t *testing.T) {
 		"bare, transient":  {err: transient, status: 503},
 		"bare, unknown":    {err: errors.New("10.0.0.1 is down"), status: 500},
 
-		"bare, permanent, throttled":     {err: backoff.Permanent(throttled), status: 502, said: whole, after: "60"},
+		"bare, permanent, throttled":     {err: backoff.Permanent(response(429, "", "")), status: 502, said: whole, after: "60"},
 		"bare, told by X-Should-Retry":   {err: response(503, "X-Should-Retry", "false"), status: 503, said: alone},
 		"told by X-Should-Retry alone":   {err: do(backoff.Policy{}, response(503, "X-Should-Retry", "false")), status: 503, said: alone},
 		"told so by a proxy":             {err: do(backoff.Policy{}, response(503, "X-Envoy-Overloaded", "true")), status: 503, said: whole, after: "60"},
