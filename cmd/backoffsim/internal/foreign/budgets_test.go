@@ -139,34 +139,6 @@ func TestEnvoyCountsAHedgeAsBoth(t *testing.T) {
 	require.Equal(t, []int{0, 0}, []int{active, retries})
 }
 
-func TestSREBudgetGrantsByItsRule(t *testing.T) {
-	sre := func(ratio float64, floor int) backoff.Budget {
-		b := foreign.NewSREBudget()
-		b.Ratio, b.MinRetries = ratio, floor
-		return b
-	}
-	for _, c := range []struct {
-		budget      backoff.Budget
-		calls, want int
-	}{
-		{sre(0.1, 1), 0, 1}, // an empty window: the floor
-		{sre(0.1, 0), 0, 0},
-		{sre(0.1, 5), 0, 5},
-		{sre(0.1, 1), 5, 1}, // none of 5 is below 10 %
-		{sre(0.1, 1), 10, 1},
-		{sre(0.1, 1), 11, 2},
-		{sre(0.1, 1), 1000, 100},
-		{sre(0.29, 1), 100, 29}, // which floats cannot hold
-		{sre(0.6, 1), 100, 60},
-		{sre(0.7, 1), 100, 70},
-		{sre(0, 0), 1000, 0},
-		{sre(2, 0), 100, 200},
-	} {
-		repeat(c.calls, func() { begin(t, c.budget) })
-		require.Equal(t, c.want, grants(c.budget, 1000), "%+v, %d calls", c.budget, c.calls)
-	}
-}
-
 // A window that moves, and a floor.
 func TestSREBudgetCountsTwoMinutes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -198,16 +170,32 @@ func TestSREBudgetCountsTwoMinutes(t *testing.T) {
 const unlimited = 5000
 
 func TestWindowBudgetsGrantByTheirRule(t *testing.T) {
+	sre := func(ratio float64, floor int) backoff.Budget {
+		b := foreign.NewSREBudget()
+		b.Ratio, b.MinRetries = ratio, floor
+		return b
+	}
 	kubernetes := func(percent, floor int) backoff.Budget {
 		b := foreign.NewKubernetes()
 		b.Percent, b.MinRetryCount = percent, floor
 		return b
 	}
 	for _, c := range []struct {
-		budget backoff.Budget
-		calls  int
-		want   int
+		budget      backoff.Budget
+		calls, want int
 	}{
+		{sre(0.1, 1), 0, 1}, // an empty window: the floor
+		{sre(0.1, 0), 0, 0},
+		{sre(0.1, 5), 0, 5},
+		{sre(0.1, 1), 5, 1}, // none of 5 is below 10 %
+		{sre(0.1, 1), 10, 1},
+		{sre(0.1, 1), 11, 2},
+		{sre(0.1, 1), 1000, 100},
+		{sre(0.29, 1), 100, 29}, // which floats cannot hold
+		{sre(0.6, 1), 100, 60},
+		{sre(0.7, 1), 100, 70},
+		{sre(0, 0), 1000, 0},
+		{sre(2, 0), 100, 200},
 		{foreign.NewDotNet(), 0, unlimited}, // not enforced below 10 requests
 		{foreign.NewDotNet(), 9, unlimited},
 		{foreign.NewDotNet(), 10, 1},
