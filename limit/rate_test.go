@@ -176,20 +176,6 @@ func TestRateEndsAtOnceACallWhoseDeadlineItWouldPass(t *testing.T) {
 	})
 }
 
-func TestRateGetsTheTokenBackOfACallCancelledWhileItWaits(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := &limit.Rate{Limiter: rate.NewLimiter(1, 1)}
-		p := backoff.Policy{Budget: b}
-		reserve(t, b, 1)
-		ctx, cancel := context.WithCancel(t.Context())
-		time.AfterFunc(500*time.Millisecond, cancel)
-		err := p.Do(ctx, func(context.Context) error { panic("called") })
-		require.ErrorIs(t, err, context.Canceled)
-		got, _ := reserve(t, b, 1)
-		require.Equal(t, seconds(0.5), got)
-	})
-}
-
 func TestRateSpacesTheRunsOfAllLoopsThatShareIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const loops = 1000

@@ -200,30 +200,6 @@ func TestThrottleForgetsWithItsWindow(t *testing.T) {
 	})
 }
 
-// Where many answers say "do not retry", the client as a whole
-// stops.
-func TestManyDoNotRetryAnswersStopTheClient(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := &limit.Throttle{Rand: seeded(1)}
-		p := backoff.Policy{Budget: b, Rand: seeded(2)}
-		refused := backoff.OfClass(errors.New("overloaded; don't retry"), backoff.ClassOverloaded)
-		attempts, calls := 0, 0
-		call := func() {
-			calls++
-			_ = p.Do(t.Context(), func(context.Context) error { attempts++; return refused })
-		}
-		for range 200 {
-			call()
-		}
-		attempts, calls = 0, 0
-		for range 1000 {
-			call()
-			time.Sleep(time.Millisecond)
-		}
-		require.LessOrEqual(t, attempts, 80, "of %d calls; a twentieth goes through to see", calls)
-	})
-}
-
 func TestThrottleIsNotMovedByAClockThatIsSet(t *testing.T) {
 	b := &limit.Throttle{Rand: fixed(1)}
 	answered(b, 10, "throttled")
