@@ -14,9 +14,11 @@ import (
 	"github.com/gobackoff/backoff/pace"
 )
 
-func TestNothingHeldAllocatesNothing(t *testing.T) {
-	policy := backoff.Policy{Budget: backoff.JoinBudgets(new(backoff.RetryBudget), new(pace.HoldOff))}
-	require.Zero(t, testing.AllocsPerRun(100, func() {
-		_ = policy.Do(t.Context(), func(context.Context) error { return nil })
-	}))
+func TestASuccessAllocatesNothingWhereNothingIsHeldOrThrottled(t *testing.T) {
+	for _, budget := range []backoff.Budget{new(pace.Pacer), backoff.JoinBudgets(new(backoff.RetryBudget), new(pace.HoldOff))} {
+		policy := backoff.Policy{Budget: budget}
+		require.Zero(t, testing.AllocsPerRun(1000, func() {
+			_ = policy.Do(t.Context(), func(context.Context) error { return nil })
+		}))
+	}
 }

@@ -15,7 +15,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gobackoff/backoff"
-	"github.com/gobackoff/backoff/backofftest"
 	"github.com/gobackoff/backoff/hedge"
 	"github.com/gobackoff/backoff/internal/clock"
 	"github.com/gobackoff/backoff/internal/results"
@@ -35,10 +34,6 @@ func begins(ctx context.Context, b backoff.Budget) (time.Duration, error) {
 	return at, err
 }
 
-func TestAHoldOffKeepsTheContractOfABudget(t *testing.T) {
-	backofftest.Budget(t, func() backoff.Budget { return new(pace.HoldOff) })
-}
-
 func TestACallKeepsItsPlaceWhereItAsksAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &pace.HoldOff{MaxWait: -1}
@@ -46,8 +41,7 @@ func TestACallKeepsItsPlaceWhereItAsksAgain(t *testing.T) {
 		for range 100 {
 			ticket, first, _ := h.Reserve(firstAttempt)
 			for range 3 {
-				again, wait, ok := h.Pace(ticket)
-				require.True(t, ok)
+				again, wait := askAgain(t, h, ticket)
 				require.Equal(t, first, wait)
 				require.Equal(t, ticket, again)
 			}
@@ -102,8 +96,7 @@ func TestCallsThatWereHeldOffDoNotComeBackTogether(t *testing.T) {
 			time.Sleep(asked - time.Millisecond)
 			var tenths [10]int
 			for range 1000 {
-				_, wait, ok := h.Reserve(firstAttempt)
-				require.True(t, ok)
+				_, wait := reserve(t, h, firstAttempt)
 				after := wait - time.Millisecond
 				require.GreaterOrEqual(t, after, time.Duration(0))
 				require.Less(t, after, spread)
@@ -220,8 +213,7 @@ func TestAClockThatIsSetEndsNoCallThatIsPutOff(t *testing.T) {
 	ticket, _, _ := h.Reserve(firstAttempt)
 	set = 3600
 	h.Hold(2 * time.Second)
-	_, wait, ok := h.Pace(ticket)
-	require.True(t, ok)
+	_, wait := askAgain(t, h, ticket)
 	require.InDelta(t, 2, wait.Seconds(), .5)
 }
 
@@ -287,20 +279,15 @@ func TestAHoldOffOfNilIsInvalid(t *testing.T) {
 func TestAHoldOffIsSafeForConcurrentUse(t *testing.T) {
 	h := &pace.HoldOff{MaxWait: -1}
 	began := time.Now()
-	var group sync.WaitGroup
-	for n := range 8 {
-		group.Go(func() {
-			for i := range 2000 {
-				ticket, wait, ok := h.Reserve(firstAttempt)
-				require.True(t, ok)
-				require.GreaterOrEqual(t, wait, time.Duration(0))
-				h.Pace(ticket)
-				h.GrantsFirst()
-				h.Done(ticket, backoff.Result{Failed: true, Class: backoff.ClassThrottled, RetryAfter: time.Duration(n*2000+i) * time.Second})
-			}
-		})
-	}
-	group.Wait()
+	together(8, func(n int) {
+		for i := range 2000 {
+			ticket, wait := reserve(t, h, firstAttempt)
+			require.GreaterOrEqual(t, wait, time.Duration(0))
+			h.Pace(ticket)
+			h.GrantsFirst()
+			h.Done(ticket, backoff.Result{Failed: true, Class: backoff.ClassThrottled, RetryAfter: time.Duration(n*2000+i) * time.Second})
+		}
+	})
 	_, wait, _ := h.Reserve(firstAttempt)
 	require.GreaterOrEqual(t, wait, 15_999*time.Second-time.Since(began), "the longest of all counts")
 }
@@ -346,8 +333,7 @@ func TestReconnectLoopsGoAtThePace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := new(pace.Pacer)
 		b.Done(backoff.Ticket{}, backoff.Result{Failed: true, Class: backoff.ClassThrottled})
-		perSecond, _ := b.Limit()
-		require.InDelta(t, 0.75, perSecond, 0.01)
+		require.InDelta(t, 0.75, rateOf(b), 0.01)
 
 		ctx, cancel := context.WithCancel(t.Context())
 		loop := backoff.Supervisor{Policy: backoff.Policy{Budget: b}}
@@ -368,8 +354,7 @@ func TestReconnectLoopsGoAtThePace(t *testing.T) {
 		require.Greater(t, runs.Load(), int64(8))
 		cancel()
 		loops.Wait()
-		_, waiting := b.Limit()
-		require.Zero(t, waiting, "and leave the line when they end")
+		require.Zero(t, waitingIn(b), "and leave the line when they end")
 	})
 }
 
@@ -398,30 +383,28 @@ func TestAReconnectLoopAsksAgainIfItIsHeldOffForTooLong(t *testing.T) {
 // A server asks for 33 s while a hedge waits for its turn.
 func TestAHedgeDoesNotGoIntoAHold(t *testing.T) {
 	for name, longer := range map[string]bool{"that is made longer": true, "for which it is told to wait": false} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				h := new(pace.HoldOff)
-				time.AfterFunc(time.Second, func() { h.Hold(6 * time.Second) })
-				if longer {
-					time.AfterFunc(3*time.Second, func() { h.Hold(33 * time.Second) })
+		bubble(t, name, func(t *testing.T) {
+			h := new(pace.HoldOff)
+			time.AfterFunc(time.Second, func() { h.Hold(6 * time.Second) })
+			if longer {
+				time.AfterFunc(3*time.Second, func() { h.Hold(33 * time.Second) })
+			}
+			hedged := &hedge.Hedge{Delay: 2 * time.Second, Budget: h, MaxExtraLoad: -1}
+			var mu sync.Mutex
+			var went []time.Duration
+			began := time.Now()
+			_, err := hedge.Value(t.Context(), hedged, func(ctx context.Context) (int, error) {
+				mu.Lock()
+				went = append(went, time.Since(began))
+				mu.Unlock()
+				if hedge.Number(ctx) == 0 {
+					<-ctx.Done()
 				}
-				hedged := &hedge.Hedge{Delay: 2 * time.Second, Budget: h, MaxExtraLoad: -1}
-				var mu sync.Mutex
-				var went []time.Duration
-				began := time.Now()
-				_, err := hedge.Value(t.Context(), hedged, func(ctx context.Context) (int, error) {
-					mu.Lock()
-					went = append(went, time.Since(began))
-					mu.Unlock()
-					if hedge.Number(ctx) == 0 {
-						<-ctx.Done()
-					}
-					return 0, ctx.Err()
-				}, nil)
-				require.NoError(t, err)
-				require.Len(t, went, 2)
-				require.GreaterOrEqual(t, went[1], map[bool]time.Duration{false: 7 * time.Second, true: 36 * time.Second}[longer])
-			})
+				return 0, ctx.Err()
+			}, nil)
+			require.NoError(t, err)
+			require.Len(t, went, 2)
+			require.GreaterOrEqual(t, went[1], map[bool]time.Duration{false: 7 * time.Second, true: 36 * time.Second}[longer])
 		})
 	}
 }
@@ -430,25 +413,21 @@ func TestAHedgeDoesNotGoIntoAHold(t *testing.T) {
 // sent. If others succeed meanwhile, it did not mean them.
 func TestAPaceLastsThroughTheRestThatTheServiceAskedFor(t *testing.T) {
 	for name, others := range map[string]bool{"nothing is sent": false, "others succeed": true, "it asked for less than nothing": true} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				b, asked := new(pace.Pacer), 33*time.Second
-				if name == "it asked for less than nothing" {
-					asked = -1
-				}
-				b.Done(backoff.Ticket{}, backoff.Result{Failed: true, Class: backoff.ClassThrottled, RetryAfter: asked})
-				time.Sleep(2 * time.Second)
-				if others && asked > 0 {
-					ticket, _, ok := b.Reserve(backoff.Attempt{Number: 1, Paced: true})
-					require.True(t, ok)
-					b.Done(ticket, backoff.Result{})
-				}
-				for _, at := range []time.Duration{11 * time.Second, 42 * time.Second, 44 * time.Second} {
-					time.Sleep(at - time.Duration(time.Now().Second())*time.Second)
-					perSecond, _ := b.Limit()
-					require.Equal(t, !others && at < 43*time.Second, perSecond < 100, "after %v", at)
-				}
-			})
+		bubble(t, name, func(t *testing.T) {
+			b, asked := new(pace.Pacer), 33*time.Second
+			if name == "it asked for less than nothing" {
+				asked = -1
+			}
+			b.Done(backoff.Ticket{}, backoff.Result{Failed: true, Class: backoff.ClassThrottled, RetryAfter: asked})
+			time.Sleep(2 * time.Second)
+			if others && asked > 0 {
+				ticket, _ := reserve(t, b, backoff.Attempt{Number: 1, Paced: true})
+				b.Done(ticket, backoff.Result{})
+			}
+			for _, at := range []time.Duration{11 * time.Second, 42 * time.Second, 44 * time.Second} {
+				time.Sleep(at - time.Duration(time.Now().Second())*time.Second)
+				require.Equal(t, !others && at < 43*time.Second, rateOf(b) < 100, "after %v", at)
+			}
 		})
 	}
 }

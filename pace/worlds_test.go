@@ -3,7 +3,6 @@ package pace_test
 import (
 	"context"
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -71,15 +70,11 @@ func (p *program) call(ctx context.Context, second int, latency time.Duration, r
 // job lets workers make calls one after the other, until more returns false.
 func (p *program) job(t *testing.T, workers int, latency time.Duration, more, refuses func() bool) {
 	began := time.Now()
-	var group sync.WaitGroup
-	for range workers {
-		group.Go(func() {
-			for more() {
-				p.call(t.Context(), min(int(time.Since(began)/time.Second), len(p.asked)-1), latency, refuses)
-			}
-		})
-	}
-	group.Wait()
+	together(workers, func(int) {
+		for more() {
+			p.call(t.Context(), min(int(time.Since(began)/time.Second), len(p.asked)-1), latency, refuses)
+		}
+	})
 }
 
 // share returns which share of the attempts from a second to another was refused.
@@ -107,19 +102,17 @@ func TestAColdBulkJobGetsAlmostAllThatARateLimitedServiceGives(t *testing.T) {
 		{50, 5, 100, .22, 0}, {50, 5, 600, .15, 0},
 	} {
 		for _, latency := range nightly.Size([]time.Duration{5 * time.Millisecond}, []time.Duration{time.Millisecond, 5 * time.Millisecond, 50 * time.Millisecond}) {
-			t.Run(fmt.Sprintf("%d of %d per second, burst %d, hint %v, %v", c.calls, c.perSecond, c.burst, c.hint, latency), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					limiter := rate.NewLimiter(rate.Limit(c.perSecond), c.burst)
-					p := newProgram(rand.New(rand.NewPCG(1, 1)))
-					p.hint = c.hint
-					var begun atomic.Int64
-					began := time.Now()
-					p.job(t, 20, latency, func() bool { return begun.Add(1) <= int64(c.calls) }, func() bool { return !limiter.Allow() })
-					ideal := max(float64(c.calls-c.burst)/float64(c.perSecond), float64(c.calls)/20*latency.Seconds())
-					require.LessOrEqual(t, time.Since(began).Seconds(), 1.2*ideal+.5+c.hint.Seconds())
-					require.LessOrEqual(t, share(0, len(p.asked), p), c.refused)
-					require.LessOrEqual(t, p.failed, c.calls/500, "refused four times")
-				})
+			bubble(t, fmt.Sprintf("%d of %d per second, burst %d, hint %v, %v", c.calls, c.perSecond, c.burst, c.hint, latency), func(t *testing.T) {
+				limiter := rate.NewLimiter(rate.Limit(c.perSecond), c.burst)
+				p := newProgram(rand.New(rand.NewPCG(1, 1)))
+				p.hint = c.hint
+				var begun atomic.Int64
+				began := time.Now()
+				p.job(t, 20, latency, func() bool { return begun.Add(1) <= int64(c.calls) }, func() bool { return !limiter.Allow() })
+				ideal := max(float64(c.calls-c.burst)/float64(c.perSecond), float64(c.calls)/20*latency.Seconds())
+				require.LessOrEqual(t, time.Since(began).Seconds(), 1.2*ideal+.5+c.hint.Seconds())
+				require.LessOrEqual(t, share(0, len(p.asked), p), c.refused)
+				require.LessOrEqual(t, p.failed, c.calls/500, "refused four times")
 			})
 		}
 	}
@@ -135,24 +128,18 @@ func TestBurstsAfterARestGetWhatALimitGives(t *testing.T) {
 		{20, 5, 20, 10 * time.Second}, {20, 5, 20, time.Minute}, {10, 1, 20, 30 * time.Second},
 		{50, 5, 50, 30 * time.Second}, {5, 5, 10, 30 * time.Second}, {50, 10, 100, 30 * time.Second},
 	} {
-		t.Run(fmt.Sprintf("%d at once every %v, %d per second, burst %d", c.calls, c.rest, c.perSecond, c.burst), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				limiter := rate.NewLimiter(rate.Limit(c.perSecond), c.burst)
-				p := newProgram(rand.New(rand.NewPCG(1, 1)))
-				for range 10 {
-					var group sync.WaitGroup
-					for range c.calls {
-						group.Go(func() {
-							ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-							defer cancel()
-							p.call(ctx, 0, 5*time.Millisecond, func() bool { return !limiter.Allow() })
-						})
-					}
-					group.Wait()
-					time.Sleep(c.rest)
-				}
-				require.LessOrEqual(t, p.failed, c.calls, "a tenth: refused four times")
-			})
+		bubble(t, fmt.Sprintf("%d at once every %v, %d per second, burst %d", c.calls, c.rest, c.perSecond, c.burst), func(t *testing.T) {
+			limiter := rate.NewLimiter(rate.Limit(c.perSecond), c.burst)
+			p := newProgram(rand.New(rand.NewPCG(1, 1)))
+			for range 10 {
+				together(c.calls, func(int) {
+					ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+					defer cancel()
+					p.call(ctx, 0, 5*time.Millisecond, func() bool { return !limiter.Allow() })
+				})
+				time.Sleep(c.rest)
+			}
+			require.LessOrEqual(t, p.failed, c.calls, "a tenth: refused four times")
 		})
 	}
 }
@@ -236,26 +223,24 @@ func scattered(t *testing.T, perSecond int, share float64, byChance bool, seed u
 func TestProgramsThatShareALimitKeepIt(t *testing.T) {
 	for _, programs := range nightly.Size([]int{2}, []int{1, 2, 4}) {
 		for seed := range nightly.Size(uint64(1), 5) {
-			t.Run(fmt.Sprintf("%d programs, seed %d", programs, seed), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					limiter, began := rate.NewLimiter(100, 100), time.Now()
-					all := make([]*program, programs)
-					var group sync.WaitGroup
-					for i := range all {
-						all[i] = newProgram(rand.New(rand.NewPCG(seed, uint64(i))))
-						group.Go(func() {
-							all[i].job(t, 20, 5*time.Millisecond, func() bool { return time.Since(began) < 2*time.Minute }, func() bool { return !limiter.Allow() })
-						})
-					}
-					group.Wait()
-					served := 0
-					for _, p := range all {
-						served += p.served
-					}
-					require.Greater(t, served, 120*98)
-					require.LessOrEqual(t, share(0, 60, all...), map[int]float64{1: .08, 2: .16, 4: .2}[programs], "they begin at the same moment")
-					require.LessOrEqual(t, share(60, 120, all...), map[int]float64{1: .06, 2: .15, 4: .16}[programs])
-				})
+			bubble(t, fmt.Sprintf("%d programs, seed %d", programs, seed), func(t *testing.T) {
+				limiter, began := rate.NewLimiter(100, 100), time.Now()
+				all := make([]*program, programs)
+				var group sync.WaitGroup
+				for i := range all {
+					all[i] = newProgram(rand.New(rand.NewPCG(seed, uint64(i))))
+					group.Go(func() {
+						all[i].job(t, 20, 5*time.Millisecond, func() bool { return time.Since(began) < 2*time.Minute }, func() bool { return !limiter.Allow() })
+					})
+				}
+				group.Wait()
+				served := 0
+				for _, p := range all {
+					served += p.served
+				}
+				require.Greater(t, served, 120*98)
+				require.LessOrEqual(t, share(0, 60, all...), map[int]float64{1: .08, 2: .16, 4: .2}[programs], "they begin at the same moment")
+				require.LessOrEqual(t, share(60, 120, all...), map[int]float64{1: .06, 2: .15, 4: .16}[programs])
 			})
 		}
 	}
@@ -397,12 +382,10 @@ func TestTimeoutsAloneKeepNoPace(t *testing.T) {
 			run(30 * time.Second)
 			throttles.Store(true)
 			run(time.Second)
-			perSecond, _ := b.Limit()
-			require.False(t, math.IsInf(perSecond, 1))
+			require.False(t, isCalm(b))
 			throttles.Store(false)
 			run(30 * time.Second)
-			perSecond, _ = b.Limit()
-			require.True(t, math.IsInf(perSecond, 1), perSecond)
+			require.True(t, isCalm(b), rateOf(b))
 		})
 	}
 }
