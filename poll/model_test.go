@@ -69,7 +69,7 @@ func (p *plan) follow() (s story) {
 			failed++
 			s.last = context.DeadlineExceeded.Error() + " (backoff: attempt timeout)"
 			check.hint = 0
-		case check.done:
+		case check.done && check.err == nil:
 			s.value = len(s.at)
 			return fails(0)
 		case check.err == nil:
@@ -169,6 +169,7 @@ func randomPlan(random *rand.Rand) *plan {
 	ms := func(most int) time.Duration { return time.Duration(2*random.IntN(most)) * time.Millisecond }
 	p := &plan{policy: backoff.Policy{
 		Name:          "model",
+		Idempotency:   backoff.NonIdempotent, // a check may be repeated
 		Jitter:        backoff.NoJitter,
 		Rand:          func() float64 { return 0 }, // and so a hint is not spread
 		MaxDelay:      ms(20_000) + 2*time.Millisecond,
@@ -212,6 +213,9 @@ func randomSight(random *rand.Rand, ms func(int) time.Duration) (s sight) {
 	switch random.IntN(20) {
 	case 0:
 		s.done = true
+		if random.IntN(3) == 0 {
+			s.err = errFailed
+		}
 	case 1:
 		s.err = errFailed
 	case 2, 3:

@@ -108,18 +108,6 @@ var (
 	down   = check{err: errDown}
 )
 
-func TestAPollChecksAtOnceAndUntilACheckIsDone(t *testing.T) {
-	r := recorded(t, every(time.Minute), done)
-	require.NoError(t, r.err)
-	require.Equal(t, seconds(0), r.at)
-
-	p := every(time.Minute)
-	p.Idempotency = backoff.NonIdempotent // a check may be repeated
-	r = recorded(t, p, notYet, notYet, down, notYet, done)
-	require.NoError(t, r.err)
-	require.Equal(t, seconds(0, 10, 20, 30, 40), r.at)
-}
-
 func TestTheLastCheckIsExactlyAtMaxElapsed(t *testing.T) {
 	for _, timeout := range []time.Duration{0, time.Second} {
 		p := every(25 * time.Second)
@@ -209,19 +197,10 @@ func TestMaxAttemptsCountsFailedChecksInARow(t *testing.T) {
 	require.Equal(t, errDown, gave.Last)
 	require.ErrorIs(t, r.err, backoff.ErrExhausted)
 
-	for limit, want := range map[int]int{1: 1, 2: 2, 5: 8 + 1} {
-		p := every(time.Hour)
-		p.MaxAttempts = limit
-		require.Len(t, recorded(t, p, four...).at, want, "%d", limit)
-	}
 	r = recorded(t, every(time.Hour), check{err: backoff.RetryAfter(errDown, time.Minute)})
 	require.Equal(t, time.Minute, gaveUp(t, r.err).RetryAfter(), "what the server asked for is kept")
 	require.Equal(t, backoff.ReasonAttempts, gaveUp(t, r.err).Reason)
 	require.False(t, backoff.Policy{}.Retryable(r.err))
-	p := every(time.Hour)
-	p.MaxAttempts = -1
-	require.NoError(t, recorded(t, p, append(many(down, 100), done)...).err)
-	require.NoError(t, recorded(t, every(time.Hour), append(many(notYet, 100), done)...).err, "not yet never counts")
 }
 
 func TestAClassHasAJitterOfItsOwn(t *testing.T) {
@@ -508,36 +487,6 @@ func TestAnErrorThatCameInTimeIsNoTimeout(t *testing.T) {
 			return false, backoff.Permanent(ctx.Err())
 		})
 		require.False(t, errors.Is(err, backoff.ErrExhausted), "a mark counts for more: %v", err)
-	})
-}
-
-func TestValueReturnsWhatTheLastCheckSawThatAnswered(t *testing.T) {
-	type status struct{ percent int }
-	poller := func(p backoff.Policy, ctx context.Context, checks ...check) (status, error) {
-		n := 0
-		return poll.Value(ctx, p, func(context.Context) (status, bool, error) {
-			l := checks[min(n, len(checks)-1)]
-			n++
-			return status{n}, l.done, l.err
-		})
-	}
-	for want, checks := range map[int][]check{
-		1: {done},
-		3: {notYet, down, done},
-		2: {notYet, {done: true, err: errFailed}},
-		4: {down, notYet, down, {err: backoff.Permanent(errDown)}},
-		5: {down, notYet, down, down, notYet, down, down, down, down},
-		0: {down},
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			got, err := poller(every(time.Hour), t.Context(), checks...)
-			require.Equal(t, status{want}, got, "%v", err)
-		})
-	}
-	synctest.Test(t, func(t *testing.T) {
-		got, err := poller(every(25*time.Second), t.Context(), notYet)
-		require.Error(t, err)
-		require.Equal(t, status{4}, got)
 	})
 }
 
