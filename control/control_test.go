@@ -45,6 +45,18 @@ func override(what, name, to string) control.Override {
 	return control.Override{Target: control.Target{What: what, Name: name}, To: to, Who: "ada", Why: "drill"}
 }
 
+// during returns an override that ends after d.
+func during(d time.Duration, o control.Override) control.Override {
+	o.For = d
+	return o
+}
+
+// panelOf returns a panel, and the handle that it has of a policy.
+func panelOf(policy backoff.Policy) (*control.Panel, *control.Handle) {
+	p := new(control.Panel)
+	return p, p.Policy(policy)
+}
+
 func set(t *testing.T, p *control.Panel, o control.Override) {
 	t.Helper()
 	require.NoError(t, p.Set(t.Context(), o))
@@ -64,9 +76,7 @@ func TestAnOverrideEndsExactlyWhenItsTimeIsOver(t *testing.T) {
 		bubble(t, name, func(t *testing.T) {
 			p := control.Panel{MaxFor: c.longest}
 			h := p.Policy(fast("search"))
-			o := override(control.Retries, "search", control.Off)
-			o.For = c.given
-			set(t, &p, o)
+			set(t, &p, during(c.given, override(control.Retries, "search", control.Off)))
 			require.Equal(t, time.Now().Add(c.want), p.Overrides()[0].Until)
 			time.Sleep(c.want - 1)
 			require.Equal(t, 1, attempts(h))
@@ -80,8 +90,7 @@ func TestAnOverrideEndsExactlyWhenItsTimeIsOver(t *testing.T) {
 
 func TestOnlyAPanelThatAllowsItHasOverridesWithoutAnEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		o := override(control.Retries, control.All, control.Off)
-		o.For = -1
+		o := during(-1, override(control.Retries, control.All, control.Off))
 		require.EqualError(t, new(control.Panel).Set(t.Context(), o), "backoff: control: for is -1ns, want at most 24h0m0s (Panel.MaxFor)")
 		p := control.Panel{MaxFor: -1}
 		h := p.Policy(fast("search"))
@@ -93,10 +102,9 @@ func TestOnlyAPanelThatAllowsItHasOverridesWithoutAnEnd(t *testing.T) {
 }
 
 func TestAnOverrideOfAllHoldsForPoliciesWithoutANameAndThoseRegisteredLater(t *testing.T) {
-	var p control.Panel
-	h := p.Policy(fast(""))
+	p, h := panelOf(fast(""))
 	require.Empty(t, p.Targets())
-	set(t, &p, override(control.Retries, control.All, control.Off))
+	set(t, p, override(control.Retries, control.All, control.Off))
 	require.Equal(t, 1, attempts(h))
 	require.Equal(t, 1, attempts(p.Policy(fast("new"))))
 }
@@ -104,9 +112,8 @@ func TestAnOverrideOfAllHoldsForPoliciesWithoutANameAndThoseRegisteredLater(t *t
 // The error of a policy that is limited to one attempt invites the policies
 // around it to retry. Retries are switched off to prevent that.
 func TestAPolicyAroundOneWhoseRetriesAreOffDoesNotRetryInstead(t *testing.T) {
-	var p control.Panel
-	h := p.Policy(fast("search"))
-	set(t, &p, override(control.Retries, "search", control.Off))
+	p, h := panelOf(fast("search"))
+	set(t, p, override(control.Retries, "search", control.Off))
 	for _, layer := range []string{"%w", "shard 7: %w"} {
 		calls, inner := 0, error(nil)
 		err := fast("page").Do(t.Context(), func(ctx context.Context) error {
@@ -126,17 +133,15 @@ func TestAPolicyAroundOneWhoseRetriesAreOffDoesNotRetryInstead(t *testing.T) {
 }
 
 func TestWhatNoPolicyRetriesIsNotBlamedOnAnOverride(t *testing.T) {
-	var p control.Panel
-	h := p.Policy(fast("search"))
-	set(t, &p, override(control.Retries, control.All, control.Off))
+	p, h := panelOf(fast("search"))
+	set(t, p, override(control.Retries, control.All, control.Off))
 	require.Equal(t, backoff.Permanent(errBusy), h.Do(t.Context(), func(context.Context) error { return backoff.Permanent(errBusy) }))
 	require.NoError(t, h.Do(t.Context(), func(context.Context) error { return nil }))
 }
 
 func TestTheErrorOfAnAttemptThatTimedOutStillSaysSo(t *testing.T) {
-	var p control.Panel
-	h := p.Policy(backoff.Policy{AttemptTimeout: time.Second})
-	set(t, &p, override(control.Retries, control.All, control.Off))
+	p, h := panelOf(backoff.Policy{AttemptTimeout: time.Second})
+	set(t, p, override(control.Retries, control.All, control.Off))
 	err := h.Do(t.Context(), func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
 	require.ErrorIs(t, err, backoff.ErrAttemptTimeout)
 	require.ErrorContains(t, err, "backoff: gave up after 1 attempt: attempt timed out; retries are switched off: ")
@@ -179,8 +184,7 @@ func TestASpecReplacesTheSettingsThatItHasAndNoOthers(t *testing.T) {
 }
 
 func TestEveryMemberOfASpecIsTakenOver(t *testing.T) {
-	var p control.Panel
-	h := p.Policy(backoff.Policy{Name: "search", Idempotency: backoff.Idempotent})
+	p, h := panelOf(backoff.Policy{Name: "search", Idempotency: backoff.Idempotent})
 	for member, changed := range map[string]func(*backoff.Policy) bool{
 		`"name": "search", "maxAttempts": 7`:             func(p *backoff.Policy) bool { return p.MaxAttempts == 7 },
 		`"maxElapsed": "7s"`:                             func(p *backoff.Policy) bool { return p.MaxElapsed == 7*time.Second },
@@ -196,7 +200,7 @@ func TestEveryMemberOfASpecIsTakenOver(t *testing.T) {
 		`"shortenLastWait": true`:                        func(p *backoff.Policy) bool { return p.ShortenLastWait },
 		`"version": 1, "$schema": "x", "maxDelay": "8s"`: func(p *backoff.Policy) bool { return p.MaxDelay == 8*time.Second },
 	} {
-		set(t, &p, override(control.Spec, "search", "{"+member+"}"))
+		set(t, p, override(control.Spec, "search", "{"+member+"}"))
 		require.True(t, changed(h.Policy()), member)
 	}
 	// The list above is that of the form: a new member is one more case.
@@ -206,9 +210,8 @@ func TestEveryMemberOfASpecIsTakenOver(t *testing.T) {
 }
 
 func TestABadSpecChangesNothingAndTheErrorNamesTheField(t *testing.T) {
-	var p control.Panel
-	h := p.Policy(fast("search"))
-	set(t, &p, override(control.Spec, "search", `{"maxAttempts": 2}`))
+	p, h := panelOf(fast("search"))
+	set(t, p, override(control.Spec, "search", `{"maxAttempts": 2}`))
 	before, policy := p.Overrides(), h.Policy()
 	for text, want := range map[string]string{
 		`{"schedule": {"exponential": {"multiplier": 0.5}}}`: "backoff: spec: schedule.exponential.multiplier is 0.5, want 0 (for 2) or at least 1",
@@ -412,9 +415,7 @@ func TestABreakerIsForcedAndThenInItsOwnMode(t *testing.T) {
 		}}
 		b.Force(backoff.ModeObserve)
 		p.Breaker(b)
-		o := override(control.Breakers, "search", "forced open")
-		o.For = time.Minute
-		set(t, &p, o)
+		set(t, &p, during(time.Minute, override(control.Breakers, "search", "forced open")))
 		require.ErrorIs(t, call(b), backoff.ErrOpen)
 		set(t, &p, override(control.Breakers, control.All, "forced closed"))
 		require.ErrorIs(t, call(b), backoff.ErrOpen, "the name takes precedence")
@@ -527,9 +528,7 @@ func TestASupervisorBeginsNoRunWhileRetriesAreOff(t *testing.T) {
 			})
 		}()
 		time.Sleep(1500 * time.Millisecond)
-		o := override(control.Retries, "watch", control.Off)
-		o.For = 10 * time.Second
-		set(t, &p, o)
+		set(t, &p, during(10*time.Second, override(control.Retries, "watch", control.Off)))
 		time.Sleep(14 * time.Second)
 		cancel()
 		err := <-done
@@ -549,12 +548,10 @@ func TestThePauseOfSuperviseAndTheWaitAfterItEndWithTheContext(t *testing.T) {
 		10 * time.Second: 75 * time.Second, // from 10 s to 30 s it waits, and from 40 s on
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			var p control.Panel
-			h := p.Policy(backoff.Policy{Name: "watch", Schedule: backoff.Constant(time.Minute), Jitter: backoff.NoJitter})
-			o := override(control.Retries, "watch", control.Off)
-			o.For = pause
-			set(t, &p, o)
-			time.AfterFunc(30*time.Second, func() { set(t, &p, o) })
+			p, h := panelOf(backoff.Policy{Name: "watch", Schedule: backoff.Constant(time.Minute), Jitter: backoff.NoJitter})
+			o := during(pause, override(control.Retries, "watch", control.Off))
+			set(t, p, o)
+			time.AfterFunc(30*time.Second, func() { set(t, p, o) })
 			ctx, cancel := context.WithTimeout(t.Context(), limit)
 			defer cancel()
 			start := time.Now()
@@ -572,8 +569,7 @@ func TestAnOverrideThatIsReplacedAsItExpiresIsReplacedOnceOnly(t *testing.T) {
 			var last string
 			p := control.Panel{Observer: func(_ context.Context, c control.Change) { last = c.Kind }}
 			h := p.Policy(fast("search"))
-			o := override(control.Retries, "search", control.Off)
-			o.For = time.Second
+			o := during(time.Second, override(control.Retries, "search", control.Off))
 			set(t, &p, o)
 			time.Sleep(time.Second)
 			o.For = time.Minute
@@ -626,10 +622,9 @@ func (b *places) Done(_ backoff.Ticket, r backoff.Result) {
 
 func TestARunThatIsUnderWayGoesOnWhenRetriesAreSwitchedOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var p control.Panel
-		h := p.Policy(backoff.Policy{Name: "watch"})
+		p, h := panelOf(backoff.Policy{Name: "watch"})
 		err := h.Supervise(t.Context(), backoff.Supervisor{}, func(ctx context.Context) error {
-			set(t, &p, override(control.Retries, control.All, control.Off))
+			set(t, p, override(control.Retries, control.All, control.Off))
 			time.Sleep(time.Minute)
 			require.NoError(t, ctx.Err())
 			return backoff.Permanent(errBusy)
@@ -639,8 +634,7 @@ func TestARunThatIsUnderWayGoesOnWhenRetriesAreSwitchedOff(t *testing.T) {
 }
 
 func TestChangesWhileCallsRun(t *testing.T) {
-	var p control.Panel
-	h := p.Policy(fast("search"))
+	p, h := panelOf(fast("search"))
 	b := &backoff.Breaker{Name: "search"}
 	p.Breaker(b)
 	hosts := guard.Services{}
@@ -668,11 +662,11 @@ func TestChangesWhileCallsRun(t *testing.T) {
 		})
 	}
 	for i := range 40 {
-		set(t, &p, override(control.Retries, control.All, control.Off))
-		set(t, &p, override(control.Breakers, control.All, []string{"forced open", "observe"}[i%2]))
-		set(t, &p, override(control.Spec, "search", `{"maxAttempts": 2}`))
+		set(t, p, override(control.Retries, control.All, control.Off))
+		set(t, p, override(control.Breakers, control.All, []string{"forced open", "observe"}[i%2]))
+		set(t, p, override(control.Spec, "search", `{"maxAttempts": 2}`))
 		for _, o := range p.Overrides() {
-			clear(t, &p, o.Target)
+			clear(t, p, o.Target)
 		}
 	}
 	close(stop)
@@ -795,8 +789,7 @@ func wantMode(model map[control.Target]control.Override, name string) string {
 }
 
 func TestACallThatSucceedsAllocatesNothing(t *testing.T) {
-	var p control.Panel
-	h := p.Policy(fast("search"))
+	p, h := panelOf(fast("search"))
 	ctx := t.Context()
 	check := func() {
 		t.Helper()
@@ -807,7 +800,7 @@ func TestACallThatSucceedsAllocatesNothing(t *testing.T) {
 		require.Equal(t, 101, n)
 	}
 	check()
-	set(t, &p, override(control.Retries, control.All, control.Off))
+	set(t, p, override(control.Retries, control.All, control.Off))
 	check()
 }
 
@@ -822,8 +815,7 @@ func TestAnObserverThatHangsHoldsNoChangeUp(t *testing.T) {
 		}}
 		h, b := p.Policy(fast("search")), &backoff.Breaker{Name: "search"}
 		p.Breaker(b)
-		o := override(control.Breakers, "search", "forced open")
-		o.For = time.Minute
+		o := during(time.Minute, override(control.Breakers, "search", "forced open"))
 		go func() { _ = p.Set(context.Background(), o) }()
 		synctest.Wait()
 		require.ErrorIs(t, call(b), backoff.ErrOpen)
@@ -846,13 +838,12 @@ func TestAnObserverThatHangsHoldsNoChangeUp(t *testing.T) {
 
 func TestWhatChangesNothingForAPolicyDoesNotBeginItsScheduleAnew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var p control.Panel
-		h := p.Policy(backoff.Policy{Name: "watch", Schedule: backoff.Linear{Initial: time.Second}, Jitter: backoff.NoJitter})
-		set(t, &p, override(control.Retries, "watch", control.On))
+		p, h := panelOf(backoff.Policy{Name: "watch", Schedule: backoff.Linear{Initial: time.Second}, Jitter: backoff.NoJitter})
+		set(t, p, override(control.Retries, "watch", control.On))
 		policy, start, runs := h.Policy(), time.Now(), []time.Duration(nil)
 		err := h.Supervise(t.Context(), backoff.Supervisor{MaxRuns: 4}, func(context.Context) error {
 			runs = append(runs, time.Since(start))
-			set(t, &p, override(control.Retries, control.All, control.Off))
+			set(t, p, override(control.Retries, control.All, control.Off))
 			if len(runs) > 9 {
 				return backoff.Permanent(errBusy)
 			}
