@@ -67,6 +67,15 @@ func (b *books) Done(t backoff.Ticket, r backoff.Result) {
 
 func (b *books) Confirm(backoff.Ticket) bool { return !b.leave }
 
+// together runs f on n goroutines, and returns when all have ended.
+func together(n int, f func(i int)) {
+	var all sync.WaitGroup
+	for i := range n {
+		all.Go(func() { f(i) })
+	}
+	all.Wait()
+}
+
 // sdk makes a call as the middleware of aws-sdk-go-v2 does, attempt by attempt,
 // with as many of its tokens released as its two modes do.
 func sdk(ctx context.Context, r *plug.AWSRetryer, era2026 bool, op func(attempt int) error) error {
@@ -125,12 +134,14 @@ func withBudget(b backoff.Budget) backoff.Policy {
 // busy is an attempt that fails.
 func busy(int) error { return status(503) }
 
-// twiceBusy is an attempt that fails the first two times.
-func twiceBusy(n int) error {
-	if n < 3 {
-		return status(503)
+// busyFor is an attempt that fails so many times.
+func busyFor(times int) func(int) error {
+	return func(n int) error {
+		if n <= times {
+			return status(503)
+		}
+		return nil
 	}
-	return nil
 }
 
 func TestAWSWaitsAreThePolicysInBothModes(t *testing.T) {
@@ -199,7 +210,7 @@ func TestAWSBudgetHearsOfEveryAttemptOnceInBothModes(t *testing.T) {
 				b := new(books)
 				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 				defer cancel()
-				err := sdk(ctx, plug.AWS(withBudget(b)), era2026, twiceBusy)
+				err := sdk(ctx, plug.AWS(withBudget(b)), era2026, busyFor(2))
 				require.NoError(t, err)
 				require.Equal(t, 1, b.firsts)
 				require.Equal(t, 2, b.retries)
@@ -227,14 +238,10 @@ func TestAWSCallsThatShareAContextAreCountedRightInSum(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := new(books)
 		r := plug.AWS(withBudget(b))
-		var calls sync.WaitGroup
-		for i := range 20 {
-			calls.Go(func() {
-				time.Sleep(time.Duration(i) * 30 * time.Millisecond)
-				sdk(t.Context(), r, i%2 == 0, twiceBusy)
-			})
-		}
-		calls.Wait()
+		together(20, func(i int) {
+			time.Sleep(time.Duration(i) * 30 * time.Millisecond)
+			sdk(t.Context(), r, i%2 == 0, busyFor(2))
+		})
 		require.Equal(t, 20, b.firsts)
 		require.Equal(t, 40, b.retries)
 	})
@@ -455,8 +462,7 @@ func TestAWSOutcomes(t *testing.T) {
 		}
 		release(err)
 	}
-	throttled := "throttled"
-	require.Equal(t, []string{throttled, throttled, throttled, "canceled"}, b.done)
+	require.Equal(t, []string{"throttled", "throttled", "throttled", "canceled"}, b.done)
 }
 
 func TestAWSSharedErrorValuesAndOddOnesDoNotMixCallsUp(t *testing.T) {
@@ -465,16 +471,14 @@ func TestAWSSharedErrorValuesAndOddOnesDoNotMixCallsUp(t *testing.T) {
 	defer cancel()
 	_, err := r.GetRetryToken(soon, errTransient)
 	require.NoError(t, err)
-	_, err = r.GetRetryToken(t.Context(), errTransient)
-	require.NoError(t, err)
-	_, err = r.RetryDelay(1, errTransient)
-	require.NoError(t, err, "whose deadline it is cannot be told")
 	_, err = r.GetRetryToken(t.Context(), backoff.OfClass(oddResult(nil), backoff.ClassRetryable))
 	require.NoError(t, err)
-	_, err = r.GetRetryToken(t.Context(), oddResult(nil))
-	require.NoError(t, err)
-	_, err = r.RetryDelay(1, oddResult(nil))
-	require.NoError(t, err)
+	for _, failed := range []error{errTransient, oddResult(nil)} {
+		_, err = r.GetRetryToken(t.Context(), failed)
+		require.NoError(t, err)
+		_, err = r.RetryDelay(1, failed)
+		require.NoError(t, err, "whose deadline it is cannot be told")
+	}
 	_, err = r.RetryDelay(1, status(403))
 	require.ErrorIs(t, err, status(403), "not to be retried")
 }
@@ -482,25 +486,16 @@ func TestAWSSharedErrorValuesAndOddOnesDoNotMixCallsUp(t *testing.T) {
 func TestAWSIsSafeForConcurrentUse(t *testing.T) {
 	p := backoff.Policy{Schedule: backoff.Constant(time.Microsecond), Budget: new(backoff.RetryBudget)}
 	r := plug.AWS(p)
-	var calls sync.WaitGroup
-	for i := range 16 {
-		calls.Go(func() {
-			for n := range 50 {
-				ctx, cancel := context.WithCancel(t.Context())
-				if n%5 == 0 {
-					time.AfterFunc(time.Microsecond, cancel)
-				}
-				sdk(ctx, r, i%2 == 0, func(k int) error {
-					if k == 1 && n%3 == 0 {
-						return status(500)
-					}
-					return nil
-				})
-				cancel()
+	together(16, func(i int) {
+		for n := range 50 {
+			ctx, cancel := context.WithCancel(t.Context())
+			if n%5 == 0 {
+				time.AfterFunc(time.Microsecond, cancel)
 			}
-		})
-	}
-	calls.Wait()
+			sdk(ctx, r, i%2 == 0, busyFor(n%2))
+			cancel()
+		}
+	})
 }
 
 // awsCode is an error of the SDK with the code of a service.
@@ -547,12 +542,7 @@ func TestAWSRetriesTakeNoTokenWhileTheyWait(t *testing.T) {
 				// Calls that share a context may be taken for one another.
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
-				assert.NoError(t, sdk(ctx, r, false, func(attempt int) error {
-					if attempt == 1 {
-						return status(503)
-					}
-					return nil
-				}))
+				assert.NoError(t, sdk(ctx, r, false, busyFor(1)))
 			})
 		}
 		synctest.Wait()
@@ -570,11 +560,7 @@ func TestAWSAttemptsThatWaitHoldNoSlot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slots := &limit.Concurrency{Max: 1}
 		r := plug.AWS(backoff.Policy{Budget: backoff.JoinBudgets(slots, &limit.Rate{Limiter: rate.NewLimiter(1, 1)})})
-		var calls sync.WaitGroup
-		for range 10 {
-			calls.Go(func() { assert.NoError(t, sdk(t.Context(), r, false, func(int) error { return nil })) })
-		}
-		calls.Wait()
+		together(10, func(int) { assert.NoError(t, sdk(t.Context(), r, false, func(int) error { return nil })) })
 		require.Zero(t, slots.Load())
 	})
 }

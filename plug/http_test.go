@@ -139,17 +139,22 @@ func TestTheSmallestLimitHoldsWhereTheClassIsNotKnown(t *testing.T) {
 	require.Equal(t, uint(2), plug.GRPC(policy).Max())
 }
 
-// Vault answers 412 until a write has reached the node that is asked.
-func TestAClassifierGetsWhatItGetsInATransport(t *testing.T) {
-	p := steps
-	p.Classify = func(err error) backoff.Class {
+// onStatus knows one status, which is retryable, and shows its error to see.
+func onStatus(code int, see func(*backoffhttp.StatusError)) backoff.Classifier {
+	return func(err error) backoff.Class {
 		var status *backoffhttp.StatusError
-		if errors.As(err, &status) && status.Code == 412 {
-			require.Equal(t, "7", status.Header.Get("X-Vault-Index"))
+		if errors.As(err, &status) && status.Code == code {
+			see(status)
 			return backoff.ClassRetryable
 		}
 		return backoff.ClassUnknown
 	}
+}
+
+// Vault answers 412 until a write has reached the node that is asked.
+func TestAClassifierGetsWhatItGetsInATransport(t *testing.T) {
+	p := steps
+	p.Classify = onStatus(412, func(status *backoffhttp.StatusError) { require.Equal(t, "7", status.Header.Get("X-Vault-Index")) })
 	for status, want := range map[int]bool{412: true, 404: false, 503: true} {
 		resp := response("GET", status, "X-Vault-Index", "7")
 		require.Equal(t, want, checkRetry(t, plug.RetryableHTTP(p), resp, nil), status)
@@ -174,13 +179,7 @@ func TestWhatAClassifierDoesNotKnowIsDecidedAsInATransport(t *testing.T) {
 
 func TestAnAnswerBelow400CanBeRetried(t *testing.T) {
 	p := steps
-	p.Classify = func(err error) backoff.Class {
-		var status *backoffhttp.StatusError
-		if errors.As(err, &status) && status.Code == 202 {
-			return backoff.ClassRetryable
-		}
-		return backoff.ClassUnknown
-	}
+	p.Classify = onStatus(202, func(*backoffhttp.StatusError) {})
 	h := plug.RetryableHTTP(p)
 	resp := response("GET", 202, "Retry-After", "2")
 	require.False(t, checkRetry(t, h, resp, nil), "an answer below 400 is none that a classifier gets")
@@ -264,13 +263,11 @@ func TestAnAnswerToAPOSTThatMayNotBeSentAgainSaysSo(t *testing.T) {
 	require.Equal(t, backoff.ReasonNotIdempotent, gave.Reason)
 
 	resp = response("POST", 404)
-	_, err := h.CheckRetry(t.Context(), resp, nil)
-	require.NoError(t, err)
+	checkRetry(t, h, resp, nil)
 	require.EqualError(t, backoffhttp.Check(resp), "status Not Found", "no request is sent again after a 404")
 
-	_, err = h.CheckRetry(t.Context(), &http.Response{StatusCode: 503, Request: nil}, nil)
-	require.NoError(t, err)
-	_, err = h.ErrorHandler(nil, &url.Error{Op: "Post", Err: syscall.ECONNRESET}, 1)
+	checkRetry(t, h, &http.Response{StatusCode: 503, Request: nil}, nil)
+	_, err := h.ErrorHandler(nil, &url.Error{Op: "Post", Err: syscall.ECONNRESET}, 1)
 	require.ErrorContains(t, err, "not idempotent")
 	require.NotErrorIs(t, err, backoff.ErrExhausted)
 }
@@ -278,10 +275,9 @@ func TestAnAnswerToAPOSTThatMayNotBeSentAgainSaysSo(t *testing.T) {
 func TestACheckRetryAroundThatOfThePolicyMaySendAPOSTAgain(t *testing.T) {
 	h := plug.RetryableHTTP(steps)
 	resp := response("POST", 503, "Retry-After", "2")
-	_, err := h.CheckRetry(t.Context(), resp, nil)
-	require.NoError(t, err)
+	checkRetry(t, h, resp, nil)
 	require.GreaterOrEqual(t, h.Backoff(0, 0, 0, resp), 2*time.Second)
-	_, err = h.ErrorHandler(resp, nil, h.RetryMax()+1)
+	_, err := h.ErrorHandler(resp, nil, h.RetryMax()+1)
 	require.ErrorIs(t, err, backoff.ErrExhausted)
 }
 

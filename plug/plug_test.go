@@ -7,7 +7,6 @@ import (
 	"math"
 	"net/http"
 	"net/url"
-	"sync"
 	"testing"
 	"time"
 
@@ -207,16 +206,12 @@ func TestWorkqueueCountsEachItem(t *testing.T) {
 
 func TestWorkqueueIsSafeForConcurrentUse(t *testing.T) {
 	l := plug.Workqueue[int](steps)
-	var workers sync.WaitGroup
-	for i := range 8 {
-		workers.Go(func() {
-			for range 100 {
-				l.When(i % 2)
-			}
-			l.NumRequeues(i)
-		})
-	}
-	workers.Wait()
+	together(8, func(i int) {
+		for range 100 {
+			l.When(i % 2)
+		}
+		l.NumRequeues(i)
+	})
 	require.Equal(t, 400, l.NumRequeues(0))
 }
 
