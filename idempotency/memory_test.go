@@ -45,8 +45,7 @@ func (m *memory) done(key, body string) {
 func TestMemoryStoreForgetsAfterTTL(t *testing.T) {
 	for ttl, want := range map[time.Duration]time.Duration{0: 24 * time.Hour, time.Hour: time.Hour, -1: 10_000 * time.Hour} {
 		synctest.Test(t, func(t *testing.T) {
-			m := &memory{T: t}
-			m.TTL = ttl
+			m := &memory{t, idempotency.MemoryStore{TTL: ttl}}
 			m.done("a", "x")
 			time.Sleep(want - 1)
 			require.Equal(t, idempotency.EntryDone, m.begin("a").State)
@@ -64,10 +63,7 @@ func TestMemoryStoreForgetsAfterTTL(t *testing.T) {
 
 func TestMemoryStoreDoesNotForgetWhatIsInFlight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := &memory{T: t}
-		m.TTL = time.Second
-		m.MaxRecords = 2
-		m.Keep = time.Second
+		m := &memory{t, idempotency.MemoryStore{TTL: time.Second, MaxRecords: 2, Keep: time.Second}}
 		m.begin("in flight")
 		m.done("done", "x")
 		time.Sleep(30 * time.Second)
@@ -86,8 +82,7 @@ func TestMemoryStoreDoesNotForgetWhatIsInFlight(t *testing.T) {
 // retrying.
 func TestMemoryStoreIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := &memory{T: t}
-		m.MaxRecords = 3
+		m := &memory{t, idempotency.MemoryStore{MaxRecords: 3}}
 		for i := range 3 {
 			m.done(strconv.Itoa(i), "x")
 			time.Sleep(time.Minute)
@@ -106,8 +101,7 @@ func TestMemoryStoreIsBounded(t *testing.T) {
 
 func TestMemoryStoreKeepsAllForTTLIfTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := &memory{T: t}
-		m.MaxRecords, m.Keep = 1, -1
+		m := &memory{t, idempotency.MemoryStore{MaxRecords: 1, Keep: -1}}
 		m.done("0", "x")
 		time.Sleep(24*time.Hour - 1)
 		_, err := m.Begin(context.Background(), "1", "print", time.Minute)
@@ -118,8 +112,7 @@ func TestMemoryStoreKeepsAllForTTLIfTold(t *testing.T) {
 }
 
 func TestMemoryStoreWithoutLimits(t *testing.T) {
-	m := &memory{T: t}
-	m.MaxRecords, m.MaxBytes = -1, -1
+	m := &memory{t, idempotency.MemoryStore{MaxRecords: -1, MaxBytes: -1}}
 	for i := range 70000 {
 		m.done(strconv.Itoa(i), "x")
 	}
@@ -130,8 +123,7 @@ func TestMemoryStoreWithoutLimits(t *testing.T) {
 
 func TestMemoryStoreOmitsWhatFindsNoRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := &memory{T: t}
-		m.MaxBytes = 100
+		m := &memory{t, idempotency.MemoryStore{MaxBytes: 100}}
 		m.done("a", strings.Repeat("a", 60))
 		m.done("b", strings.Repeat("b", 60))
 		require.Equal(t, idempotency.Record{Status: 200, Omitted: true}, m.begin("b").Record)
@@ -284,8 +276,7 @@ func TestLargeResponsesOfACallerTakeNoRoomFromOthers(t *testing.T) {
 // The Locations of omitted responses count too, and make room like bodies.
 func TestLocationsOfACallerTakeNoRoomFromOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := &memory{T: t}
-		m.MaxBytes = 10_000
+		m := &memory{t, idempotency.MemoryStore{MaxBytes: 10_000}}
 		begin := func(caller string, i int) idempotency.Entry {
 			return m.begin(strings.Repeat(caller, 32) + fmt.Sprintf("%032d", i))
 		}
@@ -328,8 +319,7 @@ func TestRefusalsAreKeptForKeepOnly(t *testing.T) {
 // response.
 func TestALateResponseOfAFullStoreIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := &memory{T: t}
-		m.MaxBytes = 100
+		m := &memory{t, idempotency.MemoryStore{MaxBytes: 100}}
 		late := m.begin("late")
 		m.done("other", strings.Repeat("x", 60))
 		time.Sleep(time.Hour)
@@ -389,9 +379,7 @@ func TestAKeyBelongsToTheTargetThatTheClientSent(t *testing.T) {
 	status := func(target, host string) int {
 		r := request{key: "k"}.on(t.Context(), s.URL)
 		r.URL.Path, r.Host = target, host
-		resp, err := s.Client().Do(r)
-		require.NoError(t, err)
-		require.NoError(t, resp.Body.Close())
+		resp, _ := exchange(t, s, r)
 		return resp.StatusCode
 	}
 	require.Equal(t, http.StatusOK, status("/charges/1", "a.example"))

@@ -40,6 +40,12 @@ func once(h http.Handler, o idempotency.Options) http.Handler {
 	return idempotency.Middleware(idempotency.SingleTenant, o)(h)
 }
 
+// charged returns a handler that counts its charges, each of which happens once.
+func charged(o idempotency.Options) (*charging, http.Handler) {
+	c := new(charging)
+	return c, once(c, o)
+}
+
 // A request, for a handler or a server.
 type request struct {
 	method, path, key, body string
@@ -79,8 +85,7 @@ func handle(f http.HandlerFunc) http.Handler { return f }
 func TestTheSecondRequestGetsTheFirstResponse(t *testing.T) {
 	for name, key := range map[string]string{"bare": "8e03978e-40d5", "quoted": `"8e03978e-40d5"`, "escaped": `"a\"b\\c d"`} {
 		t.Run(name, func(t *testing.T) {
-			c := new(charging)
-			h := once(c, idempotency.Options{})
+			c, h := charged(idempotency.Options{})
 			first := request{key: key, body: "10"}.to(h)
 			require.Equal(t, http.StatusCreated, first.Code)
 			require.Equal(t, "charged 10 as 1", first.Body.String())
@@ -127,8 +132,7 @@ func TestWithoutAKeyOrWithABadOneItIs400(t *testing.T) {
 
 func TestKeysAreAsLongAsMaxKey(t *testing.T) {
 	for most, length := range map[int]int{0: 255, 10: 10, -1: 5000} {
-		c := new(charging)
-		h := once(c, idempotency.Options{MaxKey: most})
+		_, h := charged(idempotency.Options{MaxKey: most})
 		require.Equal(t, http.StatusCreated, request{key: strings.Repeat("k", length)}.to(h).Code)
 		if most >= 0 {
 			require.Equal(t, http.StatusBadRequest, request{key: strings.Repeat("k", length+1)}.to(h).Code)
@@ -144,8 +148,7 @@ func TestAKeyOfAnotherRequestIs422(t *testing.T) {
 		"method": {key: "k", body: "10", path: "a?b=c", method: http.MethodPatch},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := new(charging)
-			h := once(c, idempotency.Options{})
+			c, h := charged(idempotency.Options{})
 			request{key: "k", body: "10", path: "a?b=c"}.to(h)
 			w := other.to(h)
 			require.Equal(t, http.StatusUnprocessableEntity, w.Code)
@@ -241,8 +244,7 @@ func TestMiddlewareWithoutAScopePanics(t *testing.T) {
 }
 
 func TestOptionalLetsRequestsWithoutAKeyThrough(t *testing.T) {
-	c := new(charging)
-	h := once(c, idempotency.Options{Optional: true})
+	c, h := charged(idempotency.Options{Optional: true})
 	for range 2 {
 		require.Equal(t, http.StatusCreated, request{}.to(h).Code)
 	}
@@ -251,8 +253,7 @@ func TestOptionalLetsRequestsWithoutAKeyThrough(t *testing.T) {
 }
 
 func TestMethodsThatAreIdempotentPass(t *testing.T) {
-	c := new(charging)
-	h := once(c, idempotency.Options{})
+	c, h := charged(idempotency.Options{})
 	for _, method := range []string{"GET", "HEAD", "PUT", "DELETE", "OPTIONS"} {
 		require.Equal(t, http.StatusCreated, request{method: method}.to(h).Code)
 	}
@@ -263,8 +264,7 @@ func TestMethodsThatAreIdempotentPass(t *testing.T) {
 }
 
 func TestTheBodyIsBounded(t *testing.T) {
-	c := new(charging)
-	h := once(c, idempotency.Options{MaxBody: 10})
+	c, h := charged(idempotency.Options{MaxBody: 10})
 	require.Equal(t, http.StatusCreated, request{key: "a", body: "0123456789"}.to(h).Code)
 	require.Equal(t, http.StatusRequestEntityTooLarge, request{key: "b", body: "0123456789a"}.to(h).Code)
 	h = once(c, idempotency.Options{MaxBody: -1})
@@ -281,8 +281,7 @@ func (cutBody) Close() error             { return nil }
 
 func TestABodyThatBreaksOffIs400AndNoBodyIsABodyToo(t *testing.T) {
 	for body, want := range map[io.ReadCloser]int{cutBody{}: http.StatusBadRequest, nil: http.StatusCreated} {
-		c := new(charging)
-		h := once(c, idempotency.Options{})
+		c, h := charged(idempotency.Options{})
 		for range 2 {
 			r := request{key: "k"}.on(t.Context(), "http://x")
 			r.Body = body
@@ -675,14 +674,22 @@ func TestAHandlerThatFlushesStreamsAndIsKept(t *testing.T) {
 	require.Equal(t, "one two", ask(t, s, request{key: "k"}))
 }
 
+// ask sends a request to a server, and returns the body of the response.
 func ask(t *testing.T, s *httptest.Server, q request) string {
 	t.Helper()
-	resp, err := s.Client().Do(q.on(t.Context(), s.URL))
+	_, body := exchange(t, s, q.on(t.Context(), s.URL))
+	return body
+}
+
+// exchange sends a request to a server, and returns the response and its body.
+func exchange(t *testing.T, s *httptest.Server, r *http.Request) (*http.Response, string) {
+	t.Helper()
+	resp, err := s.Client().Do(r)
 	require.NoError(t, err)
 	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
 	require.NoError(t, err)
-	return string(body)
+	return resp, string(body)
 }
 
 func TestHijackingIsRefusedAndDeadlinesPass(t *testing.T) {
@@ -718,12 +725,8 @@ func TestInformationAndTrailersPassAndAreNotKept(t *testing.T) {
 		Got1xxResponse: func(int, textproto.MIMEHeader) error { hints++; return nil },
 	})
 	for i, want := range []http.Header{{"X-Sum": {"42"}, "X-Other": {"43"}, "X-More": nil}, nil} {
-		resp, err := s.Client().Do(request{key: "k"}.on(ctx, s.URL))
-		require.NoError(t, err)
-		body, err := io.ReadAll(resp.Body)
-		require.NoError(t, err)
-		resp.Body.Close()
-		require.Equal(t, "body", string(body))
+		resp, body := exchange(t, s, request{key: "k"}.on(ctx, s.URL))
+		require.Equal(t, "body", body)
 		require.Equal(t, want, resp.Trailer)
 		for _, name := range []string{"Connection", "Keep-Alive", "X-Sum"} {
 			require.True(t, i == 0 || len(resp.Header[name]) == 0, name)

@@ -127,9 +127,7 @@ func TestWhatIsSetAroundARunningHandlerReachesTheClientAndIsNotKept(t *testing.T
 		inner.ServeHTTP(w, r)
 	}))
 	header := func() http.Header {
-		resp, err := s.Client().Do(request{key: "k"}.on(t.Context(), s.URL))
-		require.NoError(t, err)
-		require.NoError(t, resp.Body.Close())
+		resp, _ := exchange(t, s, request{key: "k"}.on(t.Context(), s.URL))
 		return resp.Header
 	}
 	first := header()
@@ -159,9 +157,7 @@ func TestAPanicLeavesNothingInTheHeader(t *testing.T) {
 		w.Header().Set("X-Request-Id", "1")
 		inner.ServeHTTP(w, r)
 	}))
-	resp, err := s.Client().Do(request{key: "k"}.on(t.Context(), s.URL))
-	require.NoError(t, err)
-	require.NoError(t, resp.Body.Close())
+	resp, _ := exchange(t, s, request{key: "k"}.on(t.Context(), s.URL))
 	require.Equal(t, http.StatusInternalServerError, resp.StatusCode)
 	require.EqualValues(t, len("sorry\n"), resp.ContentLength)
 	require.Equal(t, "1", resp.Header.Get("X-Request-Id"))
