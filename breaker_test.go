@@ -31,6 +31,12 @@ func feed(d backoff.Doer, n int, err error) (admitted int) {
 	return admitted
 }
 
+// stateAfter is the state of b after n more calls that end with err.
+func stateAfter(b *backoff.Breaker, n int, err error) backoff.BreakerState {
+	feed(b, n, err)
+	return b.State()
+}
+
 // rateBreaker returns one that opens by its rate only, for exactly 5 s, 6 s and
 // so on.
 func rateBreaker() *backoff.Breaker {
@@ -40,8 +46,7 @@ func rateBreaker() *backoff.Breaker {
 // openBreaker returns a rateBreaker that a failure has opened.
 func openBreaker(t *testing.T) *backoff.Breaker {
 	b := rateBreaker()
-	feed(b, 20, errOutage)
-	require.Equal(t, backoff.BreakerOpen, b.State())
+	require.Equal(t, backoff.BreakerOpen, stateAfter(b, 20, errOutage))
 	return b
 }
 
@@ -51,6 +56,13 @@ func halfOpenBreaker(t *testing.T) *backoff.Breaker {
 	time.Sleep(5 * time.Second)
 	require.Equal(t, backoff.BreakerHalfOpen, b.State())
 	return b
+}
+
+// permit is an admission of b.
+func permit(t *testing.T, b *backoff.Breaker) (done func(error)) {
+	done, err := b.Allow()
+	require.NoError(t, err)
+	return done
 }
 
 // bubble runs a test under a clock of its own.
@@ -65,17 +77,14 @@ func TestBreakerOpensAtHalfOfTwentyCalls(t *testing.T) {
 		var b backoff.Breaker
 		feed(&b, 10, nil)
 		time.Sleep(time.Second)
-		feed(&b, 9, errOutage)
-		require.Equal(t, backoff.BreakerClosed, b.State())
-		feed(&b, 1, errOutage)
-		require.Equal(t, backoff.BreakerOpen, b.State())
+		require.Equal(t, backoff.BreakerClosed, stateAfter(&b, 9, errOutage))
+		require.Equal(t, backoff.BreakerOpen, stateAfter(&b, 1, errOutage))
 		require.Zero(t, feed(&b, 5, nil))
 
 		b.Reset()
 		time.Sleep(time.Second)
 		feed(&b, 11, nil)
-		feed(&b, 10, errOutage)
-		require.Equal(t, backoff.BreakerClosed, b.State(), "10 of 21 are less")
+		require.Equal(t, backoff.BreakerClosed, stateAfter(&b, 10, errOutage), "10 of 21 are less")
 	})
 }
 
@@ -86,11 +95,9 @@ func TestBreakerWaitsASecondForWhatServesSomeCalls(t *testing.T) {
 		var b backoff.Breaker
 		feed(&b, 10, nil)
 		time.Sleep(999 * time.Millisecond)
-		feed(&b, 30, errOutage)
-		require.Equal(t, backoff.BreakerClosed, b.State())
+		require.Equal(t, backoff.BreakerClosed, stateAfter(&b, 30, errOutage))
 		time.Sleep(time.Millisecond)
-		feed(&b, 1, errOutage)
-		require.Equal(t, backoff.BreakerOpen, b.State())
+		require.Equal(t, backoff.BreakerOpen, stateAfter(&b, 1, errOutage))
 
 		var down backoff.Breaker
 		require.Equal(t, 20, feed(&down, 30, errOutage), "nothing is served")
@@ -126,14 +133,12 @@ func TestBreakerThresholdIsExact(t *testing.T) {
 				b := &backoff.Breaker{FailureRate: float64(percent) / 100, MinCalls: 100, WindowCalls: window, ConsecutiveFailures: -1}
 				time.Sleep(time.Second)
 				feed(b, 100-percent+1, nil)
-				feed(b, percent-1, errOutage)
-				require.Equal(t, backoff.BreakerClosed, b.State(), "%d of 100", percent-1)
+				require.Equal(t, backoff.BreakerClosed, stateAfter(b, percent-1, errOutage), "%d of 100", percent-1)
 
 				b.Reset()
 				time.Sleep(time.Second)
 				feed(b, 100-percent, nil)
-				feed(b, percent, errOutage)
-				require.Equal(t, backoff.BreakerOpen, b.State(), "%d of 100", percent)
+				require.Equal(t, backoff.BreakerOpen, stateAfter(b, percent, errOutage), "%d of 100", percent)
 			}
 		}
 	})
@@ -152,11 +157,9 @@ func TestBreakerOpensAfterConsecutiveFailuresOverASecond(t *testing.T) {
 		var b backoff.Breaker
 		feed(&b, 5, errOutage)
 		time.Sleep(999 * time.Millisecond)
-		feed(&b, 1, errOutage)
-		require.Equal(t, backoff.BreakerClosed, b.State())
+		require.Equal(t, backoff.BreakerClosed, stateAfter(&b, 1, errOutage))
 		time.Sleep(time.Millisecond)
-		feed(&b, 1, errOutage)
-		require.Equal(t, backoff.BreakerOpen, b.State())
+		require.Equal(t, backoff.BreakerOpen, stateAfter(&b, 1, errOutage))
 	})
 	bubble(t, "a success between", func(t *testing.T) {
 		b := &backoff.Breaker{FailureRate: -1}
@@ -168,8 +171,7 @@ func TestBreakerOpensAfterConsecutiveFailuresOverASecond(t *testing.T) {
 		require.Equal(t, backoff.BreakerClosed, b.State())
 	})
 	bubble(t, "no span", func(t *testing.T) {
-		b := &backoff.Breaker{ConsecutiveFailures: 3, ConsecutiveSpan: -1}
-		require.Equal(t, 3, feed(b, 4, errOutage))
+		require.Equal(t, 3, feed(&backoff.Breaker{ConsecutiveFailures: 3, ConsecutiveSpan: -1}, 4, errOutage))
 	})
 }
 
@@ -182,11 +184,9 @@ func TestBreakerSurvivesABurstAfterAPause(t *testing.T) {
 			feed(&b, 1, nil)
 			time.Sleep(pause)
 			feed(&b, 1000, nil)
-			feed(&b, 100, errOutage)
-			require.Equal(t, backoff.BreakerClosed, b.State())
+			require.Equal(t, backoff.BreakerClosed, stateAfter(&b, 100, errOutage))
 			time.Sleep(999 * time.Millisecond)
-			feed(&b, 100, errOutage)
-			require.Equal(t, backoff.BreakerClosed, b.State())
+			require.Equal(t, backoff.BreakerClosed, stateAfter(&b, 100, errOutage))
 		})
 	}
 }
@@ -236,14 +236,11 @@ func TestBreakerForgetsWhatIsOlderThanItsWindow(t *testing.T) {
 		b := rateBreaker()
 		feed(b, 19, errOutage)
 		time.Sleep(10 * time.Second)
-		feed(b, 19, errOutage)
-		require.Equal(t, backoff.BreakerClosed, b.State())
+		require.Equal(t, backoff.BreakerClosed, stateAfter(b, 19, errOutage))
 		time.Sleep(time.Hour)
-		feed(b, 19, errOutage)
-		require.Equal(t, backoff.BreakerClosed, b.State())
+		require.Equal(t, backoff.BreakerClosed, stateAfter(b, 19, errOutage))
 		time.Sleep(9999 * time.Millisecond)
-		feed(b, 1, errOutage)
-		require.Equal(t, backoff.BreakerOpen, b.State())
+		require.Equal(t, backoff.BreakerOpen, stateAfter(b, 1, errOutage))
 	})
 	bubble(t, "calls", func(t *testing.T) {
 		b := &backoff.Breaker{WindowCalls: 10, ConsecutiveFailures: -1}
@@ -253,8 +250,7 @@ func TestBreakerForgetsWhatIsOlderThanItsWindow(t *testing.T) {
 		require.EqualValues(t, 5, b.Stats().Failures, "however long ago")
 		feed(b, 6, nil)
 		require.EqualValues(t, 0, b.Stats().Failures)
-		feed(b, 5, errOutage)
-		require.Equal(t, backoff.BreakerOpen, b.State())
+		require.Equal(t, backoff.BreakerOpen, stateAfter(b, 5, errOutage))
 	})
 	bubble(t, "one call", func(t *testing.T) {
 		b := &backoff.Breaker{WindowCalls: 1, ConsecutiveFailures: -1}
@@ -266,8 +262,7 @@ func TestBreakerForgetsWhatIsOlderThanItsWindow(t *testing.T) {
 		b.Window = -1
 		feed(b, 19, errOutage)
 		time.Sleep(1000 * time.Hour)
-		feed(b, 1, errOutage)
-		require.Equal(t, backoff.BreakerOpen, b.State())
+		require.Equal(t, backoff.BreakerOpen, stateAfter(b, 1, errOutage))
 	})
 }
 
@@ -340,10 +335,8 @@ func TestBreakerObeysARuleOfTheUsers(t *testing.T) {
 		}
 		feed(b, 3, errOutage)
 		feed(b, 3, nil)
-		feed(b, 3, errOutage)
-		require.Equal(t, backoff.BreakerClosed, b.State())
-		feed(b, 1, errOutage)
-		require.Equal(t, backoff.BreakerOpen, b.State())
+		require.Equal(t, backoff.BreakerClosed, stateAfter(b, 3, errOutage))
+		require.Equal(t, backoff.BreakerOpen, stateAfter(b, 1, errOutage))
 		require.Equal(t, []string{"rule"}, triggers)
 	})
 }
@@ -351,8 +344,7 @@ func TestBreakerObeysARuleOfTheUsers(t *testing.T) {
 func TestBreakerRuleComesTooLate(t *testing.T) {
 	b := &backoff.Breaker{}
 	b.TripIf = func(backoff.BreakerStats) bool { b.Reset(); return true }
-	feed(b, 1, errOutage)
-	require.Equal(t, backoff.BreakerClosed, b.State(), "the phase it judged is over")
+	require.Equal(t, backoff.BreakerClosed, stateAfter(b, 1, errOutage), "the phase it judged is over")
 }
 
 func TestBreakerModes(t *testing.T) {
@@ -381,12 +373,9 @@ func TestBreakerModes(t *testing.T) {
 		b.Force(backoff.ModeForcedClosed)
 		b.Trip()
 		require.Equal(t, 100, feed(b, 100, errOutage))
-		done, err := b.Allow()
-		require.NoError(t, err)
-		done(errOutage)
+		permit(t, b)(errOutage)
 		require.Equal(t, backoff.BreakerStats{Mode: backoff.ModeForcedClosed, Generation: 2}, b.Stats())
-		late, err := b.Allow()
-		require.NoError(t, err)
+		late := permit(t, b)
 		b.Force(backoff.ModeEnforce)
 		late(errOutage)
 		require.Equal(t, 20, feed(b, 100, errOutage), "it counts from the beginning")
@@ -399,8 +388,7 @@ func TestBreakerModes(t *testing.T) {
 		require.Equal(t, 30, feed(b, 30, errOutage))
 		require.Equal(t, backoff.BreakerOpen, b.State())
 		time.Sleep(5 * time.Second)
-		_, err := b.Allow() // a probe that never answers
-		require.NoError(t, err)
+		permit(t, b) // a probe that never answers
 		require.Equal(t, 10, feed(b, 10, errOutage), "what would be refused has no consequence")
 		time.Sleep(5 * time.Second)
 		require.Equal(t, 2, feed(b, 2, nil))
@@ -450,7 +438,7 @@ func TestBreakerTripsAndResetsByHand(t *testing.T) {
 
 func TestBreakerValidates(t *testing.T) {
 	impossible := backoff.UniformJitter(2, 1)
-	cases := map[string]*backoff.Breaker{
+	for want, b := range map[string]*backoff.Breaker{
 		"backoff: Breaker.FailureRate is 1.5, want 0 (for 0.5), a share up to 1, or a negative number for none":                 {FailureRate: 1.5},
 		"backoff: Breaker.SlowRate is NaN, want 0 (for 0.5), a share up to 1, or a negative number for none":                    {SlowRate: math.NaN()},
 		"backoff: Breaker.SlowRate is 1.5, want 0 (for 0.5), a share up to 1, or a negative number for none":                    {SlowRate: 1.5},
@@ -459,8 +447,7 @@ func TestBreakerValidates(t *testing.T) {
 		"backoff: Breaker.ProbeSuccesses is -1, want 0 (for 2) or more":                                                         {ProbeSuccesses: -1},
 		"backoff: Breaker.OpenFor: Constant is -1ns, want 0 or more":                                                            {OpenFor: backoff.Constant(-1)},
 		"backoff: Breaker.Jitter has impossible bounds: DecorrelatedJitter wants 0 <= base <= max, UniformJitter 0 <= lo <= hi": {Jitter: impossible},
-	}
-	for want, b := range cases {
+	} {
 		require.EqualError(t, b.Validate(), want)
 		require.EqualError(t, b.Do(context.Background(), nil), want, "refused before the call")
 		_, err := b.Allow()
@@ -620,17 +607,13 @@ func TestEverySuccessCountsHoweverManyThereAreAtOnce(t *testing.T) {
 	service := layers(breaker, &backoff.Policy{Budget: budget})
 	quiet := func(context.Context) error { return nil }
 	breaker.Reset() // so that it is not the first call that makes it ready
-	var group sync.WaitGroup
-	for range goroutines {
-		group.Go(func() {
-			for range each {
-				if service.Do(t.Context(), quiet) != nil || alone.Do(t.Context(), quiet) != nil {
-					t.Error("refused")
-				}
+	together(goroutines, func(int) {
+		for range each {
+			if service.Do(t.Context(), quiet) != nil || alone.Do(t.Context(), quiet) != nil {
+				t.Error("refused")
 			}
-		})
-	}
-	group.Wait()
+		}
+	})
 	require.EqualValues(t, goroutines*each, breaker.Stats().Successes)
 	require.EqualValues(t, goroutines*each, alone.Stats().Successes)
 	require.EqualValues(t, goroutines*each, budget.Stats().Successes)
@@ -645,33 +628,29 @@ func useConcurrently(t *testing.T) {
 	b := &backoff.Breaker{ConsecutiveFailures: 3, ConsecutiveSpan: -1, MinCalls: 3, OpenFor: backoff.Constant(time.Millisecond), MaxProbes: 2, RampUp: time.Millisecond,
 		SlowCall: time.Hour, TripIf: func(s backoff.BreakerStats) bool { return s.ConsecutiveFailures > 1 }}
 	b.Observer = onTransition(func(tr backoff.BreakerTransition) { told = append(told, tr) })
-	var group sync.WaitGroup
-	for g := range 8 {
-		group.Go(func() {
-			for n := range 300 {
-				switch (g + n) % 16 {
-				case 0:
-					b.Stats()
-				case 1:
-					b.Trip()
-				case 2:
-					b.Reset()
-				case 3:
-					b.Force(backoff.BreakerMode(n % 4))
-				case 4:
-					if done, err := b.Allow(); err == nil {
-						done(errOutage)
-					}
-				default:
-					feed(b, 1, []error{nil, nil, errOutage}[n%3])
+	together(8, func(g int) {
+		for n := range 300 {
+			switch (g + n) % 16 {
+			case 0:
+				b.Stats()
+			case 1:
+				b.Trip()
+			case 2:
+				b.Reset()
+			case 3:
+				b.Force(backoff.BreakerMode(n % 4))
+			case 4:
+				if done, err := b.Allow(); err == nil {
+					done(errOutage)
 				}
-				if n%50 == 0 {
-					time.Sleep(time.Millisecond)
-				}
+			default:
+				feed(b, 1, []error{nil, nil, errOutage}[n%3])
 			}
-		})
-	}
-	group.Wait()
+			if n%50 == 0 {
+				time.Sleep(time.Millisecond)
+			}
+		}
+	})
 	b.Observer = nil
 	b.Reset()
 	for i, tr := range told {
