@@ -24,7 +24,7 @@ func TestBreakerVerdicts(t *testing.T) {
 	wrap := func(err error) error { return fmt.Errorf("fetch: %w", err) }
 	synctest.Test(t, func(t *testing.T) {
 		refused := openBreaker(t).Do(context.Background(), nil)
-		cases := []struct {
+		for _, c := range []struct {
 			name              string
 			err               error
 			good, bad, streak int
@@ -64,8 +64,7 @@ func TestBreakerVerdicts(t *testing.T) {
 			{"joined: one failed", errors.Join(policyError("", errOutage), backoff.Permanent(errOutage)), 0, 1, 1},
 			{"joined: one was refused", errors.Join(refused, backoff.Permanent(errOutage)), 1, 0, 0},
 			{"joined by hand", errorTree{refused, nil, errOutage}, 0, 1, 1},
-		}
-		for _, c := range cases {
+		} {
 			b := rateBreaker()
 			feed(b, 1, c.err)
 			s := b.Stats()
@@ -118,8 +117,7 @@ func TestBreakerAsksItsOwnClassifier(t *testing.T) {
 	}
 	p := backoff.Policy{Classify: func(error) backoff.Class { return backoff.ClassPermanent }}
 	feed(layers(b, &p), 3, errOutage)
-	s := b.Stats()
-	require.EqualValues(t, 3, s.Failures, "the policy's opinion is about retrying")
+	require.EqualValues(t, 3, b.Stats().Failures, "the policy's opinion is about retrying")
 }
 
 // An API of 100 calls a second gets 770 and refuses 87 %.
@@ -147,8 +145,7 @@ func TestBreakerStaysClosedWhileAThrottledServiceServesSomebody(t *testing.T) {
 				require.Zero(t, s.ConsecutiveFailures)
 				require.Positive(t, s.Successes)
 
-				feed(&b, 2000, errOutage)
-				require.Equal(t, backoff.BreakerOpen, b.State())
+				require.Equal(t, backoff.BreakerOpen, stateAfter(&b, 2000, errOutage))
 				require.Less(t, b.Stats().RetryAfter, 7*time.Second, "what they asked for is forgotten")
 			})
 		}
@@ -167,8 +164,7 @@ func TestBreakerOpensWhenAServiceThrottlesEverybody(t *testing.T) {
 		require.Equal(t, 1, feed(b, 2, tooMuch))
 		require.Equal(t, backoff.BreakerOpen, b.State())
 		time.Sleep(5 * time.Second)
-		feed(b, 1, tooMuch)
-		require.Equal(t, backoff.BreakerOpen, b.State(), "a throttled probe fails")
+		require.Equal(t, backoff.BreakerOpen, stateAfter(b, 1, tooMuch), "a throttled probe fails")
 	})
 	bubble(t, "for as many calls as a window holds", func(t *testing.T) {
 		b := rateBreaker()
@@ -236,27 +232,23 @@ func TestBreakerDoesNotCountAQuotaThatIsUsedUp(t *testing.T) {
 			require.Equal(t, 1, feed(b, 1, backoff.RetryAfter(throttled, time.Hour)))
 			require.Equal(t, backoff.BreakerHalfOpen, b.State())
 		}
-		feed(b, 2, nil)
-		require.Equal(t, backoff.BreakerClosed, b.State())
+		require.Equal(t, backoff.BreakerClosed, stateAfter(b, 2, nil))
 	})
 }
 
 func TestBreakerSetsTheCallersEndApart(t *testing.T) {
-	wait := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
 	bubble(t, "cancelled", func(t *testing.T) {
 		b := rateBreaker()
 		for range 50 {
+			require.ErrorIs(t, b.Do(cancelledAfter(t, time.Second), hang), context.Canceled)
 			ctx, cancel := context.WithCancel(t.Context())
-			time.AfterFunc(time.Second, cancel)
-			require.ErrorIs(t, b.Do(ctx, wait), context.Canceled)
-			ctx, cancel = context.WithCancel(t.Context())
 			require.Equal(t, errOutage, b.Do(ctx, func(context.Context) error { cancel(); return errOutage }))
 		}
 		require.Zero(t, b.Stats().Failures+b.Stats().Successes)
 	})
 	bubble(t, "deadline", func(t *testing.T) {
 		b := rateBreaker()
-		for _, op := range []func(context.Context) error{wait, func(ctx context.Context) error { <-ctx.Done(); return context.Canceled }} {
+		for _, op := range []func(context.Context) error{hang, func(ctx context.Context) error { <-ctx.Done(); return context.Canceled }} {
 			require.Error(t, b.Do(within(t, time.Second), op))
 		}
 		require.EqualValues(t, 2, b.Stats().Failures)
@@ -273,7 +265,7 @@ func TestBreakerSetsTheCallersEndApart(t *testing.T) {
 			feed(b, 1, errOutage)
 			time.Sleep(5 * time.Second)
 			ctx := within(t, limit)
-			require.Error(t, b.Do(ctx, wait))
+			require.Error(t, b.Do(ctx, hang))
 			require.Error(t, b.Do(ctx, func(context.Context) error { panic("called") }), "it has ended")
 			require.EqualValues(t, 1, b.Stats().Successes)
 			require.Error(t, b.Do(within(t, limit), func(ctx context.Context) error { <-ctx.Done(); return backoff.Permanent(errOutage) }))
@@ -281,8 +273,7 @@ func TestBreakerSetsTheCallersEndApart(t *testing.T) {
 			require.EqualValues(t, 1+failures, b.Stats().Failures, "what fails at once is a failure")
 			b.Trip()
 			time.Sleep(5 * time.Second)
-			feed(b, 2, nil)
-			require.Equal(t, backoff.BreakerClosed, b.State(), "a quick probe is no slow one")
+			require.Equal(t, backoff.BreakerClosed, stateAfter(b, 2, nil), "a quick probe is no slow one")
 		})
 	}
 	bubble(t, "a success is one all the same", func(t *testing.T) {
@@ -298,12 +289,9 @@ func TestBreakerCountsPanicsAndPassesThemOn(t *testing.T) {
 		require.PanicsWithValue(t, "boom", func() {
 			_ = b.Do(context.Background(), func(context.Context) error { panic("boom") })
 		})
-		gone := make(chan struct{})
-		go func() {
-			defer close(gone)
+		apart(func() {
 			_ = b.Do(context.Background(), func(context.Context) error { runtime.Goexit(); return nil })
-		}()
-		<-gone
+		})
 		require.EqualValues(t, 2, b.Stats().Failures)
 	}
 	b := &backoff.Breaker{ConsecutiveFailures: 1, ConsecutiveSpan: -1}
@@ -524,9 +512,7 @@ func TestANilPointerToAnErrorOfThisPackageIsAnError(t *testing.T) {
 		told := 0
 		policy := backoff.Policy{Budget: new(backoff.RetryBudget), Observer: func(context.Context, backoff.Event) { told++ }}
 		require.Error(t, policy.Do(t.Context(), func(context.Context) error { return err }))
-		for range policy.Start(t.Context()).Attempts() {
-			break
-		}
+		require.NoError(t, loop(policy.Start(t.Context()), returning(nil).do))
 		run := policy.Start(t.Context())
 		for range run.Attempts() {
 			run.Fail(err)
@@ -543,7 +529,6 @@ func TestANilPointerToAnErrorOfThisPackageIsAnError(t *testing.T) {
 // A deadline that a client has chosen counts if it left a second, or if an
 // attempt timed out before. What the service itself says always counts.
 func TestADeadlineOfAClientCountsIfItLeftTimeEnough(t *testing.T) {
-	hang := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
 	fail := func(context.Context) error { return errBoom }
 	early := func(ctx context.Context) error { // as a connection that has the deadline, before the context knows
 		deadline, _ := ctx.Deadline()
@@ -605,7 +590,7 @@ func TestAnInboundDeadlineThatLeavesNoTimeOpensNoCircuit(t *testing.T) {
 				ctx = guard.WithInboundDeadline(ctx)
 			}
 			breaker := &backoff.Breaker{ConsecutiveFailures: 1, ConsecutiveSpan: -1}
-			require.Error(t, breaker.Do(ctx, func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }))
+			require.Error(t, breaker.Do(ctx, hang))
 			require.Equal(t, row.want, breaker.State())
 		})
 	}
