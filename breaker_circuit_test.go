@@ -38,8 +38,7 @@ func TestBreakerStaysOpenLongerEachTime(t *testing.T) {
 			require.Equal(t, want, time.Since(began))
 		}
 		time.Sleep(time.Minute)
-		feed(b, 2, nil)
-		require.Equal(t, backoff.BreakerClosed, b.State())
+		require.Equal(t, backoff.BreakerClosed, stateAfter(b, 2, nil))
 		time.Sleep(9 * time.Second)
 		feed(b, 20, errOutage)
 		require.Equal(t, time.Minute, b.Stats().RetryAfter, "not healthy for a whole window")
@@ -125,8 +124,7 @@ func TestOnlyWhatIsCertainlyNotSentIsProbedEarly(t *testing.T) {
 		"the server asked for a minute":  {backoff.Pushback(refused, time.Minute), time.Minute},
 	} {
 		b := rateBreaker()
-		feed(b, 20, c.err)
-		require.Equal(t, backoff.BreakerOpen, b.State(), name)
+		require.Equal(t, backoff.BreakerOpen, stateAfter(b, 20, c.err), name)
 		require.InDelta(t, c.want, b.Stats().RetryAfter, 1e8, name)
 		b.Reset()
 	}
@@ -159,8 +157,7 @@ func TestACircuitWithItsOwnOpenForIsNotProbedEarly(t *testing.T) {
 // A fleet may know of more openings than the breaker itself.
 func TestAProcessThatTheFleetWarnedProbesEarlyToo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := rumour{closed: isOpen}
-		b := sharing(&r)
+		b, r := hearing(isOpen)
 		feed(b, 1, nil)
 		time.Sleep(3 * time.Second)
 		feed(b, 1, refused)
@@ -245,7 +242,7 @@ func TestBreakerRemembersItsOpenTimeForTheJitter(t *testing.T) {
 }
 
 func TestBreakerStaysOpenAsLongAsTheServerAsks(t *testing.T) {
-	cases := []struct {
+	for _, c := range []struct {
 		name string
 		hint error
 		max  time.Duration
@@ -257,8 +254,7 @@ func TestBreakerStaysOpenAsLongAsTheServerAsks(t *testing.T) {
 		{"beyond the limit", backoff.Pushback(errOutage, time.Hour), 0, 5 * time.Minute},
 		{"beyond its own limit", backoff.Pushback(errOutage, time.Hour), time.Minute, time.Minute},
 		{"without limit", backoff.Pushback(errOutage, time.Hour), -1, time.Hour},
-	}
-	for _, c := range cases {
+	} {
 		bubble(t, c.name, func(t *testing.T) {
 			b := rateBreaker()
 			b.MaxRetryAfter, b.Rand = c.max, func() float64 { return 0.5 }
@@ -328,22 +324,19 @@ func TestBreakerAdmitsNoMoreProbesThanItSays(t *testing.T) {
 }
 
 func TestBreakerOpensAgainWhenAProbeFails(t *testing.T) {
-	failures := map[string]error{
+	for name, err := range map[string]error{
 		"failure":    errOutage,
 		"throttled":  backoff.OfClass(errOutage, backoff.ClassThrottled),
 		"overloaded": backoff.OfClass(errOutage, backoff.ClassOverloaded),
 		"timeout":    context.DeadlineExceeded,
-	}
-	for name, err := range failures {
+	} {
 		bubble(t, name, func(t *testing.T) {
 			b := halfOpenBreaker(t)
 			feed(b, 1, nil)
-			feed(b, 1, err)
-			require.Equal(t, backoff.BreakerOpen, b.State())
+			require.Equal(t, backoff.BreakerOpen, stateAfter(b, 1, err))
 			require.Equal(t, 6*time.Second, b.Stats().RetryAfter)
 			time.Sleep(6 * time.Second)
-			feed(b, 1, nil)
-			require.Equal(t, backoff.BreakerHalfOpen, b.State(), "the success before is forgotten")
+			require.Equal(t, backoff.BreakerHalfOpen, stateAfter(b, 1, nil), "the success before is forgotten")
 		})
 	}
 }
@@ -358,10 +351,7 @@ func TestBreakerIsNotWedgedByAProbe(t *testing.T) {
 	})
 	bubble(t, "that leaves its goroutine", func(t *testing.T) {
 		b := halfOpenBreaker(t)
-		go func() {
-			_ = b.Do(t.Context(), func(context.Context) error { runtime.Goexit(); return nil })
-		}()
-		synctest.Wait()
+		apart(func() { _ = b.Do(t.Context(), func(context.Context) error { runtime.Goexit(); return nil }) })
 		require.Equal(t, backoff.BreakerOpen, b.State())
 	})
 	bubble(t, "that has no consequence", func(t *testing.T) {
@@ -404,8 +394,7 @@ func TestBreakerIsNotWedgedByAProbe(t *testing.T) {
 	bubble(t, "of which nobody tells", func(t *testing.T) {
 		b := halfOpenBreaker(t)
 		b.ProbeTimeout = time.Minute
-		_, err := b.Allow()
-		require.NoError(t, err)
+		permit(t, b)
 		time.Sleep(time.Minute - 1)
 		require.Zero(t, feed(b, 1, nil))
 		time.Sleep(time.Nanosecond)
@@ -434,8 +423,7 @@ func TestBreakerRampsUpAfterClosing(t *testing.T) {
 		u := 0.0
 		b := halfOpenBreaker(t)
 		b.RampUp, b.Rand = 10*time.Second, func() float64 { return u }
-		feed(b, 2, nil)
-		require.Equal(t, backoff.BreakerClosed, b.State())
+		require.Equal(t, backoff.BreakerClosed, stateAfter(b, 2, nil))
 		for _, c := range []struct {
 			u        float64
 			admitted int
@@ -454,11 +442,9 @@ func TestBreakerTellsHowLongItRamps(t *testing.T) {
 		b.RampUp, b.Rand = 10*time.Second, func() float64 { return 0.5 }
 		feed(b, 2, nil)
 		time.Sleep(time.Second)
-		err := b.Do(t.Context(), nil)
-		require.EqualError(t, err, "backoff: db: circuit recovering: outage")
+		require.EqualError(t, b.Do(t.Context(), nil), "backoff: db: circuit recovering: outage")
 		b.Rand = func() float64 { return 0 }
-		feed(b, 20, errOutage)
-		require.Equal(t, backoff.BreakerOpen, b.State(), "it can open again")
+		require.Equal(t, backoff.BreakerOpen, stateAfter(b, 20, errOutage), "it can open again")
 	})
 }
 
@@ -488,9 +474,7 @@ func TestBreakerIgnoresTheAnswersOfEarlierPhases(t *testing.T) {
 			var closed, probes []func(error)
 			permits := func(n int) (dones []func(error)) {
 				for range n {
-					done, err := b.Allow()
-					require.NoError(t, err)
-					dones = append(dones, done)
+					dones = append(dones, permit(t, b))
 				}
 				return dones
 			}
@@ -529,16 +513,14 @@ func TestBreakerIgnoresTheAnswersOfEarlierPhases(t *testing.T) {
 func TestBreakerHearsTheSameAnswerOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := rateBreaker()
-		done, err := b.Allow()
-		require.NoError(t, err)
+		done := permit(t, b)
 		for range 30 {
 			done(errOutage)
 		}
 		require.EqualValues(t, 1, b.Stats().Failures)
 
 		b = halfOpenBreaker(t)
-		done, err = b.Allow()
-		require.NoError(t, err)
+		done = permit(t, b)
 		done(nil)
 		done(nil)
 		require.Equal(t, backoff.BreakerHalfOpen, b.State())
@@ -589,8 +571,7 @@ func TestBreakerSurvivesItsObserver(t *testing.T) {
 		b.Trip()
 		require.Equal(t, []backoff.BreakerState{backoff.BreakerOpen, backoff.BreakerClosed, backoff.BreakerOpen}, to)
 	})
-	leaving := map[string]func(){"that panics": func() { panic("boom") }, "that leaves its goroutine": runtime.Goexit}
-	for name, leave := range leaving {
+	for name, leave := range map[string]func(){"that panics": func() { panic("boom") }, "that leaves its goroutine": runtime.Goexit} {
 		bubble(t, name, func(t *testing.T) {
 			told := 0
 			b := rateBreaker()
@@ -684,6 +665,12 @@ func sharing(r *rumour) *backoff.Breaker {
 	return &backoff.Breaker{Name: "db", Shared: r, ConsecutiveFailures: 3, ConsecutiveSpan: -1, Jitter: backoff.NoJitter}
 }
 
+// hearing returns such a breaker and its fleet, which gives this answer.
+func hearing(closed backoff.BreakerTransition) (*backoff.Breaker, *rumour) {
+	r := &rumour{closed: closed}
+	return sharing(r), r
+}
+
 var (
 	isOpen = backoff.BreakerTransition{To: backoff.BreakerOpen, RetryAfter: 3 * time.Second, Openings: 2, Err: errElsewhere}
 	isHeld = backoff.BreakerTransition{To: backoff.BreakerHalfOpen, Err: errElsewhere, Openings: 2}
@@ -706,8 +693,7 @@ func TestABreakerAsksItsFleetOnceUntilItIsWoken(t *testing.T) {
 
 func TestAdviceOpensTheCircuitOfAProcessThatKnowsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := rumour{closed: isOpen}
-		b := sharing(&r)
+		b, r := hearing(isOpen)
 		b.MinCalls = -1
 		var seen []backoff.BreakerTransition
 		b.Observer = onTransition(func(c backoff.BreakerTransition) { seen = append(seen, c) })
@@ -729,16 +715,15 @@ func TestAdviceOpensTheCircuitOfAProcessThatKnowsNothing(t *testing.T) {
 
 func TestTheFleetsOpeningsCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := rumour{closed: isOpen}
-		b := sharing(&r)
+		b, r := hearing(isOpen)
 		feed(b, 1, nil)
 		require.Equal(t, 2, b.Stats().Openings)
 		time.Sleep(3 * time.Second)
 		require.Equal(t, 1, feed(b, 1, errOutage))
 		require.Equal(t, []int{7, 3}, r.opened, "the third time in a row")
 
-		r = rumour{closed: backoff.BreakerTransition{To: backoff.BreakerOpen, RetryAfter: time.Second, Openings: 1 << 20}}
-		b = sharing(&r)
+		r = &rumour{closed: backoff.BreakerTransition{To: backoff.BreakerOpen, RetryAfter: time.Second, Openings: 1 << 20}}
+		b = sharing(r)
 		feed(b, 1, nil)
 		require.Equal(t, 1<<16-1, b.Stats().Openings, "as far as there are numbers")
 	})
@@ -804,8 +789,7 @@ func TestAdviceOfAHalfOpenFleetHasTheNextCallAskForTheProbe(t *testing.T) {
 
 func TestAProbeWaitsForItsFleet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var r rumour
-		b := sharing(&r)
+		b, r := hearing(backoff.BreakerTransition{})
 		feed(b, 3, errOutage)
 		require.Equal(t, []int{5, 1}, r.opened)
 		time.Sleep(5 * time.Second)
@@ -827,8 +811,7 @@ func TestAProbeWaitsForItsFleet(t *testing.T) {
 func TestMaxRetryAfterBoundsTheFleetToo(t *testing.T) {
 	for limit, want := range map[time.Duration]time.Duration{0: 5 * time.Minute, time.Minute: time.Minute, -1: 1000 * time.Hour} {
 		bubble(t, limit.String(), func(t *testing.T) {
-			r := rumour{closed: backoff.BreakerTransition{To: backoff.BreakerOpen, RetryAfter: 1000 * time.Hour}}
-			b := sharing(&r)
+			b, _ := hearing(backoff.BreakerTransition{To: backoff.BreakerOpen, RetryAfter: 1000 * time.Hour})
 			b.MaxRetryAfter = limit
 			feed(b, 1, nil)
 			require.Equal(t, want, b.Stats().RetryAfter)
@@ -838,8 +821,7 @@ func TestMaxRetryAfterBoundsTheFleetToo(t *testing.T) {
 
 func TestAdviceThatComesTooLateIsDropped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := rumour{closed: isOpen}
-		b := sharing(&r)
+		b, r := hearing(isOpen)
 		r.during = func() { r.during = nil; b.Reset() }
 		require.Equal(t, 1, feed(b, 1, nil), "the circuit that was asked for is no more")
 		require.Equal(t, backoff.BreakerClosed, b.State())
@@ -873,8 +855,7 @@ func TestOnlyABreakerThatEnforcesTakesPartInAFleet(t *testing.T) {
 
 func TestTheFleetIsAskedAgainAfterARamp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var r rumour
-		b := sharing(&r)
+		b, r := hearing(backoff.BreakerTransition{})
 		b.RampUp = 10 * time.Second
 		feed(b, 3, errOutage)
 		time.Sleep(5 * time.Second)
@@ -892,13 +873,7 @@ func TestWakeDoesNotKeepABreakerAlive(t *testing.T) {
 	feed(b, 1, nil)
 	gone := weak.Make(b)
 	b = nil
-	for range 100 {
-		runtime.GC()
-		if gone.Value() == nil {
-			break
-		}
-	}
-	require.Nil(t, gone.Value())
+	require.Eventually(t, func() bool { runtime.GC(); return gone.Value() == nil }, 5*time.Second, time.Millisecond)
 	r.wake()
 }
 
@@ -908,8 +883,7 @@ type broken struct{ rumour }
 func (broken) Validate() error { return errElsewhere }
 
 func TestAFleetNeedsAName(t *testing.T) {
-	err := (&backoff.Breaker{Shared: new(rumour)}).Validate()
-	require.ErrorContains(t, err, "Breaker.Name is empty")
+	require.ErrorContains(t, (&backoff.Breaker{Shared: new(rumour)}).Validate(), "Breaker.Name is empty")
 	require.NoError(t, sharing(new(rumour)).Validate())
 	b := &backoff.Breaker{Name: "db", Shared: new(broken)}
 	require.ErrorIs(t, b.Validate(), errElsewhere)
