@@ -57,7 +57,7 @@ func TestDefaultClassifierKnowsTheStandardLibrary(t *testing.T) {
 		{"end of input from nobody", (*nobody)(nil), backoff.ClassUnknown},
 		{"end of input in somebody's Error", Error{}, backoff.ClassUnknown},
 		{"cancelled read", &net.OpError{Op: "read", Net: "tcp", Err: context.Canceled}, backoff.ClassPermanent},
-		{"wraps nothing", hollow{}, backoff.ClassUnknown},
+		{"wraps nothing", errorTree{nil, nil}, backoff.ClassUnknown},
 		{"wraps nothings", fmt.Errorf("%w", error(nil)), backoff.ClassUnknown},
 	} {
 		require.Equal(t, row.want, backoff.DefaultClassifier(row.err), row.name)
@@ -82,11 +82,6 @@ type Error struct{}
 
 func (Error) Error() string { return "end of input" }
 func (Error) Unwrap() error { return io.EOF }
-
-type hollow struct{}
-
-func (hollow) Error() string   { return "hollow" }
-func (hollow) Unwrap() []error { return []error{nil, nil} }
 
 // Only what refused or could not be reached is known never to have arrived.
 func TestDefaultClassifierKnowsTheKernel(t *testing.T) {
@@ -414,8 +409,7 @@ func TestAThrottledErrorThatMustNotBeRetriedStaysThrottledToABudget(t *testing.T
 		"marked twice over": {backoff.OfClass(backoff.OfClass(errBoom, backoff.ClassRetryable), backoff.ClassOverloaded), backoff.ClassOverloaded},
 	} {
 		b := new(clerk)
-		err := backoff.Policy{MaxAttempts: 1, Budget: b}.Do(t.Context(), func(context.Context) error { return c.err })
-		require.Error(t, err, name)
+		require.Error(t, backoff.Policy{MaxAttempts: 1, Budget: b}.Do(t.Context(), returning(c.err).do), name)
 		require.Len(t, b.results, 1, name)
 		require.Equal(t, c.want, b.results[0].Class, name)
 		if c.want != backoff.ClassPermanent {
@@ -442,8 +436,7 @@ func TestTheMarkDoesNotShow(t *testing.T) {
 	require.ErrorIs(t, err, custom)
 	require.ErrorIs(t, err, io.ErrClosedPipe, "the sibling")
 	var got statusError
-	ok := errors.As(err, &got)
-	require.True(t, ok)
+	require.ErrorAs(t, err, &got)
 	require.Equal(t, custom, got)
 }
 
@@ -520,8 +513,7 @@ func TestWhatAnotherLoopGaveUpOnIsPermanent(t *testing.T) {
 
 func TestWhatAnotherLoopGaveUpOnIsAFailureOfTheService(t *testing.T) {
 	clerk := new(clerk)
-	p := backoff.Policy{Budget: clerk}
-	p.Do(t.Context(), func(context.Context) error { return errGaveUp })
+	backoff.Policy{Budget: clerk}.Do(t.Context(), func(context.Context) error { return errGaveUp })
 	require.Equal(t, []string{"failed"}, clerk.told)
 
 	b := &backoff.Breaker{MinCalls: 2}
@@ -533,13 +525,9 @@ func TestWhatAnotherLoopGaveUpOnIsAFailureOfTheService(t *testing.T) {
 
 func TestALoopThatAttemptTimeoutEndedIsRunAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p, attempts := backoff.Policy{Schedule: backoff.Constant(0), AttemptTimeout: time.Second}, 0
-		err := p.Do(t.Context(), func(ctx context.Context) error {
-			attempts++
-			<-ctx.Done()
-			return gaveUpOnError(ctx.Err())
-		})
-		require.Equal(t, 4, attempts)
+		op := returning(gaveUpOnError(context.DeadlineExceeded))
+		err := backoff.Policy{Schedule: backoff.Constant(0), AttemptTimeout: time.Second}.Do(t.Context(), op.hang)
+		require.Len(t, op.at, 4)
 		require.ErrorIs(t, err, backoff.ErrAttemptTimeout)
 	})
 }
