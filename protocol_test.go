@@ -163,10 +163,7 @@ func TestTheBudgetIsToldHowAnAttemptEnded(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			books := &ledger{}
 			policy := backoff.Policy{MaxAttempts: 1, Budget: books, AttemptTimeout: time.Second}
-			_ = policy.Do(t.Context(), func(context.Context) error {
-				time.Sleep(2 * time.Second)
-				return row.err
-			})
+			_ = policy.Do(t.Context(), returning(row.err).lasting(2*time.Second))
 			require.Equal(t, []string{"0s: reserve first 1 after unknown", "done 1: " + row.want}, books.lines, "%v", row.err)
 		})
 	}
@@ -185,11 +182,8 @@ func TestACancelledAttemptIsNotHeldAgainstTheService(t *testing.T) {
 func TestARetryThatIsNotMadeIsPaidBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		books := &ledger{}
-		policy := steady(time.Minute)
-		policy.Budget = books
-		ctx, cancel := context.WithCancel(t.Context())
-		time.AfterFunc(time.Second, cancel)
-		require.ErrorIs(t, policy.Do(ctx, returning(errBoom).do), context.Canceled)
+		policy := &backoff.Policy{Schedule: backoff.Constant(time.Minute), Jitter: backoff.NoJitter, Budget: books}
+		require.ErrorIs(t, policy.Do(cancelledAfter(t, time.Second), returning(errBoom).do), context.Canceled)
 		require.Equal(t, []string{
 			"0s: reserve first 1 after unknown", "done 1: failed",
 			"0s: reserve retry 2 after unknown", "done 2: not sent",
@@ -206,26 +200,21 @@ func TestAnEndedContextAsksNoBudget(t *testing.T) {
 // A budget may ask for more time than the policy, never for less, also before
 // the first attempt.
 func TestABudgetMayStretchAWait(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		policy := steady(2 * time.Second)
-		policy.Budget = &ledger{wait: func(a backoff.Attempt) time.Duration { return time.Duration(a.Number) * time.Second }}
-		events := watch(policy)
-		op := returning(errBoom, errBoom, nil)
-		require.NoError(t, policy.Do(t.Context(), op.do))
-		require.Equal(t, msec(1000, 3000, 6000), op.at)
-		require.Equal(t, 3*time.Second, (*events)[1].Wait, "the observer is told what will be slept")
-		require.Equal(t, 2*time.Second, (*events)[1].Delay)
-	})
+	policy := steady(2 * time.Second)
+	policy.Budget = &ledger{wait: func(a backoff.Attempt) time.Duration { return time.Duration(a.Number) * time.Second }}
+	events := watch(policy)
+	at, err := attempts(t, policy, errBoom, errBoom, nil)
+	require.NoError(t, err)
+	require.Equal(t, msec(1000, 3000, 6000), at)
+	require.Equal(t, 3*time.Second, (*events)[1].Wait, "the observer is told what will be slept")
+	require.Equal(t, 2*time.Second, (*events)[1].Delay)
 }
 
 func TestAFirstAttemptThatIsNotMadeIsPaidBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		books := &ledger{wait: func(backoff.Attempt) time.Duration { return time.Minute }}
-		ctx, cancel := context.WithCancel(t.Context())
-		time.AfterFunc(time.Second, cancel)
-		op := returning(nil)
-		err := (&backoff.Policy{Budget: books}).Do(ctx, op.do)
-		require.EqualError(t, err, "backoff: not started: context canceled")
+		ctx, op := cancelledAfter(t, time.Second), returning(nil)
+		require.EqualError(t, (&backoff.Policy{Budget: books}).Do(ctx, op.do), "backoff: not started: context canceled")
 		require.Empty(t, op.at)
 		require.Equal(t, []string{"0s: reserve first 1 after unknown", "done 1: not sent"}, books.lines)
 	})
@@ -310,8 +299,7 @@ func TestABudgetIsAskedForThePaceWhenAWaitIsOver(t *testing.T) {
 		for _, joins := range []bool{false, true} {
 			synctest.Test(t, func(t *testing.T) {
 				books := &pacemaker{waits: row.waits}
-				policy := steady(s)
-				policy.MaxElapsed = 10 * s
+				policy := &backoff.Policy{Schedule: backoff.Constant(s), Jitter: backoff.NoJitter, MaxElapsed: 10 * s}
 				if policy.Budget = books; joins {
 					policy.Budget = backoff.JoinBudgets(books, &backoff.RetryBudget{})
 				}
@@ -347,26 +335,21 @@ func TestABudgetIsToldHowLongTheCallWaitsAnyway(t *testing.T) {
 }
 
 func TestABudgetIsAskedAgainToConfirmTheAttempt(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		books := &turnstile{shut: func(ticket uint64) bool { return ticket == 3 }}
-		policy := steady(time.Second)
-		policy.Budget = books
-		events := watch(policy)
-		op := returning(errBoom)
+	books := &turnstile{shut: func(ticket uint64) bool { return ticket == 3 }}
+	policy := &backoff.Policy{Schedule: backoff.Constant(time.Second), Jitter: backoff.NoJitter, Budget: books}
+	events := watch(policy)
 
-		err := policy.Do(t.Context(), op.do)
+	at, err := attempts(t, policy, errBoom)
 
-		require.Equal(t, []string{
-			"0s: reserve first 1 after unknown", "0s: depart 1: true", "done 1: failed",
-			"0s: reserve retry 2 after unknown", "1s: depart 2: true", "done 2: failed",
-			"1s: reserve retry 3 after unknown", "2s: depart 3: false", "done 3: not sent",
-		}, books.lines)
-		require.Len(t, op.at, 2)
-		require.ErrorIs(t, err, backoff.ErrBudget)
-		require.ErrorIs(t, err, errBoom)
-		require.Equal(t, 2, gaveUp(t, err).Attempts)
-		require.Equal(t, backoff.ReasonBudget, (*events)[len(*events)-1].Reason)
-	})
+	require.Equal(t, []string{
+		"0s: reserve first 1 after unknown", "0s: depart 1: true", "done 1: failed",
+		"0s: reserve retry 2 after unknown", "1s: depart 2: true", "done 2: failed",
+		"1s: reserve retry 3 after unknown", "2s: depart 3: false", "done 3: not sent",
+	}, books.lines)
+	require.Len(t, at, 2)
+	requireIs(t, err, backoff.ErrBudget, errBoom)
+	require.Equal(t, 2, gaveUp(t, err).Attempts)
+	require.Equal(t, backoff.ReasonBudget, (*events)[len(*events)-1].Reason)
 }
 
 func TestADepartureMayBeRefusedToTheFirstAttempt(t *testing.T) {
@@ -384,8 +367,7 @@ func TestAPanicAndAGoexitSettleTheAttempt(t *testing.T) {
 			books := &ledger{}
 			policy := backoff.Policy{Budget: books, Schedule: backoff.Constant(0), AttemptTimeout: time.Hour}
 			var attempt context.Context
-			var wg sync.WaitGroup
-			wg.Go(func() {
+			apart(func() {
 				defer func() { _ = recover() }()
 				op := returning(errBoom)
 				_ = policy.Do(t.Context(), func(ctx context.Context) error {
@@ -395,7 +377,6 @@ func TestAPanicAndAGoexitSettleTheAttempt(t *testing.T) {
 					return op.do(ctx)
 				})
 			})
-			wg.Wait()
 			require.Empty(t, books.out, "%s: a ticket is out", name)
 			require.Equal(t, fmt.Sprintf("done %d: failed", failures+1), books.lines[len(books.lines)-1], name)
 			require.ErrorIs(t, attempt.Err(), context.Canceled, "%s: the attempt's timer is armed", name)
@@ -432,13 +413,8 @@ func TestAPanicInAFunctionOfThePolicySettlesTheAttempt(t *testing.T) {
 			return timingOut{errBoom}
 		}
 		for way, run := range map[string]func(*backoff.Policy){
-			"Do": func(p *backoff.Policy) { _ = p.Do(t.Context(), fail) },
-			"range": func(p *backoff.Policy) {
-				r := p.Start(t.Context())
-				for ctx := range r.Attempts() {
-					r.Fail(fail(ctx))
-				}
-			},
+			"Do":    func(p *backoff.Policy) { _ = p.Do(t.Context(), fail) },
+			"range": func(p *backoff.Policy) { _ = loop(p.Start(t.Context()), fail) },
 			"range left": func(p *backoff.Policy) {
 				r := p.Start(t.Context())
 				for ctx := range r.Attempts() {
@@ -481,15 +457,7 @@ var ways = map[string]func(context.Context, *backoff.Policy, func(context.Contex
 		return new(backoff.Breaker).Do(ctx, p.Wrap(op))
 	},
 	"range": func(ctx context.Context, p *backoff.Policy, op func(context.Context) error) error {
-		r := p.Start(ctx)
-		for ctx := range r.Attempts() {
-			err := op(ctx)
-			if err == nil {
-				break
-			}
-			r.Fail(err)
-		}
-		return r.Err()
+		return loop(p.Start(ctx), op)
 	},
 	"Retry": func(ctx context.Context, p *backoff.Policy, op func(context.Context) error) error {
 		r := p.Start(ctx)
