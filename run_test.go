@@ -29,8 +29,7 @@ func TestTheRangeLoopEndsWhenThePolicyGivesUp(t *testing.T) {
 		}
 		require.Equal(t, []int{1, 2, 3, 4}, numbers)
 		require.Equal(t, msec(0, 1000, 2000, 3000), op.at, "no sleep after the last")
-		require.ErrorIs(t, r.Err(), backoff.ErrExhausted)
-		require.ErrorIs(t, r.Err(), errBoom)
+		requireIs(t, r.Err(), backoff.ErrExhausted, errBoom)
 		for range r.Attempts() {
 			t.Fatal("a call that is over made an attempt")
 		}
@@ -136,13 +135,9 @@ func TestResetMakesARunAsNew(t *testing.T) {
 		policy.Budget = books
 		r := policy.Start(t.Context())
 		for range 3 {
-			attempts := 0
-			for range r.Attempts() {
-				attempts++
-				r.Fail(errBoom)
-			}
-			require.Equal(t, 4, attempts)
-			require.ErrorIs(t, r.Err(), errBoom)
+			op := returning(errBoom)
+			require.ErrorIs(t, loop(r, op.do), errBoom)
+			require.Len(t, op.at, 4)
 			r.Reset()
 			require.NoError(t, r.Err())
 		}
@@ -168,8 +163,7 @@ func TestResetGivesBackARetryThatWasGranted(t *testing.T) {
 	books := &ledger{}
 	r := (&backoff.Policy{Budget: books, Schedule: backoff.Constant(0)}).Start(t.Context())
 	r.Begin(0)
-	_, ok := r.Retry(errBoom)
-	require.True(t, ok)
+	require.True(t, granted(r.Retry(errBoom)))
 	require.Len(t, books.out, 1)
 	r.Reset()
 	require.Empty(t, books.out)
@@ -214,8 +208,7 @@ func TestBeginSaysNo(t *testing.T) {
 			require.False(t, ok, row.want)
 			require.Equal(t, row.ctx, ctx)
 		}
-		_, ok := r.Retry(errBoom)
-		require.False(t, ok)
+		require.False(t, granted(r.Retry(errBoom)))
 		require.EqualError(t, r.Err(), row.want)
 		require.Len(t, *events, 1)
 		for range r.Attempts() {
@@ -244,8 +237,7 @@ func TestRetryWithoutABeginEndsTheCall(t *testing.T) {
 			last := (*events)[len(*events)-1]
 			require.Equal(t, []any{backoff.EventGiveUp, backoff.ReasonInvalid, r.Err()}, []any{last.Kind, last.Reason, last.Err})
 			require.Empty(t, books.out)
-			_, ok = r.Begin(0)
-			require.False(t, ok, "over is over")
+			require.False(t, granted(r.Begin(0)), "over is over")
 		}
 	}
 }
@@ -260,8 +252,7 @@ func TestRetryCountsWhatItIsToldOf(t *testing.T) {
 				r := policy.Start(ctx)
 				tell := r.Tried
 				if begin {
-					_, ok := r.Begin(0)
-					require.True(t, ok)
+					require.True(t, granted(r.Begin(0)))
 					tell = r.Retry
 				}
 				cancel() // during the attempt
@@ -278,19 +269,14 @@ func TestRetryCountsWhatItIsToldOf(t *testing.T) {
 func TestAfterASuccessThereIsNothingMore(t *testing.T) {
 	for name, policy := range everyPath() {
 		ranged, begun, tried := policy.Start(t.Context()), policy.Start(t.Context()), policy.Start(t.Context())
-		for range ranged.Attempts() {
-			break
-		}
+		require.NoError(t, loop(ranged, returning(nil).do))
 		begun.Begin(0)
 		begun.Retry(nil)
 		tried.Tried(nil)
 		for _, r := range []*backoff.Run{ranged, begun, tried} {
-			_, again := r.Retry(errBoom)
-			require.False(t, again, name)
-			_, again = r.Tried(errBoom)
-			require.False(t, again, name)
-			_, ok := r.Begin(0)
-			require.False(t, ok, name)
+			require.False(t, granted(r.Retry(errBoom)), name)
+			require.False(t, granted(r.Tried(errBoom)), name)
+			require.False(t, granted(r.Begin(0)), name)
 			for range r.Attempts() {
 				t.Fatalf("%s: an attempt after success", name)
 			}
@@ -316,8 +302,7 @@ func TestTriedDecidesForALoopThatSleepsItself(t *testing.T) {
 		require.False(t, ok)
 		require.Zero(t, pause)
 		require.Equal(t, 4, gaveUp(t, r.Err()).Attempts)
-		_, ok = r.Tried(errBoom)
-		require.False(t, ok, "over is over")
+		require.False(t, granted(r.Tried(errBoom)), "over is over")
 	})
 }
 
@@ -327,10 +312,8 @@ func TestTriedAsksTheBudgetAfterwards(t *testing.T) {
 		policy := backoff.Policy{Budget: books, Schedule: backoff.Constant(0)}
 		events := watch(&policy)
 		r := policy.Start(t.Context())
-		_, ok := r.Tried(errBoom)
-		require.True(t, ok)
-		_, ok = r.Tried(nil)
-		require.False(t, ok)
+		require.True(t, granted(r.Tried(errBoom)))
+		require.False(t, granted(r.Tried(nil)))
 		require.NoError(t, r.Err())
 		require.Equal(t, []string{
 			"0s: reserve first 1 after unknown", "done 1: failed", "0s: reserve retry 2 after unknown", "done 2: success",
@@ -352,8 +335,7 @@ func TestTriedCountsAnAttemptAfterOneThatWasBegun(t *testing.T) {
 	pause, ok := r.Retry(errBoom)
 	require.True(t, ok)
 	require.Zero(t, pause)
-	_, ok = r.Tried(errBoom)
-	require.False(t, ok)
+	require.False(t, granted(r.Tried(errBoom)))
 	require.Equal(t, 2, gaveUp(t, r.Err()).Attempts)
 }
 
@@ -365,23 +347,18 @@ func TestTriedKeepsTheResultOfAnAttemptThatABudgetRefuses(t *testing.T) {
 	}
 	for name, budget := range map[string]backoff.Budget{"refuses": refusing(1), "refuses the departure": shut(1), "is invalid": (*backoff.RetryBudget)(nil)} {
 		r := (&backoff.Policy{Budget: budget}).Start(t.Context())
-		_, ok := r.Tried(nil)
-		require.False(t, ok, name)
+		require.False(t, granted(r.Tried(nil)), name)
 		require.NoError(t, r.Err(), name)
 	}
 
 	r := (&backoff.Policy{Budget: refusing(1)}).Start(t.Context())
-	_, ok := r.Tried(errFinal)
-	require.False(t, ok)
-	require.ErrorIs(t, r.Err(), backoff.ErrBudget)
-	require.ErrorIs(t, r.Err(), errFinal)
+	require.False(t, granted(r.Tried(errFinal)))
+	requireIs(t, r.Err(), backoff.ErrBudget, errFinal)
 
 	books := shut(2)
 	r = (&backoff.Policy{Budget: books, Schedule: backoff.Constant(0)}).Start(t.Context())
-	_, ok = r.Tried(errBoom)
-	require.True(t, ok)
-	_, ok = r.Tried(errFinal)
-	require.False(t, ok)
+	require.True(t, granted(r.Tried(errBoom)))
+	require.False(t, granted(r.Tried(errFinal)))
 	require.ErrorIs(t, r.Err(), backoff.ErrBudget)
 	require.Empty(t, books.out)
 	require.ErrorIs(t, r.Err(), errFinal, "the last error")
@@ -410,8 +387,7 @@ func TestProgressStartsTheAttemptsTimesAgain(t *testing.T) {
 func TestThousandsOfCancelledCallsLeaveNothingBehind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const calls, others = 2000, 10 // goroutines of the runtime and of other tests come and go
-		policy := steady(time.Hour)
-		policy.AttemptTimeout = time.Hour
+		policy := &backoff.Policy{Schedule: backoff.Constant(time.Hour), Jitter: backoff.NoJitter, AttemptTimeout: time.Hour}
 		ctx, cancel := context.WithCancel(t.Context())
 		before := runtime.NumGoroutine()
 		var wg sync.WaitGroup
@@ -443,17 +419,13 @@ func TestAThousandGoroutinesShareOnePolicy(t *testing.T) {
 			AttemptTimeoutSchedule: backoff.Exponential{}, MaxElapsed: time.Hour, Budget: &ledger{},
 			Observer: func(context.Context, backoff.Event) {},
 		}
-		var wg sync.WaitGroup
 		var attempts, exhausted atomic.Int64
-		for range 1000 {
-			wg.Go(func() {
-				err := policy.Do(t.Context(), func(context.Context) error { attempts.Add(1); return errBoom })
-				if e, ok := err.(*backoff.Error); ok && e.Attempts == 4 {
-					exhausted.Add(1)
-				}
-			})
-		}
-		wg.Wait()
+		together(1000, func(int) {
+			err := policy.Do(t.Context(), func(context.Context) error { attempts.Add(1); return errBoom })
+			if e, ok := err.(*backoff.Error); ok && e.Attempts == 4 {
+				exhausted.Add(1)
+			}
+		})
 		require.EqualValues(t, 4000, attempts.Load())
 		require.EqualValues(t, 1000, exhausted.Load())
 	})
@@ -482,8 +454,7 @@ func TestTimersStayInTheirBubble(t *testing.T) {
 // A wait that was cut short leaves nothing that the next one could find: not
 // even a tick of the timer.
 func TestACancelledWaitDoesNotShortenTheNext(t *testing.T) {
-	policy := steady(time.Millisecond)
-	policy.MaxAttempts = 2
+	policy := &backoff.Policy{Schedule: backoff.Constant(time.Millisecond), Jitter: backoff.NoJitter, MaxAttempts: 2}
 	for range 5 {
 		ctx, cancel := context.WithCancel(t.Context())
 		err := policy.Do(ctx, func(context.Context) error {
@@ -502,11 +473,9 @@ func TestACancelledWaitDoesNotShortenTheNext(t *testing.T) {
 // the body of the loop leaves with it.
 func TestLeavingTheLoopAfterARefusalReturnsTheRefusal(t *testing.T) {
 	breaker := &backoff.Breaker{}
-	policy := backoff.Policy{Schedule: backoff.Constant(0)}
-	r := policy.Start(t.Context())
+	r := backoff.Policy{Schedule: backoff.Constant(0)}.Start(t.Context())
 	for ctx := range r.Attempts() {
-		n := r.Attempt()
-		if n == 1 {
+		if r.Attempt() == 1 {
 			r.Fail(errBoom)
 			breaker.Trip()
 			continue
@@ -522,10 +491,8 @@ func TestLeavingTheLoopAfterARefusalReturnsTheRefusal(t *testing.T) {
 func TestBeginDuringAnAttemptEndsTheCall(t *testing.T) {
 	budget := new(clerk)
 	r := backoff.Policy{Budget: budget}.Start(t.Context())
-	_, ok := r.Begin(0)
-	require.True(t, ok)
-	_, ok = r.Begin(0)
-	require.False(t, ok)
+	require.True(t, granted(r.Begin(0)))
+	require.False(t, granted(r.Begin(0)))
 	require.EqualError(t, r.Err(), "backoff: Run.Begin was called before Run.Retry")
 	require.Empty(t, budget.out, "the budget has its ticket back")
 }
