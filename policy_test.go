@@ -27,18 +27,14 @@ import (
 func TestMaxAttemptsCountsTheFirstCall(t *testing.T) {
 	for limit, want := range map[int]int{0: 4, 1: 1, 2: 2, 4: 4, 9: 9} {
 		synctest.Test(t, func(t *testing.T) {
-			policy := steady(time.Second)
-			policy.MaxAttempts = limit
+			policy := &backoff.Policy{Schedule: backoff.Constant(time.Second), Jitter: backoff.NoJitter, MaxAttempts: limit}
 			op := returning(errBoom)
 			err := policy.Do(t.Context(), op.do)
 			require.Len(t, op.at, want, "MaxAttempts %d", limit)
 			require.Equal(t, want, gaveUp(t, err).Attempts)
 
-			results := make([]error, want) // one failure less, and then success
-			for i := range want - 1 {
-				results[i] = errBoom
-			}
-			require.NoError(t, policy.Do(t.Context(), returning(results...).do), "MaxAttempts %d", limit)
+			fewer := append(slices.Repeat([]error{errBoom}, want-1), nil)
+			require.NoError(t, policy.Do(t.Context(), returning(fewer...).do), "MaxAttempts %d", limit)
 		})
 	}
 }
@@ -50,8 +46,7 @@ func TestAnUnlimitedPolicyEndsWithTheContext(t *testing.T) {
 		policy := steady(time.Second)
 		policy.MaxAttempts, policy.MaxElapsed, policy.MaxDelay, policy.MaxRetryAfter = -1, -1, -1, -1
 		op := returning(errBoom)
-		err := policy.Do(within(t, 1000*time.Second), op.do)
-		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorIs(t, policy.Do(within(t, 1000*time.Second), op.do), context.DeadlineExceeded)
 		require.Len(t, op.at, 1000)
 	})
 }
@@ -64,8 +59,7 @@ func TestMaxElapsedCountsTheAttemptsAndInterruptsNone(t *testing.T) {
 		{3*time.Second - 1, 1}, {3 * time.Second, 2}, {6*time.Second - 1, 2}, {6 * time.Second, 3}, {0, 4}, {-1, 4},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			policy := steady(time.Second)
-			policy.MaxElapsed = row.limit
+			policy := &backoff.Policy{Schedule: backoff.Constant(time.Second), Jitter: backoff.NoJitter, MaxElapsed: row.limit}
 			attempts := 0
 			err := policy.Do(t.Context(), func(ctx context.Context) error {
 				attempts++
@@ -83,8 +77,7 @@ func TestMaxElapsedCountsTheAttemptsAndInterruptsNone(t *testing.T) {
 func TestADeadlineIsPassedAlsoByTheWaitThatEndsWithIt(t *testing.T) {
 	for wait, attempts := range map[time.Duration]int{2*time.Second - 1: 2, 2 * time.Second: 1, 2*time.Second + 1: 1, 0: 4} {
 		synctest.Test(t, func(t *testing.T) {
-			policy := steady(wait)
-			policy.MaxAttempts = 4
+			policy := &backoff.Policy{Schedule: backoff.Constant(wait), Jitter: backoff.NoJitter, MaxAttempts: 4}
 			op := returning(errBoom)
 			err := policy.Do(within(t, 2*time.Second), op.do)
 			require.Len(t, op.at, attempts, "wait %v", wait)
@@ -223,11 +216,11 @@ func waysToRun() map[string]func(context.Context, *backoff.Policy, func(context.
 	all["Decide"] = func(ctx context.Context, p *backoff.Policy, op func(context.Context) error) error {
 		for retry := 1; ; retry++ {
 			err := op(ctx)
-			wait, again := decide(*p, retry, err)
-			if !again {
+			d := p.Decide(retry, err)
+			if !d.Again {
 				return err
 			}
-			time.Sleep(wait)
+			time.Sleep(d.Wait)
 		}
 	}
 	all["Supervise"] = func(ctx context.Context, p *backoff.Policy, op func(context.Context) error) error {
@@ -289,12 +282,9 @@ func TestAnAttemptThatTimedOutIsRetryableToByClass(t *testing.T) {
 		policy := steady(time.Second)
 		policy.AttemptTimeout, policy.MaxAttempts = time.Second, 1
 		policy.ByClass = map[backoff.Class]backoff.ClassLimits{backoff.ClassRetryable: {MaxAttempts: 5}}
-		attempts := 0
-		require.Error(t, policy.Do(t.Context(), func(ctx context.Context) error {
-			attempts++
-			return hold(ctx, time.Hour)
-		}))
-		require.Equal(t, 5, attempts)
+		op := returning(context.DeadlineExceeded)
+		require.Error(t, policy.Do(t.Context(), op.hang))
+		require.Len(t, op.at, 5)
 	})
 }
 
@@ -514,9 +504,7 @@ func TestAContextThatEndsWhileSleepingIsToldFromADeadline(t *testing.T) {
 		err := steady(10*time.Minute).Do(ctx, returning(errBoom).do)
 		require.Equal(t, backoff.ReasonCanceled, gaveUp(t, err).Reason)
 		require.NotErrorIs(t, err, context.DeadlineExceeded)
-		for _, want := range []error{context.Canceled, io.ErrClosedPipe, errBoom} {
-			require.ErrorIs(t, err, want)
-		}
+		requireIs(t, err, context.Canceled, io.ErrClosedPipe, errBoom)
 	})
 }
 
@@ -580,9 +568,7 @@ func endings() []ending {
 			return p.Do(within(t, 30*time.Second), returning(errBoom).do)
 		}},
 		{backoff.ReasonCanceled, func(t *testing.T, p *backoff.Policy) error {
-			ctx, cancel := context.WithCancel(t.Context())
-			time.AfterFunc(time.Second, cancel)
-			return p.Do(ctx, returning(errBoom).do)
+			return p.Do(cancelledAfter(t, time.Second), returning(errBoom).do)
 		}},
 		{backoff.ReasonAbandoned, func(t *testing.T, p *backoff.Policy) error {
 			r := p.Start(t.Context())
@@ -633,8 +619,7 @@ func TestShortenLastWaitEndsTheLastWaitWithMaxElapsed(t *testing.T) {
 			row.change(policy)
 			op := returning(row.err)
 			began := time.Now()
-			err := policy.Do(t.Context(), op.do)
-			require.Equal(t, row.why, gaveUp(t, err).Reason, name)
+			require.Equal(t, row.why, gaveUp(t, policy.Do(t.Context(), op.do)).Reason, name)
 			require.Equal(t, row.at, op.at, name)
 			require.Equal(t, row.at[len(row.at)-1], time.Since(began), "%s: it does not wait in vain", name)
 		})
@@ -644,17 +629,11 @@ func TestShortenLastWaitEndsTheLastWaitWithMaxElapsed(t *testing.T) {
 func TestMaxElapsedEndsACallThatDoesNotWait(t *testing.T) {
 	for way := range ways {
 		synctest.Test(t, func(t *testing.T) {
-			policy := steady(0)
-			policy.MaxAttempts, policy.MaxElapsed = 10, time.Second
-			var at []time.Duration
-			began := time.Now()
-			err := ways[way](t.Context(), policy, func(context.Context) error {
-				at = append(at, time.Since(began))
-				time.Sleep(400 * time.Millisecond)
-				return errBoom
-			})
+			policy := &backoff.Policy{MaxAttempts: 10, MaxElapsed: time.Second, Schedule: backoff.Constant(0)}
+			op := returning(errBoom)
+			err := ways[way](t.Context(), policy, op.lasting(400*time.Millisecond))
 			require.Equal(t, backoff.ReasonElapsed, gaveUp(t, err).Reason, way)
-			require.Equal(t, msec(0, 400, 800), at, way)
+			require.Equal(t, msec(0, 400, 800), op.at, way)
 		})
 	}
 }
@@ -717,14 +696,10 @@ func TestAnAttemptTimeoutAtTheDeadlineIsTheLast(t *testing.T) {
 		for _, schedule := range []backoff.Schedule{backoff.Constant(0), backoff.Constant(time.Second)} {
 			synctest.Test(t, func(t *testing.T) {
 				ctx := within(t, time.Second)
-				calls := 0
+				op := returning(context.DeadlineExceeded)
 				policy := backoff.Policy{AttemptTimeout: time.Second, Schedule: schedule, Jitter: backoff.NoJitter}
-				err := ways[way](ctx, &policy, func(ctx context.Context) error {
-					calls++
-					<-ctx.Done()
-					return ctx.Err()
-				})
-				require.Equal(t, 1, calls, way)
+				err := ways[way](ctx, &policy, op.hang)
+				require.Len(t, op.at, 1, way)
 				require.ErrorIs(t, err, context.DeadlineExceeded, way)
 				require.Equal(t, backoff.ReasonDeadline, gaveUp(t, err).Reason, way)
 			})
@@ -738,7 +713,7 @@ func TestABudgetIsToldOfATimeoutThatTheOperationKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inner := &backoff.Policy{MaxAttempts: 1, AttemptTimeout: time.Second}
 		op := func(ctx context.Context) error {
-			return inner.Do(ctx, func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
+			return inner.Do(ctx, hang)
 		}
 		for _, c := range []struct {
 			policy backoff.Policy
@@ -786,19 +761,17 @@ func TestAnAttemptsContextEndsWithTheAttempt(t *testing.T) {
 }
 
 func TestAnUnlimitedAttemptMayFollowALimitedOne(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		policy := steady(time.Second)
-		policy.AttemptTimeoutSchedule = backoff.Sequence(time.Second, 0)
-		final := &backoff.Error{Reason: backoff.ReasonDeadline, Last: errBoom}
-		require.ErrorIs(t, policy.Do(t.Context(), returning(errBoom, final).do), errBoom)
-	})
+	policy := steady(time.Second)
+	policy.AttemptTimeoutSchedule = backoff.Sequence(time.Second, 0)
+	final := &backoff.Error{Reason: backoff.ReasonDeadline, Last: errBoom}
+	_, err := attempts(t, policy, errBoom, final)
+	require.ErrorIs(t, err, errBoom)
 }
 
 func TestTheAttemptsTimeIsNotNamedWhereTheCallsOwnEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		policy := backoff.Policy{AttemptTimeout: time.Minute}
-		err := policy.Do(ctx, func(ctx context.Context) error {
+		err := backoff.Policy{AttemptTimeout: time.Minute}.Do(ctx, func(ctx context.Context) error {
 			defer cancel()
 			return steady(time.Hour).Do(ctx, returning(errBoom).do) // for which the attempt has no time
 		})
@@ -810,8 +783,7 @@ func TestTheAttemptsTimeIsNotNamedWhereTheCallsOwnEnded(t *testing.T) {
 func TestTheErrorOfAPolicyInsideThatTheOperationCancelledIsPermanent(t *testing.T) {
 	for _, limit := range []time.Duration{0, time.Hour} {
 		calls := 0
-		policy := backoff.Policy{AttemptTimeout: limit}
-		err := policy.Do(t.Context(), func(ctx context.Context) error {
+		err := backoff.Policy{AttemptTimeout: limit}.Do(t.Context(), func(ctx context.Context) error {
 			calls++
 			ctx, cancel := context.WithCancel(ctx)
 			return new(backoff.Policy).Do(ctx, func(context.Context) error { cancel(); return errBoom })
@@ -852,14 +824,9 @@ func TestAnAttemptsTimeoutIsKnownInAnyWords(t *testing.T) {
 
 func TestAMarkStandsAboveTheAttemptsTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		policy := backoff.Policy{AttemptTimeout: time.Second}
-		attempts := 0
-		err := policy.Do(t.Context(), func(ctx context.Context) error {
-			attempts++
-			<-ctx.Done()
-			return backoff.Permanent(ctx.Err())
-		})
-		require.Equal(t, 1, attempts)
+		op := returning(backoff.Permanent(context.DeadlineExceeded))
+		err := backoff.Policy{AttemptTimeout: time.Second}.Do(t.Context(), op.hang)
+		require.Len(t, op.at, 1)
 		require.EqualError(t, err, "context deadline exceeded")
 	})
 }
@@ -871,14 +838,8 @@ func TestAnAttemptsTimeoutIsRetriedWhateverTheClassifierLists(t *testing.T) {
 		policy := steady(time.Second)
 		policy.AttemptTimeout = time.Second
 		policy.Classify = backoff.RetryIf(func(error) bool { return false })
-		attempts := 0
-		require.NoError(t, policy.Do(t.Context(), func(ctx context.Context) error {
-			if attempts++; attempts == 3 {
-				return nil
-			}
-			<-ctx.Done()
-			return ctx.Err()
-		}))
+		op := returning(context.DeadlineExceeded, context.DeadlineExceeded, nil)
+		require.NoError(t, policy.Do(t.Context(), op.hang))
 	})
 }
 
@@ -916,21 +877,18 @@ func TestMaxRetryAfterAllowsTheWaitThatEqualsIt(t *testing.T) {
 // What a breaker inside the policy refuses was not sent: it takes neither an
 // attempt nor the budget's grant for one.
 func TestWhatABreakerRefusesIsNoAttempt(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		books := &ledger{}
-		policy := steady(time.Second)
-		policy.Budget, policy.MaxAttempts = books, 2
-		op := returning(waitFor(0), waitFor(0), errBoom, waitFor(0), nil)
-		require.NoError(t, policy.Do(t.Context(), op.do))
-		require.Equal(t, msec(0, 1000, 2000, 3000, 4000), op.at)
-		require.Equal(t, []string{
-			"0s: reserve first 1 after unknown", "done 1: not sent",
-			"0s: reserve first 1 after unknown", "done 2: not sent",
-			"1s: reserve first 1 after unknown", "done 3: failed",
-			"2s: reserve retry 2 after unknown", "done 4: not sent",
-			"3s: reserve retry 2 after unknown", "done 5: success",
-		}, books.lines)
-	})
+	books := &ledger{}
+	policy := &backoff.Policy{Budget: books, MaxAttempts: 2, Schedule: backoff.Constant(time.Second), Jitter: backoff.NoJitter}
+	at, err := attempts(t, policy, waitFor(0), waitFor(0), errBoom, waitFor(0), nil)
+	require.NoError(t, err)
+	require.Equal(t, msec(0, 1000, 2000, 3000, 4000), at)
+	require.Equal(t, []string{
+		"0s: reserve first 1 after unknown", "done 1: not sent",
+		"0s: reserve first 1 after unknown", "done 2: not sent",
+		"1s: reserve first 1 after unknown", "done 3: failed",
+		"2s: reserve retry 2 after unknown", "done 4: not sent",
+		"3s: reserve retry 2 after unknown", "done 5: success",
+	}, books.lines)
 }
 
 func TestAnOpenCircuitComesBackAsItIsIfNothingWasTried(t *testing.T) {
@@ -1133,8 +1091,7 @@ func TestAnObserverHearsOfAnInvalidByClass(t *testing.T) {
 	policy := backoff.Policy{ByClass: map[backoff.Class]backoff.ClassLimits{backoff.ClassPermanent: {}}}
 	events := watch(&policy)
 	policy.Budget = &doorBudget{open: true}
-	op := returning(errBoom)
-	err := policy.Do(t.Context(), op.do)
+	err := policy.Do(t.Context(), returning(errBoom).do)
 	require.EqualError(t, err, "backoff: gave up after 1 attempt: Policy.ByClass[permanent] is class 5, want one that is retried: "+errBoom.Error())
 	require.Equal(t, errBoom, backoff.Cause(err))
 	require.Len(t, *events, 1)
@@ -1222,9 +1179,12 @@ type statusError int
 
 func (s statusError) Error() string { return http.StatusText(int(s)) }
 
-func decide(p backoff.Policy, retry int, err error) (wait time.Duration, again bool) {
+// again returns the wait of a decision that there is another attempt.
+func again(t *testing.T, p backoff.Policy, retry int, err error) time.Duration {
+	t.Helper()
 	d := p.Decide(retry, err)
-	return d.Wait, d.Again
+	require.True(t, d.Again, "%v", err)
+	return d.Wait
 }
 
 func TestDecideIsThePolicyWithoutACall(t *testing.T) {
@@ -1247,9 +1207,9 @@ func TestDecideIsThePolicyWithoutACall(t *testing.T) {
 		{1, backoff.Pushback(errBoom, time.Minute), time.Minute, true},
 		{1, backoff.Pushback(errBoom, -1), 0, false},
 	} {
-		wait, again := decide(policy, row.retry, row.err)
-		require.Equal(t, row.again, again, "%+v", row)
-		require.Equal(t, row.wait, wait, "%+v", row)
+		d := policy.Decide(row.retry, row.err)
+		require.Equal(t, row.again, d.Again, "%+v", row)
+		require.Equal(t, row.wait, d.Wait, "%+v", row)
 	}
 }
 
@@ -1258,12 +1218,9 @@ func TestARunHoldsACopyOfItsPolicy(t *testing.T) {
 	policy := steady(0)
 	r := policy.Start(t.Context())
 	policy.MaxAttempts = 1
-	n := 0
-	for range r.Attempts() {
-		n++
-		r.Fail(errBoom)
-	}
-	require.Equal(t, 4, n)
+	op := returning(errBoom)
+	require.Error(t, loop(r, op.do))
+	require.Len(t, op.at, 4)
 }
 
 // An emergency call waits less under the same policy.
@@ -1422,8 +1379,7 @@ func TestGiveUpReturnsWhatDoReturns(t *testing.T) {
 func TestGiveUpSaysHowTheContextEndedTheCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx := within(t, time.Second)
-		early := backoff.Error{Attempts: 1, Reason: backoff.ReasonDeadline, Last: errBoom}
-		err := backoff.Policy{}.GiveUp(ctx, early)
+		err := backoff.Policy{}.GiveUp(ctx, backoff.Error{Attempts: 1, Reason: backoff.ReasonDeadline, Last: errBoom})
 		require.EqualError(t, err, "backoff: gave up after 1 attempt: the next wait would pass the deadline: boom")
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 
@@ -1445,8 +1401,7 @@ func TestGiveUpMatchesTheRefusalAfterAFailure(t *testing.T) {
 	open := &backoff.OpenError{Name: "search", State: backoff.BreakerOpen}
 	err := backoff.Policy{}.GiveUp(t.Context(), backoff.Error{Attempts: 1, Reason: backoff.ReasonOpen, Last: errBoom, Interrupted: open})
 	require.EqualError(t, err, "backoff: gave up after 1 attempt: circuit open: boom")
-	refusal := refusedBy(t, err)
-	require.Same(t, open, refusal)
+	require.Same(t, open, refusedBy(t, err))
 	require.ErrorIs(t, err, backoff.ErrOpen)
 }
 
@@ -1466,8 +1421,7 @@ func TestADecisionHasTheResultForABudget(t *testing.T) {
 }
 
 func TestGiveUpTellsADeadlineFromACancellation(t *testing.T) {
-	late, cancel := context.WithTimeout(t.Context(), -1)
-	defer cancel()
+	late := within(t, -1)
 	e := backoff.Error{Attempts: 1, Reason: backoff.ReasonCanceled, Last: errBoom}
 	require.Equal(t, backoff.ReasonDeadline, gaveUp(t, backoff.Policy{}.GiveUp(late, e)).Reason)
 	require.Equal(t, backoff.ReasonCanceled, gaveUp(t, backoff.Policy{}.GiveUp(t.Context(), e)).Reason, "the loop may know of another context")

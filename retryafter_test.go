@@ -17,13 +17,11 @@ import (
 // A fleet that is told "120" does not come back as one, nor
 // early.
 func TestARetryAfterIsNeverUndercutAndAlwaysSpread(t *testing.T) {
-	rng := rand.New(rand.NewPCG(9, 10))
-	policy := backoff.Policy{Rand: rng.Float64}
+	policy := backoff.Policy{Rand: rand.New(rand.NewPCG(9, 10)).Float64}
 	seen := map[time.Duration]bool{}
 	var tenths [10]int
 	for range 1000 {
-		wait, ok := decide(policy, 1, backoff.RetryAfter(errBoom, 2*time.Minute))
-		require.True(t, ok)
+		wait := again(t, policy, 1, backoff.RetryAfter(errBoom, 2*time.Minute))
 		require.GreaterOrEqual(t, wait, 2*time.Minute)
 		require.LessOrEqual(t, wait, 132*time.Second)
 		seen[wait] = true
@@ -53,14 +51,9 @@ func TestTheWaitIsTheLongerOfTheOwnAndTheSpreadRetryAfter(t *testing.T) {
 		{-time.Hour, 0, 50 * time.Millisecond},
 	} {
 		policy := backoff.Policy{Schedule: backoff.Constant(row.own), Jitter: backoff.NoJitter, Rand: fixed(0.5)}
-		wait, ok := decide(policy, 1, backoff.RetryAfter(errBoom, row.hint))
-		require.True(t, ok)
-		require.Equal(t, row.want, wait, "%+v", row)
+		require.Equal(t, row.want, again(t, policy, 1, backoff.RetryAfter(errBoom, row.hint)), "%+v", row)
 	}
-	unlimited := backoff.Policy{MaxRetryAfter: -1}
-	wait, ok := decide(unlimited, 1, backoff.RetryAfter(errBoom, forever))
-	require.True(t, ok)
-	require.Equal(t, forever, wait, "the sum saturates")
+	require.Equal(t, forever, again(t, backoff.Policy{MaxRetryAfter: -1}, 1, backoff.RetryAfter(errBoom, forever)), "the sum saturates")
 }
 
 // The server says when, and there is time until then: no random part, and no
@@ -88,9 +81,7 @@ func TestARetryAfterThatFitsIsObeyedWhateverItsSpread(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ctx := t.Context()
 				if row.deadline > 0 {
-					var cancel context.CancelFunc
-					ctx, cancel = context.WithTimeout(ctx, row.deadline)
-					defer cancel()
+					ctx = within(t, row.deadline)
 				}
 				policy := backoff.Policy{Schedule: row.schedule, MaxElapsed: row.elapsed, Rand: rng.Float64}
 				op := returning(backoff.RetryAfter(errBoom, row.hint), nil)
@@ -150,13 +141,9 @@ func TestARetryAfterIsFoundHoweverDeep(t *testing.T) {
 		backoff.RetryAfter(backoff.RetryAfter(errBoom, time.Minute), time.Second),
 		errors.Join(busy(-time.Second), busy(time.Minute), busy(-time.Hour)),
 	} {
-		wait, ok := decide(policy, 1, err)
-		require.True(t, ok)
-		require.Equal(t, time.Minute, wait, "%v", err)
+		require.Equal(t, time.Minute, again(t, policy, 1, err), "%v", err)
 	}
-	wait, ok := decide(policy, 1, busy(-time.Minute))
-	require.True(t, ok)
-	require.Zero(t, wait)
+	require.Zero(t, again(t, policy, 1, busy(-time.Minute)))
 }
 
 // A hint says when, not whether.
@@ -177,9 +164,7 @@ func TestARetryAfterOutlivesTheInnerPolicy(t *testing.T) {
 	inner, outer := backoff.Policy{MaxRetryAfter: time.Second}, backoff.Policy{Rand: fixed(0), Schedule: backoff.Constant(0)}
 	err := inner.Do(t.Context(), returning(backoff.RetryAfter(errBoom, time.Minute)).do)
 	require.ErrorIs(t, err, backoff.ErrExhausted)
-	wait, ok := decide(outer, 1, backoff.OfClass(err, backoff.ClassRetryable))
-	require.True(t, ok)
-	require.Equal(t, time.Minute, wait)
+	require.Equal(t, time.Minute, again(t, outer, 1, backoff.OfClass(err, backoff.ClassRetryable)))
 }
 
 // Whoever passes a verdict on, passes the hint on.
@@ -193,9 +178,7 @@ func TestRetryAfterOfFindsWhatTheServerAskedFor(t *testing.T) {
 		require.True(t, ok, "%v", err)
 		require.Equal(t, time.Minute, hint, "%v", err)
 	}
-	gaveUp := (&backoff.Policy{MaxRetryAfter: 1}).Do(t.Context(), func(context.Context) error {
-		return backoff.RetryAfter(errBoom, time.Second)
-	})
+	gaveUp := (&backoff.Policy{MaxRetryAfter: 1}).Do(t.Context(), returning(backoff.RetryAfter(errBoom, time.Second)).do)
 	hint, ok := backoff.RetryAfterOf(gaveUp)
 	require.True(t, ok)
 	require.Equal(t, time.Second, hint)
@@ -226,21 +209,17 @@ func TestTheWaitOfAnOpenCircuitIsNotThatOfTheCallThatOpenedIt(t *testing.T) {
 }
 
 func TestAtOnceDoesNotWaitAndTakesNoStepOfTheSchedule(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var events []backoff.Event
-		policy := backoff.Policy{
-			Schedule: backoff.Exponential{Initial: time.Second}, Jitter: backoff.NoJitter, MaxAttempts: 6,
-			Observer: func(_ context.Context, e backoff.Event) { events = append(events, e) },
-		}
-		op := returning(backoff.AtOnce(errBoom), errBoom, fmt.Errorf("layer: %w", backoff.AtOnce(errBoom)), errBoom)
-		err := policy.Do(t.Context(), op.do)
-		require.Equal(t, msec(0, 0, 1000, 1000, 3000, 7000), op.at, "and counts as an attempt")
-		require.Equal(t, backoff.ReasonAttempts, gaveUp(t, err).Reason)
-		require.Zero(t, events[0].Wait+events[0].Delay+events[0].RetryAfter)
-		require.Equal(t, backoff.EventRetry, events[0].Kind)
-		_, asked := backoff.RetryAfterOf(backoff.AtOnce(errBoom))
-		require.False(t, asked)
-	})
+	policy := backoff.Policy{
+		Schedule: backoff.Exponential{Initial: time.Second}, Jitter: backoff.NoJitter, MaxAttempts: 6,
+	}
+	events := watch(&policy)
+	at, err := attempts(t, policy, backoff.AtOnce(errBoom), errBoom, fmt.Errorf("layer: %w", backoff.AtOnce(errBoom)), errBoom)
+	require.Equal(t, msec(0, 0, 1000, 1000, 3000, 7000), at, "and counts as an attempt")
+	require.Equal(t, backoff.ReasonAttempts, gaveUp(t, err).Reason)
+	require.Zero(t, (*events)[0].Wait+(*events)[0].Delay+(*events)[0].RetryAfter)
+	require.Equal(t, backoff.EventRetry, (*events)[0].Kind)
+	_, asked := backoff.RetryAfterOf(backoff.AtOnce(errBoom))
+	require.False(t, asked)
 }
 
 // A server that finds every nonce bad gets the load of the schedule.
@@ -310,9 +289,7 @@ func TestWhatAServerAskedForGoesBeforeAtOnce(t *testing.T) {
 		at, err := attempts(t, policy, failed, nil)
 		require.NoError(t, err)
 		require.Equal(t, msec(0, 5000), at)
-		wait, ok := decide(policy, 1, failed)
-		require.True(t, ok)
-		require.Equal(t, 5*time.Second, wait)
+		require.Equal(t, 5*time.Second, again(t, policy, 1, failed))
 	}
 }
 
@@ -331,28 +308,22 @@ func TestAtOnceEndsWithThePolicyThatHeardIt(t *testing.T) {
 	}
 	gave := (&backoff.Policy{MaxAttempts: 2}).Do(t.Context(), returning(errBoom).do)
 	policy := backoff.Policy{Schedule: backoff.Constant(time.Second), Jitter: backoff.NoJitter}
-	wait, ok := decide(policy, 1, backoff.AtOnce(backoff.OfClass(gave, backoff.ClassRetryable)))
-	require.True(t, ok)
-	require.Zero(t, wait, "the layer around it says so itself")
+	require.Zero(t, again(t, policy, 1, backoff.AtOnce(backoff.OfClass(gave, backoff.ClassRetryable))), "the layer around it says so itself")
 }
 
 // Decide cannot know what came before any retry but the first.
 func TestDecideRetriesAtOnceOnlyFirst(t *testing.T) {
 	policy := backoff.Policy{Schedule: backoff.Constant(time.Second), Jitter: backoff.NoJitter}
 	for retry, want := range map[int]time.Duration{0: 0, 1: 0, 2: time.Second, 3: time.Second} {
-		wait, ok := decide(policy, retry, backoff.AtOnce(errBoom))
-		require.True(t, ok)
-		require.Equal(t, want, wait, "retry %d", retry)
+		require.Equal(t, want, again(t, policy, retry, backoff.AtOnce(errBoom)), "retry %d", retry)
 	}
 }
 
 func TestARetryAtOnceIsARetryToTheBudget(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		clerk := clerk{reserve: no(2, 2)}
-		policy := backoff.Policy{Budget: &clerk}
-		op := returning(backoff.AtOnce(errBoom))
-		require.ErrorIs(t, policy.Do(t.Context(), op.do), backoff.ErrBudget)
-		require.False(t, clerk.asked[1].First())
-		require.Len(t, op.at, 1)
-	})
+	clerk := clerk{reserve: no(2, 2)}
+	policy := backoff.Policy{Budget: &clerk}
+	at, err := attempts(t, policy, backoff.AtOnce(errBoom))
+	require.ErrorIs(t, err, backoff.ErrBudget)
+	require.False(t, clerk.asked[1].First())
+	require.Len(t, at, 1)
 }
