@@ -19,29 +19,27 @@ import (
 
 // What can be said of a call is in its events.
 func TestAnEventCarriesWhatIsKnown(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		policy := backoff.Policy{
-			Name: "fetch", MaxAttempts: 3, MaxElapsed: time.Hour, Rand: fixed(0.5),
-			Schedule: backoff.Linear{Initial: 2 * time.Second},
-		}
-		hinted := backoff.RetryAfter(backoff.OfClass(errBoom, backoff.ClassThrottled), time.Minute)
-		events := watch(&policy)
+	policy := backoff.Policy{
+		Name: "fetch", MaxAttempts: 3, MaxElapsed: time.Hour, Rand: fixed(0.5),
+		Schedule: backoff.Linear{Initial: 2 * time.Second},
+	}
+	hinted := backoff.RetryAfter(backoff.OfClass(errBoom, backoff.ClassThrottled), time.Minute)
+	events := watch(&policy)
 
-		require.ErrorIs(t, policy.Do(t.Context(), returning(errBoom, hinted, errFinal).do), backoff.ErrExhausted)
+	_, err := attempts(t, policy, errBoom, hinted, errFinal)
+	require.ErrorIs(t, err, backoff.ErrExhausted)
 
-		const s = time.Second
-		require.Equal(t, []backoff.Event{
-			{Kind: backoff.EventRetry, Name: "fetch", Attempt: 1, MaxAttempts: 3, Err: errBoom, Delay: 2 * s, Wait: s},
-			{Kind: backoff.EventRetry, Name: "fetch", Attempt: 2, MaxAttempts: 3, Err: hinted, Class: backoff.ClassThrottled, Delay: 4 * s, Wait: 63 * s, Slept: s, RetryAfter: 60 * s, Elapsed: s},
-			{Kind: backoff.EventGiveUp, Name: "fetch", Attempt: 3, MaxAttempts: 3, Err: errFinal, Reason: backoff.ReasonAttempts, Slept: 63 * s, Elapsed: 64 * s},
-		}, *events)
-	})
+	const s = time.Second
+	require.Equal(t, []backoff.Event{
+		{Kind: backoff.EventRetry, Name: "fetch", Attempt: 1, MaxAttempts: 3, Err: errBoom, Delay: 2 * s, Wait: s},
+		{Kind: backoff.EventRetry, Name: "fetch", Attempt: 2, MaxAttempts: 3, Err: hinted, Class: backoff.ClassThrottled, Delay: 4 * s, Wait: 63 * s, Slept: s, RetryAfter: 60 * s, Elapsed: s},
+		{Kind: backoff.EventGiveUp, Name: "fetch", Attempt: 3, MaxAttempts: 3, Err: errFinal, Reason: backoff.ReasonAttempts, Slept: 63 * s, Elapsed: 64 * s},
+	}, *events)
 }
 
 func TestASuccessIsAnEventToo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		policy := steady(time.Second)
-		policy.Name, policy.MaxAttempts = "fetch", -1
+		policy := &backoff.Policy{Name: "fetch", MaxAttempts: -1, Schedule: backoff.Constant(time.Second), Jitter: backoff.NoJitter}
 		events := watch(policy)
 		require.NoError(t, policy.Do(t.Context(), returning(nil).do))
 		require.NoError(t, policy.Do(t.Context(), returning(errBoom, nil).do))
@@ -84,9 +82,7 @@ func TestACancelledSleepIsAnnouncedAndEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		policy := steady(time.Minute)
 		events := watch(policy)
-		ctx, cancel := context.WithCancel(t.Context())
-		time.AfterFunc(time.Second, cancel)
-		require.ErrorIs(t, policy.Do(ctx, returning(errBoom).do), context.Canceled)
+		require.ErrorIs(t, policy.Do(cancelledAfter(t, time.Second), returning(errBoom).do), context.Canceled)
 		require.Len(t, *events, 2)
 		require.Equal(t, backoff.EventRetry, (*events)[0].Kind)
 		require.Equal(t, backoff.ReasonCanceled, (*events)[1].Reason)
@@ -242,15 +238,13 @@ func TestNobodyIsToldWhereThereIsNoObserver(t *testing.T) {
 }
 
 func TestSleptIsTheSleepBeforeThisAttempt(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		for _, limit := range []time.Duration{0, time.Hour} {
-			policy := backoff.Policy{Schedule: backoff.Sequence(time.Second, 0, time.Minute), Jitter: backoff.NoJitter, MaxElapsed: limit}
-			events := watch(&policy)
-			require.Error(t, policy.Do(t.Context(), returning(errBoom).do))
-			slept := each(*events, func(e backoff.Event) time.Duration { return e.Slept })
-			require.Equal(t, msec(0, 1000, 0, 60_000), slept)
-		}
-	})
+	for _, limit := range []time.Duration{0, time.Hour} {
+		policy := backoff.Policy{Schedule: backoff.Sequence(time.Second, 0, time.Minute), Jitter: backoff.NoJitter, MaxElapsed: limit}
+		events := watch(&policy)
+		_, err := attempts(t, policy, errBoom)
+		require.Error(t, err)
+		require.Equal(t, msec(0, 1000, 0, 60_000), each(*events, func(e backoff.Event) time.Duration { return e.Slept }))
+	}
 }
 
 func TestEventsCountFromTheLastProgress(t *testing.T) {
@@ -258,8 +252,7 @@ func TestEventsCountFromTheLastProgress(t *testing.T) {
 	events := watch(&policy)
 	r := policy.Start(t.Context())
 	for range r.Attempts() {
-		n := r.Attempt()
-		if n == 2 {
+		if r.Attempt() == 2 {
 			r.Progress()
 		}
 		r.Fail(errBoom)
