@@ -110,17 +110,11 @@ func TestElapsedIsSinceTheCallBegan(t *testing.T) {
 			events := watch(&policy)
 			require.Error(t, policy.Do(t.Context(), fail))
 			require.NoError(t, policy.Do(t.Context(), func(context.Context) error { time.Sleep(time.Minute); return nil }))
-			r := policy.Start(t.Context())
-			for ctx := range r.Attempts() {
-				r.Fail(fail(ctx))
-			}
-			r = policy.Start(t.Context()) // which learns of the first attempt afterwards
+			require.Error(t, loop(policy.Start(t.Context()), fail))
+			r := policy.Start(t.Context()) // which learns of the first attempt afterwards
 			for _, again := r.Tried(fail(t.Context())); again; _, again = r.Tried(fail(t.Context())) {
 			}
-			var elapsed []time.Duration
-			for _, e := range *events {
-				elapsed = append(elapsed, e.Elapsed)
-			}
+			elapsed := each(*events, func(e backoff.Event) time.Duration { return e.Elapsed })
 			require.Equal(t, msec(1000, 3000, 60_000, 1000, 3000, 0, 1000), elapsed, name)
 		})
 	}
@@ -174,11 +168,9 @@ func TestTheLastErrorIsReachedWithItsWholeTree(t *testing.T) {
 	last := fmt.Errorf("get: %w", errors.Join(statusError(503), io.ErrUnexpectedEOF))
 	for _, result := range []error{last, backoff.Permanent(last), backoff.RetryAfter(last, time.Hour), backoff.OfClass(last, backoff.ClassOverloaded)} {
 		err := (&backoff.Policy{Schedule: backoff.Constant(0)}).Do(t.Context(), returning(result).do)
-		require.ErrorIs(t, err, io.ErrUnexpectedEOF)
-		require.ErrorIs(t, err, last)
+		requireIs(t, err, io.ErrUnexpectedEOF, last)
 		var got statusError
-		ok := errors.As(err, &got)
-		require.True(t, ok)
+		require.ErrorAs(t, err, &got)
 		require.Equal(t, statusError(503), got)
 		require.Contains(t, strings.ReplaceAll(err.Error(), "\n", "; "), strings.ReplaceAll(last.Error(), "\n", "; "))
 	}
@@ -196,8 +188,7 @@ func TestAPermanentErrorComesBackAsItIs(t *testing.T) {
 		policy := backoff.Policy{Name: "fetch"}
 		err := policy.Do(t.Context(), returning(result).do)
 		require.EqualError(t, err, result.Error())
-		require.ErrorIs(t, err, result)
-		require.ErrorIs(t, err, cause)
+		requireIs(t, err, result, cause)
 		require.Equal(t, errors.Is(result, io.ErrClosedPipe), errors.Is(err, io.ErrClosedPipe), "the sibling")
 		ok := errors.As(err, new(*backoff.Error))
 		require.False(t, ok)
@@ -352,32 +343,24 @@ func TestTheCauseOfADeadlineIsMatchedToo(t *testing.T) {
 		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, io.ErrNoProgress)
 		defer cancel()
 		err := steady(0).Do(ctx, func(ctx context.Context) error { <-ctx.Done(); return errBoom })
-		for _, want := range []error{context.DeadlineExceeded, io.ErrNoProgress, errBoom} {
-			require.ErrorIs(t, err, want)
-		}
+		requireIs(t, err, context.DeadlineExceeded, io.ErrNoProgress, errBoom)
 	})
 }
 
 // The doc comment of Hint: what the server asked for last.
 func TestTheErrorCarriesTheLastRetryAfter(t *testing.T) {
 	hinted := backoff.RetryAfter(errBoom, time.Minute)
-	for name, call := range map[string]func(ctx context.Context) error{
-		"deadline": func(ctx context.Context) error {
-			ctx, cancel := context.WithTimeout(ctx, time.Second)
-			defer cancel()
-			return steady(0).Do(ctx, returning(hinted).do)
+	for name, call := range map[string]func(*testing.T) error{
+		"deadline": func(t *testing.T) error { return steady(0).Do(within(t, time.Second), returning(hinted).do) },
+		"budget": func(t *testing.T) error {
+			return (&backoff.Policy{Budget: refusing(2)}).Do(t.Context(), returning(hinted).do)
 		},
-		"budget": func(ctx context.Context) error {
-			return (&backoff.Policy{Budget: refusing(2)}).Do(ctx, returning(hinted).do)
-		},
-		"cancelled sleep": func(ctx context.Context) error {
-			ctx, cancel := context.WithCancel(ctx)
-			time.AfterFunc(time.Second, cancel)
-			return steady(0).Do(ctx, returning(hinted).do)
+		"cancelled sleep": func(t *testing.T) error {
+			return steady(0).Do(cancelledAfter(t, time.Second), returning(hinted).do)
 		},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			require.Equal(t, time.Minute, gaveUp(t, call(t.Context())).RetryAfter(), name)
+			require.Equal(t, time.Minute, gaveUp(t, call(t)).RetryAfter(), name)
 		})
 	}
 }
@@ -401,7 +384,7 @@ func TestAnErrorMadeByHandDoesNotPanic(t *testing.T) {
 // Cause is for callers that compare errors by ==, or switch on their types.
 func TestCauseIsTheOperationsOwnError(t *testing.T) {
 	call := func(ctx context.Context, err error) error { return steady(0).Do(ctx, returning(err).do) }
-	refused := backoff.Policy{Budget: &recordingBudget{name: "r", log: new([]string), refuse: true}}.Do(t.Context(), returning(nil).do)
+	refused := backoff.Policy{Budget: refusing(1)}.Do(t.Context(), returning(nil).do)
 	wrapped := fmt.Errorf("layer: %w", errBoom)
 	layered := fmt.Errorf("layer: %w", call(t.Context(), errBoom))
 	open := &backoff.OpenError{Last: errBoom}
@@ -437,9 +420,8 @@ func TestTheLastErrorFromWhileTheContextLivedIsKeptAndShown(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ctx, cancel := end(t.Context())
 				defer cancel()
-				var events []backoff.Event
 				policy := steady(time.Second)
-				policy.Observer = func(_ context.Context, e backoff.Event) { events = append(events, e) }
+				events := watch(policy)
 				calls := 0
 				err := call(ctx, policy, func(ctx context.Context) error {
 					if calls++; calls < 4 {
@@ -454,9 +436,8 @@ func TestTheLastErrorFromWhileTheContextLivedIsKeptAndShown(t *testing.T) {
 				require.Equal(t, time.Second, e.RetryAfter(), "which Last said, by %s", way)
 				require.ErrorIs(t, err, errQuota, way)
 				require.ErrorIs(t, err, ctx.Err(), way)
-				ok := errors.As(err, new(*net.OpError))
-				require.True(t, ok, "nothing is lost, by %s", way)
-				last := events[len(events)-1]
+				require.ErrorAs(t, err, new(*net.OpError), "nothing is lost, by %s", way)
+				last := (*events)[len(*events)-1]
 				require.Equal(t, errQuota, last.Err, way)
 				require.Equal(t, backoff.ClassUnknown, last.Class, "which is not that of the other error, by %s", way)
 			})
@@ -548,8 +529,7 @@ func TestAnErrorFromBeforeTheLastProgressIsNotTheLast(t *testing.T) {
 		ctx := within(t, time.Hour)
 		r := steady(time.Second).Start(ctx)
 		for range r.Attempts() {
-			n := r.Attempt()
-			if n == 1 {
+			if r.Attempt() == 1 {
 				r.Fail(errBoom)
 				continue
 			}
@@ -622,8 +602,7 @@ func TestAContextMayHaveAnErrorThatCannotBeCompared(t *testing.T) {
 	err := backoff.Policy{}.Do(ownEnd{t.Context()}, returning(nil).do)
 	require.NotErrorIs(t, err, backoff.ErrOpen)
 	require.ErrorContains(t, err, "shutting down")
-	gave := gaveUp(t, err)
-	require.Equal(t, listed{"a"}, gave.ContextError())
+	require.Equal(t, listed{"a"}, gaveUp(t, err).ContextError())
 }
 
 // strangers is the Idempotency of a call whose key somebody else has made.
