@@ -152,14 +152,9 @@ func TestTheFirstCallUnderARetryBudgetMayUseAllOfItsAttempts(t *testing.T) {
 					"joined": backoff.JoinBudgets(new(clerk), new(backoff.RetryBudget), new(backoff.RetryBudget)),
 					"inside": &struct{ backoff.RetryBudget }{},
 				} {
-					attempts := 0
-					err := backoff.Policy{MaxAttempts: limit, Budget: budget}.Do(t.Context(), func(context.Context) error {
-						if attempts++; attempts <= failures {
-							return errBoom
-						}
-						return nil
-					})
-					require.Equal(t, min(failures+1, limit), attempts, "%s: %d failures, %d attempts", name, failures, limit)
+					op := returning(append(slices.Repeat([]error{errBoom}, failures), nil)...)
+					err := backoff.Policy{MaxAttempts: limit, Budget: budget}.Do(t.Context(), op.do)
+					require.Len(t, op.at, min(failures+1, limit), "%s: %d failures, %d attempts", name, failures, limit)
 					require.Equal(t, failures < limit, err == nil)
 					require.NotErrorIs(t, err, backoff.ErrBudget)
 				}
@@ -199,18 +194,14 @@ func TestOfFirstCallsAtOnceOneMayUseAllOfItsAttempts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for range 20 {
 			p := backoff.Policy{MaxAttempts: 6, Budget: new(backoff.RetryBudget)}
-			var all sync.WaitGroup
 			var most, retries atomic.Int64
-			for range 10 {
-				all.Go(func() {
-					n := int64(fruitless(t.Context(), p))
-					retries.Add(n - 1)
-					if n == 6 {
-						most.Add(1)
-					}
-				})
-			}
-			all.Wait()
+			together(10, func(int) {
+				n := int64(fruitless(t.Context(), p))
+				retries.Add(n - 1)
+				if n == 6 {
+					most.Add(1)
+				}
+			})
 			require.EqualValues(t, 1, most.Load())
 			require.LessOrEqual(t, retries.Load(), int64(6), "of one call, and the spare one")
 		}
@@ -221,9 +212,7 @@ func TestWhatTheFirstCallDoesNotMakeIsThereForAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := backoff.Policy{MaxAttempts: 6, Budget: new(backoff.RetryBudget), Schedule: backoff.Constant(time.Second), Jitter: backoff.NoJitter}
 		for range 20 { // ended in the wait before the fourth attempt
-			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
-			time.AfterFunc(2500*time.Millisecond, cancel)
-			require.LessOrEqual(t, fruitless(ctx, p), 3)
+			require.LessOrEqual(t, fruitless(cancelledAfter(t, 2500*time.Millisecond), p), 3)
 		}
 		b := p.Budget
 		p.Budget = backoff.JoinBudgets(b, new(clerk))
@@ -277,12 +266,10 @@ func TestRetryBudgetDoneMayComeTwiceOrNever(t *testing.T) {
 
 func TestRetryBudgetRefusesBeforeTheSleepAndKeepsTheError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		cause := errors.New("the cause")
 		p := backoff.Policy{Budget: new(backoff.RetryBudget), MaxAttempts: -1, Schedule: backoff.Constant(time.Minute), Jitter: backoff.NoJitter}
 		begin := time.Now()
-		err := p.Do(t.Context(), func(context.Context) error { return cause })
-		require.ErrorIs(t, err, backoff.ErrBudget)
-		require.ErrorIs(t, err, cause)
+		err := p.Do(t.Context(), returning(errBoom).do)
+		requireIs(t, err, backoff.ErrBudget, errBoom)
 		require.Equal(t, 3*time.Minute, time.Since(begin), "the attempts of the first call, and no wait after them")
 	})
 }
@@ -411,11 +398,15 @@ type budgetHistory struct {
 
 // win notes a retry that succeeded.
 func (h *budgetHistory) win(now time.Duration, late bool) {
-	price := 1
+	h.won = append(h.won, slices.Repeat([]time.Duration{now}, priceOf(late))...)
+}
+
+// priceOf is the price of a retry, which may follow a timeout.
+func priceOf(late bool) int {
 	if late {
-		price = 3
+		return 3
 	}
-	h.won = append(h.won, slices.Repeat([]time.Duration{now}, price)...)
+	return 1
 }
 
 // check holds every interval that begins and ends with a retry to the bound.
@@ -560,22 +551,13 @@ func TestARetryAfterATimeoutCostsThree(t *testing.T) {
 func TestRetryBudgetMeasuresWhileOthersRetry(t *testing.T) {
 	b := new(backoff.RetryBudget)
 	p := backoff.Policy{Budget: b, Schedule: backoff.Constant(0)}
-	var all sync.WaitGroup
-	for range 16 {
-		all.Go(func() {
-			for i := range 300 {
-				n := 0
-				_ = p.Do(t.Context(), func(context.Context) error {
-					if n++; n == 1 && i%3 == 0 {
-						return errBoom
-					}
-					return nil
-				})
-				b.Stats()
-			}
-		})
-	}
-	all.Wait()
+	together(16, func(int) {
+		for i := range 300 {
+			first := []error{errBoom, nil, nil}[i%3]
+			_ = p.Do(t.Context(), returning(first, nil).do)
+			b.Stats()
+		}
+	})
 	require.GreaterOrEqual(t, b.Stats().Successes, uint64(16*300*2/3))
 }
 
@@ -630,28 +612,24 @@ func TestARetryThatSucceedsPaysForItselfAndMore(t *testing.T) {
 func TestRetryBudgetDoesNotOverdrawUnder64Goroutines(t *testing.T) {
 	b := new(backoff.RetryBudget)
 	var paid, made, unused atomic.Int64
-	var all sync.WaitGroup
-	for worker := range 64 {
-		all.Go(func() {
-			for i := range 300 {
-				if i%3 == 0 {
-					paid.Add(1)
-					budgetPay(b, 1)
-				}
-				ticket, ok := budgetRetry(b)
-				switch {
-				case !ok:
-				case (worker+i)%5 == 0:
-					unused.Add(1)
-					b.Done(ticket, backoff.Result{NotSent: true})
-					b.Done(ticket, backoff.Result{NotSent: true})
-				default:
-					made.Add(1)
-				}
+	together(64, func(worker int) {
+		for i := range 300 {
+			if i%3 == 0 {
+				paid.Add(1)
+				budgetPay(b, 1)
 			}
-		})
-	}
-	all.Wait()
+			ticket, ok := budgetRetry(b)
+			switch {
+			case !ok:
+			case (worker+i)%5 == 0:
+				unused.Add(1)
+				b.Done(ticket, backoff.Result{NotSent: true})
+				b.Done(ticket, backoff.Result{NotSent: true})
+			default:
+				made.Add(1)
+			}
+		}
+	})
 	stats := b.Stats()
 	require.Equal(t, uint64(paid.Load()), stats.Successes)
 	require.EqualValues(t, made.Load(), stats.Retries)
@@ -673,9 +651,8 @@ func TestRetryBudgetAllocatesNothing(t *testing.T) {
 		b.Done(ticket, backoff.Result{NotSent: true})
 		budgetRetry(b)
 	}))
-	p := backoff.Policy{Budget: b}
-	succeed := func(context.Context) error { return nil }
-	require.Zero(t, testing.AllocsPerRun(1000, func() { _ = p.Do(t.Context(), succeed) }))
+	p, op := backoff.Policy{Budget: b}, func(context.Context) error { return nil }
+	require.Zero(t, testing.AllocsPerRun(1000, func() { _ = p.Do(t.Context(), op) }))
 }
 
 func TestRetryBudgetValidate(t *testing.T) {
@@ -691,8 +668,7 @@ func TestRetryBudgetValidate(t *testing.T) {
 		require.EqualError(t, b.Validate(), want)
 		p := backoff.Policy{Budget: b}
 		called := false
-		err := p.Do(t.Context(), func(context.Context) error { called = true; return nil })
-		require.EqualError(t, err, want)
+		require.EqualError(t, p.Do(t.Context(), func(context.Context) error { called = true; return nil }), want)
 		require.False(t, called)
 	}
 	require.NoError(t, new(backoff.RetryBudget).Validate())
@@ -780,10 +756,7 @@ func (m *budgetModel) limit() int {
 // retry returns whether there may be one that is the attempt with this number
 // of a call of four, and how to take it back.
 func (m *budgetModel) retry(now time.Duration, number int, late bool) (back func(), ok bool) {
-	price := 1
-	if late {
-		price = 3
-	}
+	price := priceOf(late)
 	if m.left >= price && m.number(now) == m.current {
 		m.left -= price
 		return m.count(&m.bad, price), true
@@ -928,11 +901,7 @@ func (p *budgetPair) step(t *testing.T, i int, step byte) {
 			t.Fatalf("step %d at %v: granted %v, the model says %v (%+v)", i, now, got, want, p.model)
 		}
 		if got {
-			price := 1
-			if late {
-				price = 3
-			}
-			p.tickets, p.backs, p.prices = append(p.tickets, ticket), append(p.backs, back), append(p.prices, price)
+			p.tickets, p.backs, p.prices = append(p.tickets, ticket), append(p.backs, back), append(p.prices, priceOf(late))
 		}
 	case 2:
 		if len(p.tickets) > 0 {
@@ -958,31 +927,6 @@ func (p *budgetPair) end(now time.Duration, unsent bool) {
 	p.tickets, p.backs, p.prices = p.tickets[:last], p.backs[:last], p.prices[:last]
 }
 
-// A recordingBudget notes what it is asked and told.
-type recordingBudget struct {
-	backoff.BudgetDefaults
-
-	name   string
-	log    *[]string
-	refuse bool
-	stay   bool // refuses departures
-	wait   time.Duration
-}
-
-func (b *recordingBudget) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
-	*b.log = append(*b.log, "reserve "+b.name)
-	return backoff.Ticket{Word: uint64(b.name[0])}, b.wait, !b.refuse
-}
-
-func (b *recordingBudget) Done(t backoff.Ticket, r backoff.Result) {
-	*b.log = append(*b.log, fmt.Sprintf("done %s %d %v", b.name, t.Word-uint64(b.name[0]), r))
-}
-
-func (b *recordingBudget) Confirm(t backoff.Ticket) bool {
-	*b.log = append(*b.log, fmt.Sprintf("depart %s %d", b.name, t.Word-uint64(b.name[0])))
-	return !b.stay
-}
-
 func TestAJoinedBudgetHoldsAttemptsIfOneOfItsMembersDoes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first, second := new(pace.HoldOff), new(pace.HoldOff)
@@ -1000,7 +944,9 @@ func TestAJoinedBudgetHoldsAttemptsIfOneOfItsMembersDoes(t *testing.T) {
 
 func TestJoinBudgetsAsksInOrderAndGivesBackInReverse(t *testing.T) {
 	var log []string
-	a, b, c := &recordingBudget{name: "a", log: &log, wait: time.Second}, &recordingBudget{name: "b", log: &log, wait: time.Minute}, &recordingBudget{name: "c", log: &log, wait: time.Millisecond}
+	a := &spacer{name: "a", log: &log, asked: 10, waits: []time.Duration{time.Second}}
+	b := &spacer{name: "b", log: &log, asked: 20, waits: []time.Duration{time.Minute}}
+	c := &spacer{name: "c", log: &log, asked: 30, waits: []time.Duration{time.Millisecond, -1}}
 	all := backoff.JoinBudgets(a, backoff.JoinBudgets(nil, b), nil, c)
 
 	ticket, wait, ok := all.Reserve(backoff.Attempt{Number: 1})
@@ -1008,18 +954,19 @@ func TestJoinBudgetsAsksInOrderAndGivesBackInReverse(t *testing.T) {
 	require.Equal(t, time.Minute, wait, "the longest")
 	require.True(t, all.(interface{ Confirm(backoff.Ticket) bool }).Confirm(ticket))
 	all.Done(ticket, backoff.Result{Failed: true, TimedOut: true})
-	require.Equal(t, []string{"reserve a", "reserve b", "reserve c", "depart a 0", "depart b 0", "depart c 0",
-		"done c 0 timeout", "done b 0 timeout", "done a 0 timeout"}, log)
+	require.Equal(t, []string{"a: reserve after 0s: 1s true", "b: reserve after 1s: 1m0s true", "c: reserve after 1m0s: 1ms true",
+		"a: depart 11", "b: depart 21", "c: depart 31", "c: done 31: timeout", "b: done 21: timeout", "a: done 11: timeout"}, log)
 
-	log, c.refuse = nil, true
+	log = nil
 	_, wait, ok = all.Reserve(backoff.Attempt{Number: 1})
 	require.False(t, ok)
 	require.Zero(t, wait)
-	require.Equal(t, []string{"reserve a", "reserve b", "reserve c", "done b 0 not sent", "done a 0 not sent"}, log, "c granted nothing")
+	require.Equal(t, []string{"a: reserve after 0s: 0s true", "b: reserve after 0s: 0s true", "c: reserve after 0s: 0s false",
+		"b: done 22: not sent", "a: done 12: not sent"}, log, "c granted nothing")
 
 	log, a.stay = nil, true
 	require.False(t, all.(interface{ Confirm(backoff.Ticket) bool }).Confirm(ticket))
-	require.Equal(t, []string{"depart a 0"}, log)
+	require.Equal(t, []string{"a: depart 11"}, log)
 }
 
 func TestAllOfNothingGrantsEverything(t *testing.T) {
@@ -1043,7 +990,7 @@ func TestJoinBudgetsValidatesEachOfItsBudgets(t *testing.T) {
 	require.ErrorContains(t, p.Validate(), "RetryBudget.Floor is -1")
 	p.Budget = backoff.JoinBudgets(b(), (*backoff.RetryBudget)(nil))
 	require.ErrorContains(t, p.Validate(), "RetryBudget is nil")
-	p.Budget = backoff.JoinBudgets(&recordingBudget{name: "a", log: new([]string)}) // that has no Validate
+	p.Budget = backoff.JoinBudgets(&spacer{name: "a", log: new([]string)}) // that has no Validate
 	require.NoError(t, p.Validate())
 }
 
@@ -1116,9 +1063,7 @@ func TestABudgetIsAskedForFirstAttemptsOnlyWhileItWantsToBe(t *testing.T) {
 		for i, open := range []bool{true, false, true, false} {
 			b.open = open
 			require.NoError(t, p.Do(t.Context(), returning(nil).do))
-			for range p.Start(t.Context()).Attempts() {
-				break
-			}
+			require.NoError(t, loop(p.Start(t.Context()), returning(nil).do))
 			require.ErrorIs(t, p.Do(t.Context(), returning(backoff.Permanent(errFinal)).do), errFinal)
 			require.Len(t, b.asked, (i+1)/2*3)
 			require.Len(t, b.results, 3*(i+1), "told of each")
@@ -1135,7 +1080,7 @@ type wrapped struct{ backoff.Budget }
 
 func TestEachOfManyJoinedBudgetsGetsItsOwnTicket(t *testing.T) {
 	var log []string
-	member := func(name string) backoff.Budget { return &recordingBudget{name: name, log: &log} }
+	member := func(name string) backoff.Budget { return &spacer{name: name, log: &log, asked: uint64(name[0])} }
 	for _, all := range []backoff.Budget{
 		backoff.JoinBudgets(member("a"), member("b"), member("c"), member("d"), member("e"), member("f")),
 		backoff.JoinBudgets(member("a"), wrapped{backoff.JoinBudgets(member("b"), member("c"))},
@@ -1147,8 +1092,8 @@ func TestEachOfManyJoinedBudgetsGetsItsOwnTicket(t *testing.T) {
 		require.True(t, all.Confirm(ticket))
 		all.Done(ticket, backoff.Result{Failed: true, TimedOut: true})
 		for _, name := range []string{"a", "b", "c", "d", "e", "f"} {
-			require.Contains(t, log, fmt.Sprintf("depart %s 0", name))
-			require.Contains(t, log, fmt.Sprintf("done %s 0 timeout", name))
+			require.Contains(t, log, fmt.Sprintf("%s: depart %d", name, name[0]+1))
+			require.Contains(t, log, fmt.Sprintf("%s: done %d: timeout", name, name[0]+1))
 		}
 		all.Done(backoff.Ticket{}, backoff.Result{}) // of a first attempt that was not asked for
 	}
@@ -1204,6 +1149,7 @@ type spacer struct {
 	waits []time.Duration // for one attempt after the other; -1 is a refusal
 	paces []time.Duration
 	asked uint64
+	stay  bool // refuses departures
 }
 
 func (b *spacer) next(waits *[]time.Duration) (wait time.Duration, ok bool) {
@@ -1229,7 +1175,12 @@ func (b *spacer) Pace(t backoff.Ticket) (backoff.Ticket, time.Duration, bool) {
 }
 
 func (b *spacer) Done(t backoff.Ticket, r backoff.Result) {
-	*b.log = append(*b.log, fmt.Sprintf("%s: done %d: %v", b.name, t.Word, r.String() == "not sent"))
+	*b.log = append(*b.log, fmt.Sprintf("%s: done %d: %v", b.name, t.Word, r))
+}
+
+func (b *spacer) Confirm(t backoff.Ticket) bool {
+	*b.log = append(*b.log, fmt.Sprintf("%s: depart %d", b.name, t.Word))
+	return !b.stay
 }
 
 // holder is a spacer that makes all attempts wait.
@@ -1254,7 +1205,7 @@ func TestAJoinedBudgetIsToldHowLongTheOthersMakeAnAttemptWait(t *testing.T) {
 		}, 5 * s, true},
 		{[][]time.Duration{{s, 0}, {3 * s}, {0}}, true, []string{ // who was told less is asked again
 			"d: reserve after 0s: 0s true", "b: reserve after 0s: 1s true", "c: reserve after 1s: 3s true",
-			"b: done 1: true", "b: reserve after 3s: 0s true",
+			"b: done 1: not sent", "b: reserve after 3s: 0s true",
 		}, 3 * s, true},
 		{[][]time.Duration{{3 * s}, {s}, {0}}, true, []string{
 			"d: reserve after 0s: 0s true", "b: reserve after 0s: 3s true", "c: reserve after 3s: 1s true",
@@ -1264,11 +1215,11 @@ func TestAJoinedBudgetIsToldHowLongTheOthersMakeAnAttemptWait(t *testing.T) {
 		}, 3 * s, true},
 		{[][]time.Duration{{s, 4 * s}, {3 * s}, {0}}, true, []string{ // somebody else came between
 			"d: reserve after 0s: 0s true", "b: reserve after 0s: 1s true", "c: reserve after 1s: 3s true",
-			"b: done 1: true", "b: reserve after 3s: 4s true",
+			"b: done 1: not sent", "b: reserve after 3s: 4s true",
 		}, 4 * s, true},
 		{[][]time.Duration{{s, -1}, {3 * s}, {0}}, true, []string{ // a refusal gives all back
 			"d: reserve after 0s: 0s true", "b: reserve after 0s: 1s true", "c: reserve after 1s: 3s true",
-			"b: done 1: true", "b: reserve after 3s: 0s false", "c: done 1: true", "d: done 1: true",
+			"b: done 1: not sent", "b: reserve after 3s: 0s false", "c: done 1: not sent", "d: done 1: not sent",
 		}, 0, false},
 	} {
 		var log []string
@@ -1290,16 +1241,15 @@ func TestWhatWasGrantedGoesBackWhileAnAttemptIsHeld(t *testing.T) {
 		ok                 bool
 	}{
 		{[]time.Duration{0}, []time.Duration{s}, []time.Duration{0}, []string{"h: pace 1: 0s true", "b: pace 1: 0s true"}, 0, true},
-		{[]time.Duration{9 * s}, []time.Duration{s, 0}, nil, []string{"h: pace 1: 9s true", "b: done 1: true", "b: reserve after 9s: 0s true"}, 9 * s, true},
-		{[]time.Duration{9 * s}, []time.Duration{s, 12 * s}, nil, []string{"h: pace 1: 9s true", "b: done 1: true", "b: reserve after 9s: 12s true"}, 12 * s, true},
-		{[]time.Duration{9 * s}, []time.Duration{s, -1}, nil, []string{"h: pace 1: 9s true", "b: done 1: true", "b: reserve after 9s: 0s false"}, 9 * s, false},
+		{[]time.Duration{9 * s}, []time.Duration{s, 0}, nil, []string{"h: pace 1: 9s true", "b: done 1: not sent", "b: reserve after 9s: 0s true"}, 9 * s, true},
+		{[]time.Duration{9 * s}, []time.Duration{s, 12 * s}, nil, []string{"h: pace 1: 9s true", "b: done 1: not sent", "b: reserve after 9s: 12s true"}, 12 * s, true},
+		{[]time.Duration{9 * s}, []time.Duration{s, -1}, nil, []string{"h: pace 1: 9s true", "b: done 1: not sent", "b: reserve after 9s: 0s false"}, 9 * s, false},
 		{[]time.Duration{-1}, []time.Duration{s}, nil, []string{"h: pace 1: 0s false"}, 0, false},
 		{[]time.Duration{0}, []time.Duration{s}, []time.Duration{-1}, []string{"h: pace 1: 0s true", "b: pace 1: 0s false"}, 0, false},
 	} {
 		var log []string
 		h := &holder{spacer{name: "h", log: &log, paces: row.hold}}
-		b := &spacer{name: "b", log: &log, waits: row.waits, paces: row.paces}
-		all := backoff.JoinBudgets(b, h)
+		all := backoff.JoinBudgets(&spacer{name: "b", log: &log, waits: row.waits, paces: row.paces}, h)
 		ticket, _, ok := all.Reserve(backoff.Attempt{Number: 1, Paced: true})
 		require.True(t, ok)
 		log = nil
@@ -1445,14 +1395,7 @@ func TestJoinedBudgetsLoseAndDoubleNothing(t *testing.T) {
 					case 1:
 						_ = supervise(policy, ctx, op)
 					case 2:
-						run := policy.Start(ctx)
-						for ctx := range run.Attempts() {
-							err := op(ctx)
-							if err == nil {
-								break
-							}
-							run.Fail(err)
-						}
+						_ = loop(policy.Start(ctx), op)
 					default:
 						if err := policy.Do(ctx, op); err != nil {
 							require.False(t, errors.Is(err, context.Canceled))
@@ -1553,14 +1496,7 @@ func TestABudgetIsAskedAgainForItsSpareRetry(t *testing.T) {
 				require.NoError(t, p.Do(t.Context(), func(context.Context) error { return nil }))
 			}
 			time.Sleep(time.Minute)
-			failed := false
-			require.NoError(t, p.Do(t.Context(), func(context.Context) error {
-				if !failed {
-					failed = true
-					return errDown
-				}
-				return nil
-			}))
+			require.NoError(t, p.Do(t.Context(), returning(errDown, nil).do))
 			time.Sleep(time.Minute)
 		})
 	}
