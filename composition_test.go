@@ -43,13 +43,11 @@ func TestAnOpenBreakerInsideEndsTheCallWithBothErrors(t *testing.T) {
 		err := layers(policy, impatient()).Do(t.Context(), downFor(time.Hour, &calls))
 
 		require.Equal(t, 2, calls, "the third was refused")
-		require.ErrorIs(t, err, backoff.ErrOpen)
-		require.ErrorIs(t, err, errDown)
+		requireIs(t, err, backoff.ErrOpen, errDown)
 		gave := gaveUp(t, err)
 		require.Equal(t, backoff.ReasonOpen, gave.Reason)
 		require.Equal(t, 2, gave.Attempts)
-		open := refusedBy(t, err)
-		require.Equal(t, 59*time.Second, open.RetryAfter())
+		require.Equal(t, 59*time.Second, refusedBy(t, err).RetryAfter())
 
 		outer := 0
 		err = (&backoff.Policy{}).Do(t.Context(), func(context.Context) error { outer++; return err })
@@ -75,9 +73,7 @@ func TestAPolicyWaitsExactlyUntilTheCircuitMayBeTried(t *testing.T) {
 		calls, start := 0, time.Now()
 		clerk := new(clerk)
 		policy := &backoff.Policy{MaxAttempts: 3, Schedule: backoff.Constant(time.Second), Jitter: backoff.NoJitter, Budget: clerk}
-		err := policy.Do(t.Context(), waitingFor(impatient(), downFor(30*time.Second, &calls)))
-
-		require.NoError(t, err)
+		require.NoError(t, policy.Do(t.Context(), waitingFor(impatient(), downFor(30*time.Second, &calls))))
 		require.Equal(t, 3, calls, "the refusal was no attempt")
 		require.Equal(t, time.Minute+time.Second, time.Since(start), "a second's wait, and a minute after the second failure")
 		const failed, unsent = "failed", "not sent"
@@ -93,8 +89,7 @@ func TestACallThatWaitedForACircuitReturnsTheLastRefusal(t *testing.T) {
 		breaker.Trip()
 		time.AfterFunc(59*time.Second, func() { breaker.Reset(); breaker.Trip() })
 		policy := &backoff.Policy{MaxRetryAfter: 90 * time.Second}
-		err := policy.Do(t.Context(), waitingFor(breaker, downFor(time.Hour, new(int))))
-		open := refusedBy(t, err)
+		open := refusedBy(t, policy.Do(t.Context(), waitingFor(breaker, downFor(time.Hour, new(int)))))
 		require.Equal(t, 59*time.Second, open.RetryAfter())
 	})
 }
@@ -107,8 +102,7 @@ func TestAnOuterAttemptTimeoutAroundAPolicyIsRetried(t *testing.T) {
 		outer := &backoff.Policy{MaxAttempts: 3, AttemptTimeout: time.Second, Schedule: backoff.Constant(0)}
 		inner := &backoff.Policy{MaxAttempts: 5, Schedule: backoff.Constant(400 * time.Millisecond), Jitter: backoff.NoJitter}
 		err := layers(outer, inner).Do(t.Context(), downFor(time.Hour, &calls))
-		require.ErrorIs(t, err, backoff.ErrExhausted)
-		require.ErrorIs(t, err, errDown)
+		requireIs(t, err, backoff.ErrExhausted, errDown)
 		require.Equal(t, 3*3, calls, "three attempts of the outer one, each with time for three of the inner")
 	})
 }
@@ -132,15 +126,13 @@ func TestAnInnerPolicysGivingUpPaysNoBudget(t *testing.T) {
 	clerk := new(clerk)
 	outer := &backoff.Policy{Budget: clerk}
 	inner := &backoff.Policy{Schedule: backoff.Constant(0)}
-	calls := 0
-	require.Error(t, layers(outer, inner).Do(t.Context(), downFor(time.Hour, &calls)))
+	require.Error(t, layers(outer, inner).Do(t.Context(), returning(errDown).do))
 	require.Equal(t, []string{"failed"}, clerk.told)
 }
 
 // The types of this package, and one that it has never seen, for DoValue to
 // serve alike.
 func doers() map[string]backoff.Doer {
-	policy := &backoff.Policy{Schedule: backoff.Constant(0)}
 	foreign := doer(func(ctx context.Context, op func(context.Context) error) error {
 		for range 3 {
 			if op(ctx) == nil {
@@ -150,7 +142,7 @@ func doers() map[string]backoff.Doer {
 		return op(ctx)
 	})
 	return map[string]backoff.Doer{
-		"policy": policy, "foreign": foreign,
+		"policy": &backoff.Policy{Schedule: backoff.Constant(0)}, "foreign": foreign,
 		"foreign inside": layers(&backoff.Policy{MaxAttempts: 1}, foreign), "foreign outside": layers(foreign, &backoff.Policy{MaxAttempts: 1}),
 	}
 }
@@ -231,42 +223,27 @@ func TestWhatMustNotBeRepeatedEndsThePoliciesWhoseAttemptTimedOut(t *testing.T) 
 		{"neither", layers(timeout, backoff.Policy{}), lost, 4},
 	} {
 		bubble(t, row.name, func(t *testing.T) {
-			calls := 0
-			err := row.doer.Do(t.Context(), func(context.Context) error {
-				calls++
-				time.Sleep(2 * time.Second) // deaf to the end of its context
-				return row.err
-			})
-			require.ErrorIs(t, err, lost)
-			require.Equal(t, row.calls, calls)
+			op := returning(row.err)
+			require.ErrorIs(t, row.doer.Do(t.Context(), op.lasting(2*time.Second)), lost)
+			require.Len(t, op.at, row.calls)
 		})
 	}
 }
 
-// endless counts how often it is asked what it wraps.
-type endless struct{ asked int }
-
-func (e *endless) Error() string { return "endless" }
-func (e *endless) Unwrap() error { e.asked++; return nil }
-
 // A chain of policies that gave up is read once, not once for each of them.
 func TestALongChainOfPoliciesThatTimedOutCostsLittle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		last := new(endless)
-		var chain error = last
+		asked := 0
+		var chain error = &link{asked: &asked}
 		for range 3000 {
 			chain = backoff.Policy{MaxAttempts: 1}.Do(t.Context(), func(context.Context) error { return chain })
 		}
-		last.asked = 0
+		asked = 0
 		timeout := backoff.Policy{AttemptTimeout: time.Second, MaxAttempts: 2, Schedule: backoff.Constant(0)}
-		calls := 0
-		require.Error(t, layers(timeout, backoff.Policy{}).Do(t.Context(), func(context.Context) error {
-			calls++
-			time.Sleep(2 * time.Second)
-			return chain
-		}))
-		require.Equal(t, 2, calls)
-		require.Less(t, last.asked, 100)
+		op := returning(chain)
+		require.Error(t, layers(timeout, backoff.Policy{}).Do(t.Context(), op.lasting(2*time.Second)))
+		require.Len(t, op.at, 2)
+		require.Less(t, asked, 100)
 	})
 }
 
