@@ -83,8 +83,7 @@ func TestASupervisorRunsForAsLongAsTheContextLives(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := lineman{err: errCut}
 		err := supervise(rigid(0, nil), within(t, 24*time.Hour), l.run)
-		require.ErrorIs(t, err, context.DeadlineExceeded)
-		require.ErrorIs(t, err, errCut)
+		requireIs(t, err, context.DeadlineExceeded, errCut)
 		require.Equal(t, 9+(24*60*60*1000-51100)/30_000+1, l.runs, "51.1 s of growing waits, and one every 30 s")
 	})
 }
@@ -130,8 +129,7 @@ func TestASupervisorCountsRunsSinceTheLastHealthyRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := lineman{lasting: []time.Duration{0, 0, time.Hour, 0, time.Hour, 0, 0, 0}, err: errCut}
 		err := supervise(rigid(3, nil), t.Context(), l.run)
-		require.ErrorIs(t, err, backoff.ErrExhausted)
-		require.ErrorIs(t, err, errCut)
+		requireIs(t, err, backoff.ErrExhausted, errCut)
 		require.Equal(t, 7, l.runs, "the third and the fifth began anew")
 		require.Equal(t, msec(100, 200, 100, 200, 100, 200), append(l.waits[:3:3], 200*time.Millisecond, l.waits[4], l.waits[5]))
 	})
@@ -142,33 +140,16 @@ func TestASupervisorCountsMaxElapsedSinceTheLastHealthyRun(t *testing.T) {
 		p := rigid(0, nil)
 		p.MaxElapsed = time.Second
 		l := lineman{lasting: []time.Duration{0, 0, time.Hour, 0}, err: errCut}
-		err := supervise(p, t.Context(), l.run)
-		require.ErrorIs(t, err, backoff.ErrExhausted)
+		require.ErrorIs(t, supervise(p, t.Context(), l.run), backoff.ErrExhausted)
 		require.Equal(t, msec(100, 200, 100, 200, 400), l.waits, "and the next of 800 ms would pass it")
 	})
 }
 
-// coded is an error with the status of an HTTP answer.
-type coded int
-
-func (c coded) Error() string       { return fmt.Sprintf("status %d", int(c)) }
-func (c coded) HTTPStatusCode() int { return int(c) }
-
-// final is the error of a client that says by its method not to retry.
-type final struct{}
-
-func (final) Error() string        { return "no" }
-func (final) RetryableError() bool { return false }
-
 // What ends a call need not end a loop: the name comes back, the certificate is
 // replaced, the rollout is over.
 func TestAReconnectLoopGoesOnAfterAnErrorThatNobodyMarked(t *testing.T) {
-	inner := func(p backoff.Policy, err error) func(context.Context) error {
-		return p.Wrap(func(context.Context) error { return err })
-	}
-	returns := func(err error) func(context.Context) error {
-		return func(context.Context) error { return err }
-	}
+	returns := func(err error) func(context.Context) error { return returning(err).do }
+	inner := func(p backoff.Policy, err error) func(context.Context) error { return p.Wrap(returns(err)) }
 	nxdomain := &net.DNSError{Err: "no such host", Name: "db", IsNotFound: true}
 	for name, op := range map[string]func(context.Context) error{
 		"NXDOMAIN":                     returns(nxdomain),
@@ -176,8 +157,8 @@ func TestAReconnectLoopGoesOnAfterAnErrorThatNobodyMarked(t *testing.T) {
 		"x509":                         returns(x509.UnknownAuthorityError{}),
 		"a cancellation of its own":    returns(context.Canceled),
 		"a wrapped cancellation":       returns(&url.Error{Op: "Get", URL: "http://db", Err: context.Canceled}),
-		"a permanent status":           returns(coded(403)),
-		"a client's word":              returns(final{}),
+		"a permanent status":           returns(httpStatus{403, nil}),
+		"a client's word":              returns(awsSays{false}),
 		"joined":                       returns(errors.Join(errCut, context.Canceled)),
 		"a refusal that is nil":        returns((*backoff.OpenError)(nil)),
 		"another library's loop":       returns(errors.New("GET http://db giving up after 4 attempt(s)")),
@@ -217,8 +198,7 @@ func TestAReconnectLoopGoesOnAfterAnErrorThatNobodyMarked(t *testing.T) {
 					}
 					return op(ctx)
 				})
-				gave := gaveUp(t, err)
-				require.Equal(t, backoff.ReasonCanceled, gave.Reason)
+				require.Equal(t, backoff.ReasonCanceled, gaveUp(t, err).Reason)
 				require.Equal(t, 6, runs)
 				require.NotContains(t, clerk.told, "permanent")
 				require.NotContains(t, clerk.told, "success", "which would pay for further runs")
@@ -234,9 +214,7 @@ func TestAReconnectLoopGoesOnAfterAnErrorThatNobodyMarked(t *testing.T) {
 
 func TestAReconnectLoopEndsWhenItsOwnerSaysSoAndTellsWhy(t *testing.T) {
 	const permanent, overloaded = backoff.ReasonPermanent, backoff.ReasonOverloaded
-	inner := func(p backoff.Policy, err error) error {
-		return p.Do(t.Context(), func(context.Context) error { return err })
-	}
+	inner := func(p backoff.Policy, err error) error { return p.Do(t.Context(), returning(err).do) }
 	once := backoff.Policy{MaxAttempts: 1}
 	said := func(c backoff.Class) backoff.Policy {
 		return backoff.Policy{Classify: func(err error) backoff.Class {
@@ -368,8 +346,7 @@ func TestAReconnectLoopWaitsNoLongerThanMaxRetryAfter(t *testing.T) {
 			require.GreaterOrEqual(t, l.waits[0], row.least)
 			require.LessOrEqual(t, l.waits[0], row.most)
 			require.Equal(t, row.asked, (*events)[0].RetryAfter, "what it asked for is told")
-			gave := gaveUp(t, err)
-			require.Equal(t, row.asked, gave.RetryAfter())
+			require.Equal(t, row.asked, gaveUp(t, err).RetryAfter())
 		})
 	}
 }
@@ -379,8 +356,7 @@ func TestASupervisorUnderAnEndedContextNeitherRunsNorAsks(t *testing.T) {
 	var clerk clerk
 	p := rigid(0, nil)
 	for _, p.Budget = range []backoff.Budget{nil, &clerk} {
-		err := supervise(p, endedContext(t), l.run)
-		require.EqualError(t, err, "backoff: line: not started: context canceled")
+		require.EqualError(t, supervise(p, endedContext(t), l.run), "backoff: line: not started: context canceled")
 	}
 	require.Zero(t, l.runs)
 	require.Empty(t, clerk.asked)
@@ -394,14 +370,9 @@ func TestASupervisorGoesOnWhenAttemptTimeoutEndsAHealthyRun(t *testing.T) {
 			ctx := within(t, 24*time.Hour)
 			p := rigid(0, nil)
 			p.AttemptTimeout = 10 * time.Minute
-			runs := 0
-			err := supervise(p, ctx, func(ctx context.Context) error {
-				runs++
-				<-ctx.Done()
-				return told
-			})
-			require.ErrorIs(t, err, context.DeadlineExceeded)
-			require.Equal(t, 144, runs, "every 10 min and 100 ms")
+			op := returning(told)
+			require.ErrorIs(t, supervise(p, ctx, op.hang), context.DeadlineExceeded)
+			require.Len(t, op.at, 144, "every 10 min and 100 ms")
 		})
 	}
 }
@@ -416,8 +387,7 @@ func TestAReconnectLoopWaitsForACircuitInside(t *testing.T) {
 			l := lineman{err: errCut}
 			err := supervise(rigid(0, &clerk), ctx, func(ctx context.Context) error { return breaker.Do(ctx, l.run) })
 			require.Empty(t, clerk.out)
-			require.ErrorIs(t, err, errCut)
-			require.ErrorIs(t, err, context.DeadlineExceeded)
+			requireIs(t, err, errCut, context.DeadlineExceeded)
 			require.Equal(t, []string{"failed", "not sent"}, clerk.told[:2])
 			for _, wait := range l.waits[1:] {
 				require.GreaterOrEqual(t, wait, open)
@@ -535,8 +505,7 @@ func TestASupervisorWaitsAndAsksAgainWhereTheBudgetDoesNotConfirm(t *testing.T) 
 	synctest.Test(t, func(t *testing.T) {
 		clerk := clerk{depart: func(n int) bool { return n > 2 }}
 		began := time.Now()
-		l := lineman{err: errCut}
-		require.ErrorIs(t, supervise(rigid(2, &clerk), t.Context(), l.run), backoff.ErrExhausted)
+		require.ErrorIs(t, supervise(rigid(2, &clerk), t.Context(), (&lineman{err: errCut}).run), backoff.ErrExhausted)
 		require.Equal(t, 700*time.Millisecond, time.Since(began), "two waits before the first run, one after it")
 		require.Equal(t, []string{"not sent", "not sent", "failed", "failed"}, clerk.told)
 	})
@@ -652,9 +621,7 @@ func TestASupervisorReturnsAtOnceWhenTheContextEndsWhileTheBudgetRefuses(t *test
 		"delayed": {reserve: func(n int) (time.Duration, bool) { return time.Hour, n > 1 }},
 	} {
 		bubble(t, name, func(t *testing.T) {
-			ctx, cancel := context.WithCancel(t.Context())
-			began := time.Now()
-			time.AfterFunc(10*time.Minute+time.Millisecond, cancel)
+			ctx, began := cancelledAfter(t, 10*time.Minute+time.Millisecond), time.Now()
 			var l lineman
 			require.EqualError(t, supervise(rigid(0, clerk), ctx, l.run), "backoff: line: not started: context canceled")
 			require.Equal(t, 10*time.Minute+time.Millisecond, time.Since(began))
@@ -689,8 +656,7 @@ func TestASupervisorSettlesWithTheBudgetWhenOpPanicsOrExits(t *testing.T) {
 			t.Run(fmt.Sprint(name, established), func(t *testing.T) {
 				var clerk clerk
 				p := backoff.Policy{Budget: &clerk}
-				var done sync.WaitGroup
-				done.Go(func() {
+				apart(func() {
 					defer func() { recover() }()
 					superviseReady(p, t.Context(), func(_ context.Context, ready func()) error {
 						if established {
@@ -700,7 +666,6 @@ func TestASupervisorSettlesWithTheBudgetWhenOpPanicsOrExits(t *testing.T) {
 						return nil
 					})
 				})
-				done.Wait()
 				require.Empty(t, clerk.out)
 				require.Len(t, clerk.told, 1)
 			})
@@ -759,13 +724,12 @@ func TestASupervisorComesBackUnderABudgetThatOnlySuccessPays(t *testing.T) {
 
 func TestObserverIsToldOfEveryRunThatEndsUnderSuperviseOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var seen []backoff.Event
 		clerk := clerk{reserve: func(n int) (time.Duration, bool) { return 0, n == 2 || n == 5 || n == 6 }}
 		p := rigid(3, &clerk)
-		p.Observer = func(_ context.Context, e backoff.Event) { seen = append(seen, e) }
+		events := watch(&p)
 		supervise(p, t.Context(), func(context.Context) error { return backoff.OfClass(errCut, backoff.ClassRetryable) })
 		var refused []time.Duration
-		seen = slices.DeleteFunc(seen, func(e backoff.Event) bool {
+		seen := slices.DeleteFunc(*events, func(e backoff.Event) bool {
 			if e.Kind == backoff.EventRefused {
 				require.Equal(t, backoff.ReasonBudget, e.Reason)
 				refused = append(refused, e.Wait)
@@ -921,10 +885,7 @@ func TestTheTimeThatARunTookIsWithoutTheWaitForItsBudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		budget := &clerk{reserve: after(time.Second)}
 		p := backoff.Policy{Budget: budget, Schedule: backoff.Constant(0), MaxAttempts: 2}
-		require.Error(t, supervise(p, t.Context(), func(context.Context) error {
-			time.Sleep(10 * time.Millisecond)
-			return errCut
-		}))
+		require.Error(t, supervise(p, t.Context(), returning(errCut).lasting(10*time.Millisecond)))
 		require.Equal(t, []time.Duration{10 * time.Millisecond, 10 * time.Millisecond}, budget.took())
 	})
 }
