@@ -6,10 +6,8 @@ package backoff_test
 // here.
 
 import (
-	"context"
 	"fmt"
 	"slices"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -38,14 +36,12 @@ func TestAPermanentErrorEndsEveryLoopAroundIt(t *testing.T) {
 // avast/retry-go: a RetryIf replaces the check for Unrecoverable.
 func TestAMarkStandsBesideAPredicate(t *testing.T) {
 	for _, limit := range []int{5, -1} {
-		synctest.Test(t, func(t *testing.T) {
-			policy := steady(time.Second)
-			policy.MaxAttempts = limit
-			policy.Classify = backoff.RetryIf(func(error) bool { return true })
-			op := returning(errBoom, backoff.Permanent(errFinal), nil)
-			require.ErrorIs(t, policy.Do(t.Context(), op.do), errFinal)
-			require.Len(t, op.at, 2)
-		})
+		policy := steady(time.Second)
+		policy.MaxAttempts = limit
+		policy.Classify = backoff.RetryIf(func(error) bool { return true })
+		at, err := attempts(t, policy, errBoom, backoff.Permanent(errFinal), nil)
+		require.ErrorIs(t, err, errFinal)
+		require.Len(t, at, 2)
 	}
 }
 
@@ -53,14 +49,10 @@ func TestAMarkStandsBesideAPredicate(t *testing.T) {
 // is over before a long poll has failed for the first time.
 func TestALongAttemptIsRetried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		attempts := 0
-		err := new(backoff.Policy).Do(t.Context(), func(context.Context) error {
-			attempts++
-			time.Sleep(24 * time.Hour)
-			return errBoom
-		})
+		op := returning(errBoom)
+		err := new(backoff.Policy).Do(t.Context(), op.lasting(24*time.Hour))
 		require.ErrorIs(t, err, backoff.ErrExhausted)
-		require.Equal(t, 4, attempts)
+		require.Len(t, op.at, 4)
 	})
 }
 
@@ -108,15 +100,11 @@ func TestTwoCallsUnderOnePolicyKeepTheirOwnWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		policy := backoff.Policy{MaxAttempts: 5, Schedule: backoff.Exponential{Initial: time.Second}, Jitter: backoff.NoJitter}
 		ops := make([]*scripted, 3)
-		var all sync.WaitGroup
-		for i := range ops {
-			all.Go(func() {
-				time.Sleep(time.Duration(i) * 4 * time.Second)
-				ops[i] = returning(errBoom)
-				_ = policy.Do(t.Context(), ops[i].do)
-			})
-		}
-		all.Wait()
+		together(len(ops), func(i int) {
+			time.Sleep(time.Duration(i) * 4 * time.Second)
+			ops[i] = returning(errBoom)
+			_ = policy.Do(t.Context(), ops[i].do)
+		})
 		for _, op := range ops {
 			require.Equal(t, msec(0, 1000, 3000, 7000, 15000), op.at)
 		}
@@ -127,10 +115,8 @@ func TestTwoCallsUnderOnePolicyKeepTheirOwnWaits(t *testing.T) {
 func TestOneFailureDoesNotOpenACircuit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var b backoff.Breaker
-		feed(&b, 1, errOutage)
-		require.Equal(t, backoff.BreakerClosed, b.State())
-		feed(&b, 18, errOutage)
-		require.Equal(t, backoff.BreakerClosed, b.State(), "nor do as many that come at once")
+		require.Equal(t, backoff.BreakerClosed, stateAfter(&b, 1, errOutage))
+		require.Equal(t, backoff.BreakerClosed, stateAfter(&b, 18, errOutage), "nor do as many that come at once")
 	})
 }
 
