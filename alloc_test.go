@@ -30,8 +30,7 @@ func requireFreeValue(t *testing.T, name string, fn func()) {
 }
 
 func TestASuccessAllocatesNothing(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
+	ctx := t.Context()
 	n := 0 // captured, so that the closures are real ones
 	op := func(context.Context) error { n++; return nil }
 	for name, policy := range map[string]*backoff.Policy{
@@ -71,8 +70,7 @@ func retryThrice(ctx context.Context, policy backoff.Policy) {
 // A retry has no price of its own, nor has the timer of a wait, or an event. (The
 // fourth failure has: the *Error.)
 func TestARetryAllocatesNothing(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
+	ctx := t.Context()
 	policy := backoff.Policy{Schedule: backoff.Constant(0)}
 	requireAllocs(t, 0, "Do", func() { retryThrice(ctx, policy) })
 	observed := backoff.Policy{Schedule: backoff.Constant(0), Observer: func(context.Context, backoff.Event) {}}
