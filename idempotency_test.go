@@ -44,8 +44,7 @@ func TestAnIdempotencyOfTheUsersOwnIsAskedOnceAFailure(t *testing.T) {
 	asked := 0
 	policy := backoff.Policy{Schedule: backoff.Constant(0), Idempotency: strict{&asked}}
 	op := returning(backoff.OfClass(errBoom, backoff.ClassThrottled), errBoom)
-	ctx := context.WithValue(t.Context(), generation{}, 7)
-	err := policy.Do(ctx, op.do)
+	err := policy.Do(context.WithValue(t.Context(), generation{}, 7), op.do)
 	require.Equal(t, backoff.ReasonNotIdempotent, gaveUp(t, err).Reason)
 	require.Len(t, op.at, 2)
 	require.Equal(t, 2, asked)
@@ -59,9 +58,8 @@ func TestAnIdempotencyOfTheUsersOwnIsAskedOnceAFailure(t *testing.T) {
 func TestOneAttemptIsTheLimitForEveryIdempotency(t *testing.T) {
 	for _, i := range []backoff.Idempotency{nil, backoff.Idempotent, backoff.Keyed, backoff.NonIdempotent} {
 		policy := backoff.Policy{Idempotency: i, MaxAttempts: 1}
-		op := returning(backoff.OfClass(errBoom, backoff.ClassNotSent))
-		err := policy.Do(t.Context(), op.do)
-		require.Len(t, op.at, 1)
+		at, err := attempts(t, policy, backoff.OfClass(errBoom, backoff.ClassNotSent))
+		require.Len(t, at, 1)
 		require.Equal(t, backoff.ReasonAttempts, gaveUp(t, err).Reason)
 	}
 }
