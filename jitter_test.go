@@ -30,25 +30,21 @@ func TestEveryJitterKeepsItsBounds(t *testing.T) {
 		}
 		return 3 * d
 	}
+	none := func(_, _ time.Duration) time.Duration { return 0 }
+	half := func(d, _ time.Duration) time.Duration { return d / 2 }
+	whole := func(d, _ time.Duration) time.Duration { return d }
+	least := func(_, _ time.Duration) time.Duration { return base }
 	for _, row := range []struct {
 		name   string
 		jitter backoff.Jitter
 		lo, hi func(delay, prev time.Duration) time.Duration
 	}{
-		{"none", backoff.NoJitter,
-			func(d, _ time.Duration) time.Duration { return d },
-			func(d, _ time.Duration) time.Duration { return d }},
-		{"full", backoff.FullJitter,
-			func(_, _ time.Duration) time.Duration { return 0 },
-			func(d, _ time.Duration) time.Duration { return d }},
-		{"equal", backoff.EqualJitter,
-			func(d, _ time.Duration) time.Duration { return d / 2 },
-			func(d, _ time.Duration) time.Duration { return d }},
-		{"decorrelated", backoff.DecorrelatedJitter(base, limit),
-			func(_, _ time.Duration) time.Duration { return base },
+		{"none", backoff.NoJitter, whole, whole},
+		{"full", backoff.FullJitter, none, whole},
+		{"equal", backoff.EqualJitter, half, whole},
+		{"decorrelated", backoff.DecorrelatedJitter(base, limit), least,
 			func(_, p time.Duration) time.Duration { return min(tripled(max(p, base)), limit) }},
-		{"decorrelated, unbounded", backoff.DecorrelatedJitter(base, -1),
-			func(_, _ time.Duration) time.Duration { return base },
+		{"decorrelated, unbounded", backoff.DecorrelatedJitter(base, -1), least,
 			func(_, p time.Duration) time.Duration { return tripled(max(p, base)) }},
 		{"uniform", backoff.UniformJitter(0.5, 1),
 			func(d, _ time.Duration) time.Duration { return d/2 - d>>52 }, // a float64 has 53 bits
@@ -125,8 +121,7 @@ func TestWaitsAreUniformOverTheirRange(t *testing.T) {
 		sample := make([]float64, n)
 		mean := 0.0
 		for i := range sample {
-			wait := row.jitter(delay, 2*time.Second, rng.Float64())
-			sample[i] = float64(wait-row.lo) / float64(row.hi-row.lo)
+			sample[i] = float64(row.jitter(delay, 2*time.Second, rng.Float64())-row.lo) / float64(row.hi-row.lo)
 			mean += sample[i] / n
 		}
 		require.Less(t, distance(sample), 1.95/math.Sqrt(n), "%s: not uniform", name)
@@ -196,17 +191,15 @@ func TestAJitterIsToldTheDelayThePreviousWaitAndTheDraw(t *testing.T) {
 
 // The doc comment of Jitter: "A negative wait counts as 0."
 func TestAJittersNegativeWaitCountsAsZero(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		policy := backoff.Policy{
-			Schedule: backoff.Linear{Initial: 2 * time.Second},
-			Jitter:   func(delay, _ time.Duration, _ float64) time.Duration { return delay - 4*time.Second },
-		}
-		require.NoError(t, policy.Validate())
-		op := returning(errBoom)
-		require.ErrorIs(t, policy.Do(t.Context(), op.do), errBoom)
-		require.Equal(t, msec(0, 0, 0, 2000), op.at)
-		require.Zero(t, policy.WaitBefore(1))
-	})
+	policy := backoff.Policy{
+		Schedule: backoff.Linear{Initial: 2 * time.Second},
+		Jitter:   func(delay, _ time.Duration, _ float64) time.Duration { return delay - 4*time.Second },
+	}
+	require.NoError(t, policy.Validate())
+	at, err := attempts(t, policy, errBoom)
+	require.ErrorIs(t, err, errBoom)
+	require.Equal(t, msec(0, 0, 0, 2000), at)
+	require.Zero(t, policy.WaitBefore(1))
 }
 
 // The previous wait lives in the call. Two calls that
