@@ -8,7 +8,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 	pb "google.golang.org/grpc/interop/grpc_testing"
 
 	"github.com/gobackoff/backoff"
@@ -18,9 +17,7 @@ import (
 
 // The race detector allocates, so this runs without it.
 func TestGuardsCostACallNoAllocation(t *testing.T) {
-	conn, err := grpc.NewClient("passthrough:///example.test", grpc.WithTransportCredentials(insecure.NewCredentials()))
-	require.NoError(t, err)
-	defer conn.Close()
+	conn := connect(t, "example.test", &backoffgrpc.Config{})
 	request, reply := new(pb.SimpleRequest), new(pb.SimpleResponse)
 	succeed := func(context.Context, string, any, any, *grpc.ClientConn, ...grpc.CallOption) error { return nil }
 	allocations := func(config *backoffgrpc.Config) float64 {

@@ -327,26 +327,25 @@ func TestHedge(t *testing.T) {
 		require.Equal(t, []string{"", "1"}, s.previous)
 		require.Contains(t, seen.lines, "call: "+addr+"/grpc.testing.TestService/UnaryCall: success")
 	})
-	t.Run("a non-fatal failure sends the next at once", func(t *testing.T) {
-		s := &service{unary: fails(1, codes.Unavailable)}
-		require.NoError(t, call(t, dial(t, s.serve(t), hedged(t, 2*time.Second))))
-		require.Equal(t, 2, s.calls())
-	})
-	t.Run("a fatal one ends the call", func(t *testing.T) {
-		s := &service{unary: fails(9, codes.NotFound)}
-		err := call(t, dial(t, s.serve(t), hedged(t, 2*time.Second)))
-		require.Equal(t, codes.NotFound, status.Code(err))
-		require.Equal(t, 1, s.calls())
-	})
-	t.Run("a pushback stops it", func(t *testing.T) {
-		s := &service{unary: func(ctx context.Context, n int) error {
-			backoffgrpc.DoNotRetry(ctx)
-			return fails(9, codes.Unavailable)(ctx, n)
-		}}
-		err := call(t, dial(t, s.serve(t), hedged(t, 2*time.Second)))
-		require.Equal(t, codes.Unavailable, status.Code(err))
-		require.Equal(t, 1, s.calls())
-	})
+	pushedBack := func(ctx context.Context, n int) error {
+		backoffgrpc.DoNotRetry(ctx)
+		return fails(9, codes.Unavailable)(ctx, n)
+	}
+	for name, c := range map[string]struct {
+		unary func(context.Context, int) error
+		code  codes.Code
+		calls int
+	}{
+		"a non-fatal failure sends the next at once": {fails(1, codes.Unavailable), codes.OK, 2},
+		"a fatal one ends the call":                  {fails(9, codes.NotFound), codes.NotFound, 1},
+		"a pushback stops it":                        {pushedBack, codes.Unavailable, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &service{unary: c.unary}
+			require.Equal(t, c.code, status.Code(call(t, dial(t, s.serve(t), hedged(t, 2*time.Second)))))
+			require.Equal(t, c.calls, s.calls())
+		})
+	}
 	t.Run("it is cancelled while two attempts run", func(t *testing.T) {
 		s := &service{unary: func(ctx context.Context, _ int) error { <-ctx.Done(); return ctx.Err() }}
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)

@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials/insecure"
 	pb "google.golang.org/grpc/interop/grpc_testing"
 	"google.golang.org/grpc/status"
 
@@ -188,9 +187,7 @@ func TestMethodsThatAStrangerNamesShareAnEndpointInTheEnd(t *testing.T) {
 	config := retrying(func(p *backoff.Policy) {
 		p.Observer = func(ctx context.Context, _ backoff.Event) { all[endpoint.Of(ctx)] = true }
 	})
-	conn, err := grpc.NewClient("passthrough:///example.test", grpc.WithTransportCredentials(insecure.NewCredentials()))
-	require.NoError(t, err)
-	defer conn.Close()
+	conn := connect(t, "example.test", &backoffgrpc.Config{})
 	unary := config.Unary()
 	methods := []string{"/strange/" + strings.Repeat("x", 1<<20)}
 	for i := range 3000 {

@@ -3,6 +3,7 @@ package backoffgrpc_test
 import (
 	"context"
 	"io"
+	"math"
 	"runtime"
 	"sync"
 	"testing"
@@ -92,9 +93,7 @@ func hangs(stream pb.TestService_FullDuplexCallServer, _ int) error {
 	return nil
 }
 
-func unavailable(pb.TestService_FullDuplexCallServer, int) error {
-	return status.Error(codes.Unavailable, "not now")
-}
+var unavailable = streams(fails(math.MaxInt, codes.Unavailable))
 
 func TestAStreamGivesItsPlaceBackHoweverItEnds(t *testing.T) {
 	type stream = pb.TestService_FullDuplexCallClient
@@ -277,18 +276,10 @@ func (p *paced) Pace(t backoff.Ticket) (backoff.Ticket, time.Duration, bool) {
 }
 
 func TestAStreamKeepsThePaceOfItsBudget(t *testing.T) {
-	s := &service{duplex: func(stream pb.TestService_FullDuplexCallServer, n int) error {
-		if n == 1 {
-			return unavailable(stream, n)
-		}
-		return nil
-	}}
+	s := &service{duplex: streams(fails(1, codes.Unavailable))}
 	budget := new(paced)
 	l := dialLimited(t, s, backoffgrpc.Method{Policy: backoff.Policy{Schedule: backoff.Constant(time.Millisecond), Jitter: backoff.NoJitter, Budget: budget}})
-	stream, err := l.FullDuplexCall(l.ctx)
-	require.NoError(t, err)
-	_, err = stream.Recv()
-	require.Equal(t, io.EOF, err)
+	require.Equal(t, io.EOF, receive(l.ctx, l))
 	require.Equal(t, 2, budget.paces)
 	require.GreaterOrEqual(t, s.times[1].Sub(s.times[0]), 50*time.Millisecond)
 	require.True(t, budget.free())

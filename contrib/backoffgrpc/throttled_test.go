@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials/insecure"
 	pb "google.golang.org/grpc/interop/grpc_testing"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
@@ -59,18 +58,8 @@ func TestAPacerHearsOfEveryResourceExhausted(t *testing.T) {
 		"no opinion":                  {status.Error(codes.ResourceExhausted, "quota"), func(error) backoff.Class { return backoff.ClassUnknown }, 1, true},
 		"for hours, which is no rate": {retryInfo(codes.ResourceExhausted, time.Hour), nil, 1, false},
 	} {
-		once := func(n int) error {
-			if n == 1 {
-				return c.err
-			}
-			return nil
-		}
-		s := &service{
-			unary: func(ctx context.Context, n int) error { return forbidding(ctx, once(n)) },
-			duplex: func(stream pb.TestService_FullDuplexCallServer, n int) error {
-				return forbidding(stream.Context(), once(n))
-			},
-		}
+		answer := func(ctx context.Context, n int) error { return forbidding(ctx, failsOnce(c.err)(ctx, n)) }
+		s := &service{unary: answer, duplex: streams(answer)}
 		addr := s.serve(t)
 		for kind, make := range map[string]func(pb.TestServiceClient) error{
 			"unary":  func(client pb.TestServiceClient) error { return call(t, client) },
@@ -157,9 +146,8 @@ func TestWaitsGrowWhereAServerAsksForTheSameWaitAgainAndAgain(t *testing.T) {
 	} {
 		for _, streams := range []bool{false, true} {
 			synctest.Test(t, func(t *testing.T) {
-				conn, err := grpc.NewClient("passthrough:///example.test", grpc.WithTransportCredentials(insecure.NewCredentials()))
-				require.NoError(t, err)
-				defer conn.Close()
+				conn := connect(t, "example.test", &backoffgrpc.Config{})
+				var err error
 				var times []time.Time
 				attempt := func() error {
 					times = append(times, time.Now())
@@ -194,16 +182,11 @@ func TestWaitsGrowWhereAServerAsksForTheSameWaitAgainAndAgain(t *testing.T) {
 
 func TestAPushbackOnAPermanentResponseIsNoFailure(t *testing.T) {
 	for _, pushback := range []string{"-1", "soon", "3600000"} {
-		s := &service{
-			unary: func(ctx context.Context, _ int) error {
-				grpc.SetTrailer(ctx, metadata.Pairs("grpc-retry-pushback-ms", pushback))
-				return status.Error(codes.FailedPrecondition, "card declined")
-			},
-			duplex: func(stream pb.TestService_FullDuplexCallServer, _ int) error {
-				stream.SetTrailer(metadata.Pairs("grpc-retry-pushback-ms", pushback))
-				return status.Error(codes.FailedPrecondition, "card declined")
-			},
+		answer := func(ctx context.Context, _ int) error {
+			grpc.SetTrailer(ctx, metadata.Pairs("grpc-retry-pushback-ms", pushback))
+			return status.Error(codes.FailedPrecondition, "card declined")
 		}
+		s := &service{unary: answer, duplex: streams(answer)}
 		addr := s.serve(t)
 		for name, m := range map[string]backoffgrpc.Method{
 			"retried": {Policy: backoff.Policy{Budget: new(places)}},
