@@ -22,8 +22,7 @@ import (
 
 func TestEverySeriesIsInTheMetrics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		mp, reader := metering()
-		observer := backoffotel.Metrics(mp)
+		observer, reader := observing()
 		policy := backoff.Policy{Name: "fetch", MaxAttempts: 3, Rand: half, Schedule: backoff.Linear{Initial: 2 * time.Second}, Observer: observer}
 		asked := backoff.RetryAfter(throttled{}, time.Minute)
 		require.NoError(t, policy.Do(t.Context(), failing(nil)))
@@ -84,8 +83,7 @@ func TestABreakersStateAndTransitionsAreCounted(t *testing.T) {
 
 func TestHedgesAndReconnectsAreCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		mp, reader := metering()
-		observer := backoffotel.Metrics(mp)
+		observer, reader := observing()
 		h := &hedge.Hedge{Name: "read", MaxAttempts: 3, Delay: time.Second, MaxExtraLoad: -1, Observer: observer}
 		_, err := hedge.Value(t.Context(), h, func(ctx context.Context) (int, error) {
 			if hedge.Number(ctx) == 1 {
@@ -136,8 +134,7 @@ func TestABudgetThatIsNoneIsRefused(t *testing.T) {
 }
 
 func TestACallThatItsServiceRefusedFailedForTheReasonOpen(t *testing.T) {
-	mp, reader := metering()
-	observer := backoffotel.Metrics(mp)
+	observer, reader := observing()
 	breaker := &backoff.Breaker{Name: "db", Observer: observer}
 	breaker.Force(backoff.ModeForcedOpen)
 	service, policy := &guard.Service{Breaker: breaker}, backoff.Policy{Name: "fetch", Observer: observer}
@@ -152,8 +149,7 @@ func TestACallThatItsServiceRefusedFailedForTheReasonOpen(t *testing.T) {
 // A policy that waits for a breaker reports each refusal, too.
 func TestARefusalIsCountedOnceWhereThePolicyWaitsForTheBreaker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		mp, reader := metering()
-		observer := backoffotel.Metrics(mp)
+		observer, reader := observing()
 		breaker := &backoff.Breaker{Name: "db", ConsecutiveFailures: 1, ConsecutiveSpan: -1, Observer: observer}
 		policy := backoff.Policy{Name: "fetch", Observer: observer}
 		op := failing(errBoom, nil)

@@ -12,6 +12,9 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+
+	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/contrib/backoffotel"
 )
 
 var errBoom = errors.New("boom")
@@ -46,6 +49,21 @@ func tracing() (*sdktrace.TracerProvider, *tracetest.InMemoryExporter) {
 func metering() (*metric.MeterProvider, *metric.ManualReader) {
 	reader := metric.NewManualReader()
 	return metric.NewMeterProvider(metric.WithReader(reader)), reader
+}
+
+// observing returns the observer of a meter, and what reads it.
+func observing() (backoff.Observer, *metric.ManualReader) {
+	mp, reader := metering()
+	return backoffotel.Metrics(mp), reader
+}
+
+// eventsOf returns the events of a span in which f runs.
+func eventsOf(t *testing.T, f func(context.Context)) []sdktrace.Event {
+	tp, exporter := tracing()
+	ctx, span := tp.Tracer("test").Start(t.Context(), "caller")
+	f(ctx)
+	span.End()
+	return exporter.GetSpans()[0].Events
 }
 
 // values returns attributes as a map.

@@ -64,8 +64,7 @@ func TestServicesAppearWithTheirKeysAndEvictions(t *testing.T) {
 }
 
 func TestTheServicesOfAnEndpointAppearWithItsFirstCall(t *testing.T) {
-	mp, reader := metering()
-	observe := backoffotel.Metrics(mp)
+	observe, reader := observing()
 	for range 2 { // of two clients
 		to := &endpoint.Endpoint{Name: "GET a.test", Services: &guard.Services{MaxKeys: 1}}
 		to.Services.For("old.test")
@@ -137,8 +136,7 @@ func TestMetricsMayBeCollectedWhileKeysAreForgotten(t *testing.T) {
 
 // A program may make a client for each request.
 func TestSuccessesAtEndpointsThatAreMadeAnewAllocateNothing(t *testing.T) {
-	mp, _ := metering()
-	observe := backoffotel.Metrics(mp)
+	observe, _ := observing()
 	contexts, services := make([]context.Context, 3000), new(guard.Services)
 	for i := range contexts {
 		contexts[i] = endpoint.With(t.Context(), &endpoint.Endpoint{Name: "GET a.test", Services: services})
@@ -152,23 +150,22 @@ func TestSuccessesAtEndpointsThatAreMadeAnewAllocateNothing(t *testing.T) {
 }
 
 func TestTheHeadersOfAHostileServerAreBoundedAndValid(t *testing.T) {
-	tp, exporter := tracing()
-	ctx, span := tp.Tracer("test").Start(t.Context(), "caller")
 	many := make([]string, 10_000)
 	for i := range many {
 		many[i] = strings.Repeat("é", 1<<10)
 	}
-	backoffotel.SpanEvents(ctx, backoff.Event{
-		Kind: backoff.EventRetry, Name: "\xff", Err: fmt.Errorf("bad \xff"), Header: map[string][]string{"Retry-After": many, "X-Request-Id": {"\xff\n"}},
-	})
-	span.End()
-	found := values(exporter.GetSpans()[0].Events[0].Attributes)
+	attributes := eventsOf(t, func(ctx context.Context) {
+		backoffotel.SpanEvents(ctx, backoff.Event{
+			Kind: backoff.EventRetry, Name: "\xff", Err: fmt.Errorf("bad \xff"), Header: map[string][]string{"Retry-After": many, "X-Request-Id": {"\xff\n"}},
+		})
+	})[0].Attributes
+	found := values(attributes)
 	require.Len(t, found["http.response.header.retry-after"], 4)
 	require.LessOrEqual(t, len(found["http.response.header.retry-after"].([]string)[0]), 259)
 	require.Equal(t, []string{"\uFFFD\n"}, found["http.response.header.x-request-id"])
 	require.Equal(t, "bad \uFFFD", found["exception.message"])
 	require.Equal(t, "\uFFFD", found["backoff.operation"])
-	for _, a := range exporter.GetSpans()[0].Events[0].Attributes {
+	for _, a := range attributes {
 		require.True(t, utf8.ValidString(a.Value.String()), a.Key)
 	}
 }
@@ -262,8 +259,7 @@ func TestTheBreakersThatAreRememberedAreBounded(t *testing.T) {
 }
 
 func TestTheBreakersOfClientsThatAreMadeAnewAreBounded(t *testing.T) {
-	mp, reader := metering()
-	observe := backoffotel.Metrics(mp)
+	observe, reader := observing()
 	for i := range 300 { // a program that makes a client for each request
 		to := &endpoint.Endpoint{Name: "GET a.test", Services: new(guard.Services)}
 		to.Services.For(fmt.Sprint("https://", i))
@@ -275,8 +271,7 @@ func TestTheBreakersOfClientsThatAreMadeAnewAreBounded(t *testing.T) {
 }
 
 func TestOfTheBreakersOfSeveralClientsTheWorstStateIsShown(t *testing.T) {
-	mp, reader := metering()
-	observe := backoffotel.Metrics(mp)
+	observe, reader := observing()
 	for i := range 20 {
 		to := &endpoint.Endpoint{Name: "GET a.test", Services: new(guard.Services)}
 		_, b := to.Services.For("https://a.test").Parts()

@@ -29,17 +29,14 @@ import (
 
 func TestEveryFieldIsInTheSpanEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		tp, exporter := tracing()
-		ctx, span := tp.Tracer("test").Start(t.Context(), "caller")
-		ctx = endpoint.With(ctx, &endpoint.Endpoint{Name: "GET a.test"})
 		policy := backoff.Policy{Name: "fetch", MaxAttempts: 3, MaxElapsed: time.Hour, Rand: half, Schedule: backoff.Linear{Initial: 2 * time.Second}, Observer: backoffotel.SpanEvents}
 		asked := backoff.RetryAfter(backoff.OfClass(throttled{}, backoff.ClassThrottled), time.Minute)
-		require.ErrorIs(t, policy.Do(ctx, failing(errBoom, asked, errBoom)), backoff.ErrExhausted)
-		require.NoError(t, policy.Do(ctx, failing(nil)), "a success at once is no event")
-		require.NoError(t, policy.Do(ctx, failing(errBoom, nil)))
-		span.End()
-
-		events := exporter.GetSpans()[0].Events
+		events := eventsOf(t, func(ctx context.Context) {
+			ctx = endpoint.With(ctx, &endpoint.Endpoint{Name: "GET a.test"})
+			require.ErrorIs(t, policy.Do(ctx, failing(errBoom, asked, errBoom)), backoff.ErrExhausted)
+			require.NoError(t, policy.Do(ctx, failing(nil)), "a success at once is no event")
+			require.NoError(t, policy.Do(ctx, failing(errBoom, nil)))
+		})
 		require.Len(t, events, 5)
 		require.NotContains(t, values(events[0].Attributes), "backoff.elapsed", "nobody measured the first attempt")
 		require.Equal(t, "backoff.retry", events[1].Name)
@@ -59,15 +56,14 @@ func TestEveryFieldIsInTheSpanEvents(t *testing.T) {
 }
 
 func TestEveryReasonIsInAnEvent(t *testing.T) {
-	tp, exporter := tracing()
-	ctx, span := tp.Tracer("test").Start(t.Context(), "caller")
 	var want, got []string
-	for why := backoff.ReasonPermanent; why.String() != "unknown"; why++ {
-		backoffotel.SpanEvents(ctx, backoff.Event{Kind: backoff.EventGiveUp, Reason: why})
-		want = append(want, why.String())
-	}
-	span.End()
-	for _, e := range exporter.GetSpans()[0].Events {
+	events := eventsOf(t, func(ctx context.Context) {
+		for why := backoff.ReasonPermanent; why.String() != "unknown"; why++ {
+			backoffotel.SpanEvents(ctx, backoff.Event{Kind: backoff.EventGiveUp, Reason: why})
+			want = append(want, why.String())
+		}
+	})
+	for _, e := range events {
 		got = append(got, values(e.Attributes)["backoff.reason"].(string))
 	}
 	require.Equal(t, want, got)
@@ -75,17 +71,15 @@ func TestEveryReasonIsInAnEvent(t *testing.T) {
 
 func TestRefusalsTransitionsAndHedgesAreEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		tp, exporter := tracing()
-		ctx, span := tp.Tracer("test").Start(t.Context(), "caller")
 		b := &backoff.Breaker{Name: "search", ConsecutiveFailures: 1, ConsecutiveSpan: -1, Observer: backoffotel.SpanEvents}
-		require.Error(t, b.Do(ctx, failing(throttled{}, errBoom)))
-		require.Error(t, b.Do(ctx, failing(errBoom)))
-		synctest.Wait()
-		require.ErrorIs(t, b.Do(ctx, failing(nil)), backoff.ErrOpen)
-		backoffotel.SpanEvents(ctx, backoff.Event{Kind: backoff.EventHedgeWon, Name: "read", Attempt: 2})
-		backoffotel.SpanEvents(ctx, backoff.Event{Kind: backoff.EventGiveUp, Waiting: true})
-		span.End()
-		events := exporter.GetSpans()[0].Events
+		events := eventsOf(t, func(ctx context.Context) {
+			require.Error(t, b.Do(ctx, failing(throttled{}, errBoom)))
+			require.Error(t, b.Do(ctx, failing(errBoom)))
+			synctest.Wait()
+			require.ErrorIs(t, b.Do(ctx, failing(nil)), backoff.ErrOpen)
+			backoffotel.SpanEvents(ctx, backoff.Event{Kind: backoff.EventHedgeWon, Name: "read", Attempt: 2})
+			backoffotel.SpanEvents(ctx, backoff.Event{Kind: backoff.EventGiveUp, Waiting: true})
+		})
 		require.Equal(t, "backoff.transition", events[0].Name)
 		require.Equal(t, map[string]any{
 			"backoff.operation": "search", "backoff.breaker.from": "closed", "backoff.breaker.to": "open", "backoff.breaker.trigger": "consecutive",
