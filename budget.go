@@ -79,7 +79,7 @@ func JoinBudgets(budgets ...Budget) Budget {
 	return s
 }
 
-// BudgetDefaults, for authors of a [Budget], has all methods of a Budget but
+// BudgetDefaults has, for authors of a [Budget], all methods of a Budget but
 // Reserve. They change nothing: Reserve is called for every attempt, and what
 // it granted stays granted. The zero value is ready to use.
 type BudgetDefaults struct{}
@@ -99,7 +99,7 @@ func (BudgetDefaults) Confirm(Ticket) bool { return true }
 // Validate returns nil.
 func (BudgetDefaults) Validate() error { return nil }
 
-// An Attempt, for authors of a [Budget], is an attempt that Reserve is asked to
+// An Attempt is, for authors of a [Budget], an attempt that Reserve is asked to
 // grant.
 type Attempt struct {
 	_ [0]func() // no unkeyed literals, no ==
@@ -136,7 +136,7 @@ func (a Attempt) Time() time.Time {
 	return a.Now
 }
 
-// A Result, for authors of a [Budget], is how an attempt ended. The zero Result
+// A Result is, for authors of a [Budget], how an attempt ended. The zero Result
 // is success.
 type Result struct {
 	Failed     bool          // whether the attempt returned an error
@@ -175,7 +175,7 @@ func (r Result) String() string {
 	return "failed"
 }
 
-// A Ticket, for authors of a [Budget], carries data of the budget from Reserve
+// A Ticket carries, for authors of a [Budget], data of the budget from Reserve
 // to Done. The zero Ticket carries nothing. A Ticket is comparable, and may be
 // copied.
 type Ticket struct {
