@@ -35,8 +35,8 @@ const (
 //
 // of the last Window. requests counts the attempts that got a response and
 // those that were refused here; without the latter the client would send more
-// and more. accepts counts those that the service answered. Attempts that the caller ended, or that never return,
-// count in neither.
+// and more. accepts counts those that the service answered. Attempts that the
+// caller ended, or that never return, count in neither.
 //
 // Reopening. After an outage longer than Window, the window is full of the
 // client's own refusals. The formula alone would go on refusing for a minute and
