@@ -250,6 +250,9 @@ type RetryBudgetStats struct {
 	Retries   uint64 // retries granted in the window and not given back; one after a timeout counts as three
 	Allowed   uint64 // retries that these successes pay for, plus those that were granted without a success
 	Strained  bool   // whether the service was much slower than usual in the last 15 s, which lowers Allowed
+
+	Rate    float64       // successes a second in the window
+	Latency time.Duration // that attempts usually have; 0 if it is not known
 }
 
 // Stats returns the state of the budget at this moment.
@@ -265,7 +268,15 @@ func (b *RetryBudget) Stats() RetryBudgetStats {
 		Retries:   b.grants.Most(window.Bad) + own,
 		Allowed:   b.allowed(room, certain) + own,
 		Strained:  room < 1,
+		Rate:      b.rate(now),
+		Latency:   b.gauge.Usual(),
 	}
+}
+
+// rate returns how many successes a second there are in the window.
+func (b *RetryBudget) rate(now time.Time) float64 {
+	age := max(time.Second, min(now.Sub(b.earned.Born()), b.window()))
+	return float64(b.grants.Least(window.Good)) / age.Seconds()
 }
 
 // Pace implements [Budget]: a retry that was granted waits no longer.

@@ -1,14 +1,15 @@
 package backoffhttp
 
 import (
+	"bytes"
 	"context"
+	"io"
 	"net/http"
 	"time"
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/guard"
 	"github.com/gobackoff/backoff/guard/endpoint"
-	"github.com/gobackoff/backoff/internal/clock"
 	"github.com/gobackoff/backoff/internal/errtree"
 	"github.com/gobackoff/backoff/internal/refused"
 )
@@ -41,7 +42,7 @@ func (t *engine) roundTrip(req *http.Request, base http.RoundTripper) (*http.Res
 	switch {
 	case service == nil:
 		return c.unguarded(ctx)
-	case !service.Patient && c.canSendPlain() && (c.guards.breaker != nil || ctx.Err() == nil):
+	case c.canSendPlain() && (c.guards.breaker != nil || ctx.Err() == nil):
 		return c.end(service.Around(ctx, &c.guards.policy, &c.turn, c.runPlain))
 	}
 	ctx, err := c.prepare(ctx)
@@ -55,11 +56,11 @@ func (t *engine) roundTrip(req *http.Request, base http.RoundTripper) (*http.Res
 // unguarded makes a call that no service guards.
 func (c *call) unguarded(ctx context.Context) (*http.Response, error) {
 	if c.canSendPlain() && ctx.Err() == nil {
-		return c.end(c.runPlain(ctx))
+		return c.end(c.runPlain(ctx, &c.guards.policy))
 	}
 	ctx, err := c.prepare(ctx)
 	if err == nil {
-		err = c.run(c.policy.Start(ctx), nil)
+		err = c.run(c.policy.Start(ctx))
 	}
 	return c.end(err)
 }
@@ -77,43 +78,27 @@ func (c *call) prepare(ctx context.Context) (context.Context, error) {
 	return ctx, err
 }
 
-// runGuarded is run for a call of a service, which may make it again.
-func (c *call) runGuarded(ctx context.Context) error {
-	c.restart()
+// runGuarded is run for a call of a service. p is the policy of the call, or has a
+// single attempt for a call that has waited.
+func (c *call) runGuarded(ctx context.Context, p *backoff.Policy) error {
+	if c.policy == nil {
+		if err := c.read(); err != nil {
+			return err
+		}
+	}
+	own := *c.policy
+	own.MaxAttempts, own.ByClass, own.MaxElapsed = p.MaxAttempts, p.ByClass, p.MaxElapsed
 	c.discard()
-	run := c.policy.Start(ctx)
-	err := c.run(run, func(wait time.Duration) (ok bool) {
-		c.turn.Asleep(func() { _, ok = run.Begin(wait) })
-		return ok
-	})
-	if c.resp != nil && c.guards.service.Patient && !c.turn.FailFast && c.mayWait(err) {
-		c.discard() // or it would hold a connection meanwhile
-	}
-	return err
-}
-
-// mayWait reports whether a call that ended with err, and an answer, may be made
-// again.
-func (c *call) mayWait(err error) bool {
-	gave, ok := errtree.As[*backoff.Error](err)
-	if !ok || c.turn.Own { // to wait for the host would not mend the body
-		return false
-	}
-	if deadline, bounded := c.req.Context().Deadline(); bounded && deadline.Before(clock.Now().Add(gave.RetryAfter())) {
-		return false
-	}
-	p := *c.policy
-	p.MaxAttempts, p.ByClass = -1, nil
-	if gave.Reason == backoff.ReasonAttempts { // however long the host wants to be left alone
-		p.MaxRetryAfter = -1
-	}
-	return p.Decide(1, gave.Last).Again
+	return c.run(own.Start(ctx))
 }
 
 // judged tells the service of the host whether err, with which a call ended, says
 // anything about the host. The request's own body does not.
 func (c *call) judged(err error) error {
-	c.turn.NoFault = err != nil && (c.turn.Own || c.isOneOfSeveral(err))
+	if err != nil {
+		c.turn.NoFault = c.turn.Own || c.isOneOfSeveral(err)
+		c.turn.Policy, c.turn.BeforeWait = c.policy, c.keep
+	}
 	return err
 }
 
@@ -144,19 +129,22 @@ func (c *call) read() (err error) {
 	return err
 }
 
-// run makes the attempts of a call. begin is that of repeat.
-func (c *call) run(run *backoff.Run, begin func(time.Duration) bool) error {
+// run makes the attempts of a call.
+func (c *call) run(run *backoff.Run) error {
 	defer run.Reset() // a panic gives back what the attempt holds
 	if _, ok := run.Begin(0); !ok {
 		return run.Err()
 	}
-	return c.judged(c.repeat(run, c.attempt(), begin))
+	return c.judged(c.repeat(run, c.attempt()))
 }
 
 // runPlain is run for a plain request. It prepares nothing before the first
 // attempt fails, because a Run can be asked about that attempt afterwards. So a
 // call that succeeds at once, as most do, costs almost nothing.
-func (c *call) runPlain(ctx context.Context) error {
+func (c *call) runPlain(ctx context.Context, p *backoff.Policy) error {
+	if p != &c.guards.policy {
+		return c.runGuarded(ctx, p)
+	}
 	c.number = 1
 	resp, err := c.base.RoundTrip(withOwnErrors(c.req))
 	if err != nil || resp == nil || resp.Body == nil || resp.StatusCode >= 400 {
@@ -181,13 +169,12 @@ func (c *call) runFailed(ctx context.Context, resp *http.Response, err error) er
 	}
 	run := p.Start(ctx)
 	defer run.Reset() // as in run
-	return c.judged(c.repeat(run, err, nil))
+	return c.judged(c.repeat(run, err))
 }
 
 // repeat reports the error of the first attempt, and makes the attempts that
-// the policy wants after it. It decides nothing: the Run does. begin waits and begins
-// one; nil means Begin of run.
-func (c *call) repeat(run *backoff.Run, err error, begin func(time.Duration) bool) error {
+// the policy wants after it. It decides nothing: the Run does.
+func (c *call) repeat(run *backoff.Run, err error) error {
 	for {
 		wait, ok := run.Tried(err)
 		if err == nil {
@@ -195,11 +182,7 @@ func (c *call) repeat(run *backoff.Run, err error, begin func(time.Duration) boo
 		}
 		if ok {
 			c.discard()
-			if begin != nil {
-				ok = begin(wait)
-			} else {
-				_, ok = run.Begin(wait)
-			}
+			_, ok = run.Begin(wait)
 		}
 		if !ok {
 			return run.Err()
@@ -215,6 +198,25 @@ func (c *call) discard() {
 		c.resp = nil
 	}
 }
+
+// keep reads an answer to its end, so that a call that waits holds no connection.
+// Nothing of it is lost if the call waits in vain.
+func (c *call) keep() {
+	if c.resp == nil || c.resp.Body == http.NoBody {
+		return
+	}
+	body := c.resp.Body
+	timer := time.AfterFunc(maxDrainTime, func() { body.Close() })
+	defer timer.Stop()
+	head, whole, _ := readUpTo(body, maxKept)
+	if c.resp.Body = (readCloser{io.MultiReader(bytes.NewReader(head), body), body}); whole {
+		body.Close()
+		c.resp.Body = io.NopCloser(bytes.NewReader(head))
+	}
+}
+
+// maxKept is the longest answer of a waiting call that is kept without its connection.
+const maxKept = 16 << 10
 
 // end returns the last answer if there is one, and otherwise the error.
 func (c *call) end(err error) (*http.Response, error) {

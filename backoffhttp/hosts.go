@@ -14,7 +14,6 @@ import (
 	"github.com/gobackoff/backoff/guard/endpoint"
 	"github.com/gobackoff/backoff/internal/registry"
 	"github.com/gobackoff/backoff/internal/timeouts"
-	"github.com/gobackoff/backoff/pace"
 )
 
 // guards is what all calls of an owner share.
@@ -131,11 +130,12 @@ func (t *engine) openGuarded() {
 	h.services.New = func(key string) *guard.Service {
 		policy, _ := t.current()
 		return &guard.Service{
-			Name:    key,
-			Budget:  &pace.Pacer{MaxWait: policy.MaxRetryAfter},
-			Breaker: &backoff.Breaker{Name: key, Observer: observer, MaxRetryAfter: max(0, policy.MaxRetryAfter)},
-
-			NoBudget: t.Control == nil && policy.Budget != nil, // it would never be asked
+			Name:          key,
+			Observer:      observer,
+			Classify:      t.classify,
+			FailFast:      t.FailFast,
+			MaxRetryAfter: policy.MaxRetryAfter,
+			NoBudget:      t.Control == nil && policy.Budget != nil, // it would never be asked
 		}
 	}
 }

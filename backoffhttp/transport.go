@@ -63,6 +63,10 @@ type Transport struct {
 	// down: see [Transport.RoundTrip].
 	Services *guard.Services
 
+	// Whether calls do not wait for a host that cannot serve them now, see FailFast of
+	// [guard.Service]. With Services it has no effect.
+	FailFast bool
+
 	// Key of the Service that a request is for, such as a tenant, a shard or an
 	// endpoint. Defaults to the host and the credential, also if it returns "". If
 	// untrusted clients may choose the keys, see MaxKeys of [guard.Services]. Key

@@ -3,7 +3,6 @@ package guard
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/guard/internal/line"
@@ -21,57 +20,59 @@ type Turn struct {
 	// Whether the fault is the call's own, so that waiting would not mend it.
 	Own bool
 
-	// Whether the call does not wait, though the Service is Patient. Set it before
-	// Around.
+	// Whether the call does not wait, as under a Service that is FailFast. Set it
+	// before Around.
 	FailFast bool
 
+	// Policy of the call, if it is not that of Around. Its error says whether the call
+	// may be repeated.
+	Policy *backoff.Policy
+
+	// BeforeWait is called before the call waits, if it is not nil.
+	BeforeWait func()
+
 	made    bool  // the breaker let the call pass
-	waits   bool  // in the line
-	whole   bool  // in the line the call counts, but for its sleeps, and not its attempts
 	noFault error // the error that the breaker did not get
 	call    line.Call
-	waited  time.Duration // in the line
-}
-
-// Asleep runs sleep, in which the call waits between two of its attempts. Meanwhile
-// another call that waits for the service may take its place.
-func (t *Turn) Asleep(sleep func()) {
-	if t.whole {
-		t.call.Leave(false)
-		defer t.call.Enter()
-	}
-	sleep()
 }
 
 // Around is for a client that makes its attempts itself, by [backoff.Policy.Start],
-// as the Transport of package backoffhttp does. call makes the call once, with all
-// its attempts under p; a patient Service may call it again. Around leaves the
-// Budget of p as it is: see Parts. Before call returns an error, it sets t.NoFault
-// and t.Own if they apply. Everything else is as in Client.Do.
-func (s *Service) Around(ctx context.Context, p *backoff.Policy, t *Turn, call func(context.Context) error) error {
+// as the Transport of package backoffhttp does. call makes the attempts that its policy
+// allows: p, or another one with a single attempt if the call waited for its turn. The
+// Budget of p stays as it is: see Parts. Before call returns an error, it sets the
+// fields of t that apply. Everything else is as in Client.Do.
+func (s *Service) Around(ctx context.Context, p *backoff.Policy, t *Turn, call func(context.Context, *backoff.Policy) error) error {
 	switch {
 	case s == nil:
 		return errNil
-	case !s.Patient || t.FailFast:
-		return s.callOnce(ctx, p, t, call)
+	case s.FailFast || t.FailFast:
+		return s.failFast(ctx, p, t, call)
 	}
-	t.waits, t.whole = true, true
-	return s.patiently(ctx, p, t, call)
+	return s.serve(ctx, p, t, call)
+}
+
+// failFast makes a call that does not wait.
+func (s *Service) failFast(ctx context.Context, p *backoff.Policy, t *Turn, call attempts) error {
+	err := s.callOnce(ctx, p, t, call)
+	if err != nil && !t.made {
+		refused.Tell(ctx, p, err)
+	}
+	return err
 }
 
 // errNoFault says nothing about a service to its breaker.
 var errNoFault = fmt.Errorf("guard: says nothing about the service: %w", backoff.ErrBudget)
 
 // callOnce makes the call once, if the breaker lets it pass.
-func (s *Service) callOnce(ctx context.Context, p *backoff.Policy, t *Turn, call func(context.Context) error) error {
+func (s *Service) callOnce(ctx context.Context, p *backoff.Policy, t *Turn, call attempts) error {
 	guards := s.use()
-	if guards.breaker == nil {
-		t.made = true
-		return call(ctx)
+	t.NoFault, t.Own, t.made = false, false, guards.breaker == nil
+	if t.made {
+		return call(ctx, p)
 	}
 	err := guards.admit(ctx, func(ctx context.Context) error {
 		t.made = true
-		err := call(ctx)
+		err := call(ctx, p)
 		if err != nil && t.NoFault {
 			t.noFault = err
 			return errNoFault
@@ -79,10 +80,7 @@ func (s *Service) callOnce(ctx context.Context, p *backoff.Policy, t *Turn, call
 		return err
 	})
 	if err == errNoFault {
-		err = t.noFault
-	}
-	if err != nil && !t.made && !t.waits {
-		refused.Tell(ctx, p, err)
+		return t.noFault
 	}
 	return err
 }

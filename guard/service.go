@@ -17,23 +17,25 @@ import (
 	"math"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/guard/internal/line"
 	"github.com/gobackoff/backoff/internal/badfield"
+	"github.com/gobackoff/backoff/internal/errtree"
 	"github.com/gobackoff/backoff/internal/limits"
 	"github.com/gobackoff/backoff/pace"
 )
 
 // A Service is what all calls to one service share: a breaker around each call, a
-// budget for its attempts, and, before both, a line in which calls wait if the
-// Service is Patient. Make one for each service, and make all calls to it through
-// that one.
+// budget for its attempts, and, before both, a line in which calls wait while it
+// cannot serve them. Make one for each service, and make all calls to it through that
+// one.
 //
 // The zero value has what a host of package backoffhttp has: a [pace.Pacer], which
 // bounds retries and slows calls down after responses like HTTP 429, and a
-// [backoff.Breaker] with its defaults. A call that the breaker refuses ends at once,
-// with an [*backoff.OpenError], unless the Service is Patient.
+// [backoff.Breaker] that does not open while the service serves some calls and is not
+// slower than usual.
 //
 // A Service must not be copied, nor its fields changed, after first use. It is safe
 // for concurrent use. While calls succeed, it takes no lock and allocates nothing.
@@ -59,22 +61,29 @@ type Service struct {
 	// Whether the breaker is left out.
 	NoBreaker bool
 
-	// Whether calls wait for a service that cannot serve them now. By default a
-	// call ends when its policy gives up, or the breaker refuses it. Patient is
-	// for callers that have time, such as jobs: such a call ends only with its
-	// context, by an error that waiting does not mend, or by MaxWaiting. See
-	// docs/patience.md for how calls wait.
-	Patient bool
+	// Whether calls do not wait for a service that cannot serve them now. By default a
+	// call waits that the breaker refuses, or that failed while the service answered
+	// nobody: to its deadline or the MaxElapsed of its policy, and 5 seconds if it has
+	// neither. When its turn comes, it makes one attempt more. See docs/patience.md.
+	FailFast bool
 
 	// Most calls that may wait for the service at the same time. Defaults to
 	// 10,000; negative means no limit. A call beyond that ends at once, with the
-	// error that it would have without Patient, or an [*backoff.OpenError] if it
-	// was not made.
+	// error that it would have under FailFast.
 	MaxWaiting int
 
 	// Receiver of the transitions and refusals of the breaker; nil means none. A
 	// Breaker that is set has an Observer of its own instead.
 	Observer backoff.Observer
+
+	// Classifier of errors for the breaker. Defaults to backoff.DefaultClassifier. A
+	// Breaker that is set has its own instead.
+	Classify backoff.Classifier
+
+	// Longest time for which the service may ask to be left alone. Defaults to 5
+	// minutes; negative means the default. A Breaker or a Budget that is set has its
+	// own instead.
+	MaxRetryAfter time.Duration
 
 	parts atomic.Pointer[parts]
 	once  sync.Once
@@ -124,13 +133,13 @@ func (s *Service) setUp() {
 	case s.NoBreaker:
 		p.breaker = nil
 	case p.breaker == nil:
-		p.breaker = &backoff.Breaker{Name: s.Name, Observer: s.Observer}
+		p.breaker = s.newBreaker()
 	}
 	switch {
 	case s.NoBudget:
 		p.budget = nil
 	case p.budget == nil:
-		p.budget = new(pace.Pacer)
+		p.budget = &pace.Pacer{MaxWait: s.MaxRetryAfter}
 	}
 	p.pacer, _ = p.budget.(pacer)
 	p.stats, _ = p.budget.(stats)
@@ -140,7 +149,21 @@ func (s *Service) setUp() {
 	if s.of == nil {
 		s.of = &Services{only: s}
 	}
+	s.line.Circuit = circuit{s}
 	s.parts.CompareAndSwap(nil, &p)
+}
+
+// newBreaker returns the breaker of a service that sets none. A service that serves some
+// calls is not down, whatever becomes of the others: half of the calls must fail only
+// while it is slower than usual.
+func (s *Service) newBreaker() *backoff.Breaker {
+	b := &backoff.Breaker{Name: s.Name, Observer: s.Observer, Classify: s.Classify, MaxRetryAfter: max(0, s.MaxRetryAfter)}
+	b.FailureRate, b.TripIf = 1, func(now backoff.BreakerStats) bool {
+		const calls = 20
+		known := s.parts.Load().stats
+		return now.Failures >= now.Successes && now.Failures+now.Successes >= calls && known != nil && known.Stats().Strained
+	}
+	return b
 }
 
 // Parts returns the budget and the breaker that calls meet, to share them with other
@@ -187,22 +210,16 @@ type Client struct {
 }
 
 // Do asks the breaker of the Service, and then calls op as [backoff.Policy.Do] does.
-// The policy's own Budget takes the place of that of the Service. Errors are those
-// of the policy, or the [*backoff.OpenError] of a call that the breaker refused. If
-// the context ends a call that waits for a patient Service, the [*backoff.Error]
-// says for how long it waited, and matches the context's error and the last error of
-// op, or ErrOpen if op was not called. Do blocks until the call is over.
+// The policy's own Budget takes the place of that of the Service. A call that the
+// service cannot serve waits, see FailFast. Errors are those of the policy, or the
+// [*backoff.OpenError] of a call that the breaker refused. That of a call that has
+// waited says for how long. It matches the last error of op, or ErrOpen if op was not
+// called, and the context's error if that ended it. Do blocks until the call is over.
 func (c *Client) Do(ctx context.Context, op func(context.Context) error) error {
-	s := c.service
-	if s == nil {
+	if c.service == nil {
 		return errNil
 	}
-	var err error
-	if s.Patient {
-		err = c.patiently(ctx, op)
-	} else {
-		err = s.callOnce(ctx, &c.policy, new(Turn), func(ctx context.Context) error { return c.policy.Do(ctx, op) })
-	}
+	err := c.service.Around(ctx, &c.policy, new(Turn), func(ctx context.Context, p *backoff.Policy) error { return p.Do(ctx, op) })
 	if gave, ok := err.(*backoff.Error); ok && c.lends && gave.Reason == backoff.ReasonBudget && gave.Note == "" {
 		named := *gave
 		named.Note = "the guard.Service has it"
@@ -224,20 +241,6 @@ func (p *parts) admit(ctx context.Context, call func(context.Context) error) err
 }
 
 var errTurn = errors.New("calls of this tenant wait for their turn, and leave the probe to others")
-
-// patiently is Do under a patient Service. In its line, attempts count, and not the
-// waits between them.
-func (c *Client) patiently(ctx context.Context, op func(context.Context) error) error {
-	t := Turn{waits: true}
-	return c.service.patiently(ctx, &c.policy, &t, func(ctx context.Context) error {
-		return c.policy.Do(ctx, func(ctx context.Context) error {
-			t.call.Enter()
-			err := op(ctx)
-			t.call.Leave(err == nil)
-			return err
-		})
-	})
-}
 
 // Validate reports what is wrong with the policy, and with the guards around it.
 func (c *Client) Validate() error { return errors.Join(c.service.Validate(), c.policy.Validate()) }
@@ -293,3 +296,41 @@ func (s *Service) State() (state State) {
 
 // maxWaiting returns MaxWaiting with its default.
 func (s *Service) maxWaiting() int { return limits.Or(s.MaxWaiting, defaultMaxWaiting) }
+
+// circuit is what the line of a service knows of its guards.
+type circuit struct{ *Service }
+
+// Closed implements line.Circuit.
+func (c circuit) Closed() bool {
+	b := c.use().breaker
+	return b == nil || b.State() == backoff.BreakerClosed
+}
+
+// Left implements line.Circuit. How long a circuit stays open that was forced is not
+// known.
+func (c circuit) Left() time.Duration {
+	const unknown = time.Second
+	stats := c.use().breaker.Stats()
+	if stats.State == backoff.BreakerOpen && stats.RetryAfter == 0 {
+		return unknown
+	}
+	return stats.RetryAfter
+}
+
+// Usual implements line.Circuit.
+func (c circuit) Usual() float64 {
+	known := c.use().stats
+	if known == nil {
+		return 0
+	}
+	stats := known.Stats()
+	return stats.Rate * stats.Latency.Seconds()
+}
+
+// refusal is the error of a call that was not made, because others failed with why.
+func (s *Service) refusal(why error) error {
+	if open, ok := errtree.As[*backoff.OpenError](why); ok {
+		return open
+	}
+	return &backoff.OpenError{Name: s.Name, State: backoff.BreakerOpen, Last: why}
+}

@@ -97,7 +97,7 @@ func (s *Services) newService(key string, late bool) *Service {
 	case s.New != nil:
 		made = s.New(key)
 	case s.only != nil:
-		made = &Service{Name: s.only.Name + key, NoBudget: s.only.NoBudget, Patient: s.only.Patient, MaxWaiting: s.only.MaxWaiting}
+		made = &Service{Name: s.only.Name + key, NoBudget: s.only.NoBudget, FailFast: s.only.FailFast, MaxWaiting: s.only.MaxWaiting}
 	}
 	if made != nil {
 		made.key, made.late, made.of = key, late, s

@@ -129,6 +129,14 @@ func (g *Gauge) slow() bool {
 	return g.present-g.usual > min(max(least, chance), most)
 }
 
+// Usual returns the usual latency, or 0 if it is not known.
+func (g *Gauge) Usual() time.Duration {
+	if g.samples < few {
+		return 0
+	}
+	return max(0, time.Duration(math.Exp(g.usual)*float64(time.Second))-slack)
+}
+
 // part returns which part of a difference is gone after a time.
 func part(since, within time.Duration) float64 {
 	return float64(since) / float64(since+within)

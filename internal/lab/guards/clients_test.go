@@ -106,7 +106,7 @@ func library(service func(host string) *guard.Service) func(http.RoundTripper, t
 }
 
 // bePatient makes the Service of a host, for which calls wait.
-func bePatient(host string) *guard.Service { return &guard.Service{Name: host, Patient: true} }
+func bePatient(host string) *guard.Service { return &guard.Service{Name: host, FailFast: true} }
 
 // unguardedBy returns how to start a client without guards, whose policy has a budget.
 func unguardedBy(budget func() backoff.Budget) func(http.RoundTripper, time.Duration) send {

@@ -1,0 +1,233 @@
+package guard
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/guard/internal/line"
+	"github.com/gobackoff/backoff/internal/clock"
+	"github.com/gobackoff/backoff/internal/refused"
+)
+
+// longest is how long a call without a deadline waits for its service.
+const longest = 5 * time.Second
+
+type failFast struct{}
+
+// WithFailFast returns a context whose calls do not wait for a [Service] that cannot
+// serve them now. They end as under a Service that is FailFast.
+func WithFailFast(ctx context.Context) context.Context {
+	return context.WithValue(ctx, failFast{}, true)
+}
+
+// Attempts makes the attempts that a policy allows.
+type attempts = func(context.Context, *backoff.Policy) error
+
+// serve makes a call. If the service cannot serve it now, the call waits.
+func (s *Service) serve(ctx context.Context, p *backoff.Policy, t *Turn, call attempts) error {
+	keyed, made := withKey(ctx, p.Idempotency)
+	var began time.Time
+	if p.MaxElapsed > 0 {
+		began = clock.Now()
+	}
+	err, wait := error(nil), false
+	if t.call, wait = s.line.NewCall(); !wait {
+		if err = s.callOnce(keyed, p, t, call); err == nil {
+			t.call.Succeed()
+			return nil
+		}
+	}
+	w := waiting{service: s, policy: p, turn: t, ctx: keyed, began: began}
+	err = w.serve(call, err)
+	if made && err != nil {
+		return ofKey(ctx, p, backoff.IdempotencyKey(keyed), err)
+	}
+	return err
+}
+
+// waiting is a call that may wait for its service.
+type waiting struct {
+	service *Service
+	policy  *backoff.Policy
+	turn    *Turn
+	ctx     context.Context // of the caller
+	began   time.Time       // if the policy has a MaxElapsed
+
+	end      time.Time      // when the call waits no longer; zero before it waits
+	attempts int            // made so far
+	reason   backoff.Reason // why the policy gave up, at last
+	last     error          // of the last attempt; nil if there was none
+}
+
+// serve goes on with a call that ended with err, or that must wait before it begins.
+func (w *waiting) serve(call attempts, err error) error {
+	waits := !w.failsFast()
+	for {
+		w.policy = cmp.Or(w.turn.Policy, w.policy)
+		r, again := w.read(err)
+		if again = (err == nil || w.turn.call.Settle(r) && again) && waits; err != nil && !again {
+			return w.failed(err)
+		}
+		if again {
+			if end := w.wait(r); end != line.Went {
+				return w.gaveUp(end, err)
+			}
+		}
+		if err = w.again(call); err == nil {
+			w.turn.call.Succeed()
+			return nil
+		}
+	}
+}
+
+// failsFast reports whether the call does not wait: its caller said so, or a call that
+// has its turn is waiting for it.
+func (w *waiting) failsFast() bool {
+	if w.ctx.Value(failFast{}) != nil {
+		return true
+	}
+	held, _ := w.ctx.Value(holding{}).(*turnOf)
+	return held != nil && held.service == w.service && !held.over.Load()
+}
+
+// holding is the key of the turnOf in the context of a call that has its turn.
+type holding struct{}
+
+// turnOf says that a call has its turn, until it is over.
+type turnOf struct {
+	service *Service
+	over    atomic.Bool
+
+	returned bool // without a panic
+}
+
+// wait waits for the turn of the call, which ended with r, or has not begun.
+func (w *waiting) wait(r line.Result) line.End {
+	if w.end.IsZero() {
+		w.end = w.endOfWaiting()
+	}
+	if w.turn.BeforeWait != nil {
+		w.turn.BeforeWait()
+	}
+	ctx, cancel := context.WithDeadline(w.ctx, w.end)
+	defer cancel()
+	rank := int(backoff.PriorityOf(ctx) - backoff.PriorityBackground)
+	return w.turn.call.Wait(ctx, rank, w.service.maxWaiting(), r)
+}
+
+// endOfWaiting returns when the call waits no longer.
+func (w *waiting) endOfWaiting() time.Time {
+	end, bounded := w.ctx.Deadline()
+	if w.policy.MaxElapsed > 0 {
+		if elapsed := w.began.Add(w.policy.MaxElapsed); !bounded || elapsed.Before(end) {
+			return elapsed
+		}
+	}
+	if !bounded {
+		return clock.Now().Add(longest)
+	}
+	return end
+}
+
+// again makes the call when it is its turn. A call that has waited makes one attempt.
+func (w *waiting) again(call attempts) error {
+	if !w.end.IsZero() {
+		own := *w.policy
+		own.MaxAttempts, own.ByClass = 1, nil
+		if own.MaxElapsed > 0 {
+			own.MaxElapsed = max(1, own.MaxElapsed-clock.Since(w.began))
+		}
+		held := &turnOf{service: w.service}
+		defer w.leave(held)
+		err := w.service.callOnce(context.WithValue(w.ctx, holding{}, held), &own, w.turn, call)
+		held.returned = true
+		return err
+	}
+	return w.service.callOnce(w.ctx, w.policy, w.turn, call)
+}
+
+// leave ends the turn of a call, also one that panics or leaves its goroutine.
+func (w *waiting) leave(held *turnOf) {
+	held.over.Store(true)
+	if !held.returned {
+		w.turn.call.Settle(line.Result{Verdict: line.Failed, Err: errCrashed})
+	}
+}
+
+var errCrashed = errors.New("guard: operation panicked or left its goroutine")
+
+// failed is the error of a call that failed with err, and waits no longer.
+func (w *waiting) failed(err error) error {
+	switch {
+	case w.end.IsZero():
+		if !w.turn.made {
+			refused.Tell(w.ctx, w.policy, err)
+		}
+		return err
+	case w.ctx.Err() != nil:
+		return w.error(refused.Ended(w.ctx))
+	case w.reason == 0 || w.reason == backoff.ReasonPermanent:
+		return err
+	}
+	return w.error(w.reason)
+}
+
+// gaveUp is the error of a call that has waited in vain since it failed with err.
+func (w *waiting) gaveUp(end line.End, err error) error {
+	switch {
+	case end == line.Ended && w.ctx.Err() != nil:
+		return w.told(w.error(refused.Ended(w.ctx)))
+	case end == line.TooLong && w.bounded():
+		return w.told(w.error(backoff.ReasonDeadline))
+	case end == line.Ended && w.policy.MaxElapsed > 0:
+		return w.told(w.error(backoff.ReasonElapsed))
+	case err != nil && w.turn.call.Waited == 0 && end != line.Ended:
+		return w.told(err)
+	case w.attempts == 0:
+		return w.told(w.error(backoff.ReasonOpen))
+	}
+	return w.error(w.reason)
+}
+
+// bounded reports whether the caller's deadline ends the waiting.
+func (w *waiting) bounded() bool {
+	deadline, bounded := w.ctx.Deadline()
+	return bounded && !w.end.Before(deadline)
+}
+
+// told tells the observer of a call without an attempt that it ended.
+func (w *waiting) told(err error) error {
+	if w.attempts == 0 {
+		refused.Tell(w.ctx, w.policy, err)
+	}
+	return err
+}
+
+// error is the error of a call that has waited, or wanted to.
+func (w *waiting) error(why backoff.Reason) error {
+	e := backoff.Error{Name: w.service.Name, Attempts: w.attempts, Reason: why, Last: w.last}
+	if w.last == nil {
+		e.Last = w.service.refusal(w.turn.call.Why)
+	}
+	if w.turn.call.Waited > 0 {
+		e.Note = waited(w.turn.call.Waited, w.turn.call.Probes)
+	}
+	return w.policy.GiveUp(w.ctx, e)
+}
+
+// waited says how long a call waited, and for what.
+func waited(d time.Duration, probes int) string {
+	text := "waited " + d.Round(time.Millisecond).String()
+	switch probes {
+	case 0:
+		return text + " for its turn"
+	case 1:
+		return text + " for the service to come back, 1 probe"
+	}
+	return text + " for the service to come back, " + strconv.Itoa(probes) + " probes"
+}
