@@ -15,6 +15,7 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backoffhttp"
+	"github.com/gobackoff/backoff/guard"
 )
 
 // chain is a client that calls front, which calls middle, which calls leaf, all
@@ -206,5 +207,54 @@ func TestA429ThatMustNotBeRetriedSlowsCallsDown(t *testing.T) {
 			getRoot(t, tr)
 			require.Equal(t, c.slow, time.Since(began) > 0, name)
 		})
+	}
+}
+
+// asking returns a client of the next service, whose circuit follows an outage closely.
+func asking(next http.RoundTripper) *http.Client {
+	return &http.Client{Transport: &backoffhttp.Transport{Base: next, Policy: steady(), Services: &guard.Services{New: func(string) *guard.Service {
+		return &guard.Service{Breaker: &backoff.Breaker{OpenFor: backoff.Constant(time.Second / 4)}}
+	}}}}
+}
+
+// between returns a service that asks the next one.
+func between(next http.RoundTripper) http.RoundTripper {
+	client := asking(next)
+	return inProcess(backoffhttp.Inbound(handle(func(w http.ResponseWriter, r *http.Request) {
+		_, err := get(client, r, "http://next.test/")
+		backoffhttp.WriteError(w, r, err)
+	})))
+}
+
+// No service keeps its callers away for longer than the one behind it is down.
+func TestAnOutageBehindServicesEndsWithTheOutage(t *testing.T) {
+	for services := range 4 {
+		for _, outage := range []time.Duration{3 * time.Second, 10 * time.Second, 30 * time.Second} {
+			bubble(t, fmt.Sprintf("%d between, %v", services, outage), func(t *testing.T) {
+				var requests atomic.Int64
+				began := time.Now()
+				last := http.RoundTripper(inProcess(counted(&requests, handle(func(w http.ResponseWriter, r *http.Request) {
+					time.Sleep(50 * time.Millisecond)
+					if time.Since(began) < outage {
+						down(w, r)
+					}
+				}))))
+				for range services {
+					last = between(last)
+				}
+				var n atomic.Int64
+				clients := []*http.Client{asking(last), asking(last), asking(last)}
+				each := step(func(req *http.Request) (*http.Response, error) { return clients[n.Add(1)%3].Transport.RoundTrip(req) })
+				ask := func(during time.Duration) (served, calls int) {
+					took, calls := traffic(t, each, 100, during, func() *http.Request { return newRequest(t, "GET", "http://first.test/", nil) })
+					return len(took), calls
+				}
+				ask(outage)
+				require.LessOrEqual(t, requests.Load(), int64(100+20*outage.Seconds()))
+				ask(outage/10 + 2*time.Second)
+				served, calls := ask(5 * time.Second)
+				require.Equal(t, calls, served)
+			})
+		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/internal/errtree"
 	"github.com/gobackoff/backoff/internal/problem"
+	"github.com/gobackoff/backoff/internal/refused"
 	"github.com/gobackoff/backoff/internal/retryafter"
 )
 
@@ -41,6 +42,11 @@ func DoNotRetry(w http.ResponseWriter) {
 	if header.Get(headerRetryAfter) == "" {
 		header.Set(headerRetryAfter, retryafter.Format(doNotRetryAfter))
 	}
+	sayOverload(header)
+}
+
+// sayOverload sets the headers of DoNotRetry that say no time.
+func sayOverload(header http.Header) {
 	header.Set(headerPushback, "-1")
 	header.Set(headerEnvoyLoad, "true")
 	header.Set(headerEnvoyLimit, "true")
@@ -62,21 +68,29 @@ func forbidRetry(header http.Header) {
 //   - 429 if the other service throttled the last attempt, with its
 //     Retry-After;
 //   - 503 if a policy gave up for any other reason, such as attempts, time or
-//     budget, or a breaker refused the call, with Retry-After if it is known;
+//     budget, or a breaker refused the call, with the Retry-After of the other
+//     service, or the time of the breaker;
 //   - 502 if the error is permanent (backoff.Permanent): the caller is not at
 //     fault;
 //   - 500 for any other error.
 //
 // If a policy gave up, or the error is permanent, WriteError also sets
 // X-Should-Retry and Stripe-Should-Retry to false, so that the caller does not
-// repeat all attempts. It sets neither if the policy could not retry at all,
-// because it makes one attempt only, or leaves retries to a caller that is
-// retrying ([Inbound], [YieldToCaller]). WriteError calls [DoNotRetry] instead
-// if other requests would fail as well, because the other service has too much
-// to do: a breaker or a budget refused, the last attempt was throttled, or its
-// response said what DoNotRetry says.
+// repeat all attempts. It sets all headers of [DoNotRetry] but Retry-After if
+// other requests would fail as well, because the other service has too much to
+// do: a budget refused, the last attempt was throttled, or its response said
+// what DoNotRetry says.
 //
-// A Retry-After is at most 24 hours, even if the other service asked for more.
+// WriteError leaves the retry to the caller if nothing was repeated here. That
+// is so if the policy makes one attempt only, if it leaves retries to a caller
+// that is retrying ([Inbound], [YieldToCaller]), and if a breaker refused the
+// call before its first attempt.
+//
+// A Retry-After of the other service is passed on, but never more than 24
+// hours. That of a breaker is from 1 to 5 seconds: callers that stay away
+// longer would not notice that the service is back. Where no time is known,
+// WriteError invents none.
+//
 // The body says no more than the status, because err may name hosts. Log err
 // in the service.
 func WriteError(w http.ResponseWriter, r *http.Request, err error) {
@@ -84,12 +98,12 @@ func WriteError(w http.ResponseWriter, r *http.Request, err error) {
 		return
 	}
 	status, final, overload := statusFor(r, err)
-	if wait := min(waitOf(err), maxRetryAfter); wait > 0 && w.Header().Get(headerRetryAfter) == "" {
+	if wait := waitOf(err); wait > 0 && w.Header().Get(headerRetryAfter) == "" {
 		w.Header().Set(headerRetryAfter, retryafter.Format(wait))
 	}
 	switch {
 	case final && overload:
-		DoNotRetry(w)
+		sayOverload(w.Header())
 	case final:
 		forbidRetry(w.Header())
 	}
@@ -100,14 +114,16 @@ func WriteError(w http.ResponseWriter, r *http.Request, err error) {
 // overload says that another service has too much to do, and not only that one
 // request failed.
 func statusFor(r *http.Request, err error) (status int, final, overload bool) {
-	var refused refusal
-	ok := errors.As(err, &refused)
-	if gave, ok := refused.(*backoff.Error); ok {
+	var why refusal
+	ok := errors.As(err, &why)
+	if gave, ok := why.(*backoff.Error); ok {
 		status, overload = statusForGivenUp(gave)
-		return status, !yielded(r.Context(), gave), overload
+		return status, !yielded(r.Context(), gave) && !refused.Unsent(gave), overload
 	}
 	switch {
-	case ok, errors.Is(err, backoff.ErrOpen), errors.Is(err, backoff.ErrBudget):
+	case ok, errors.Is(err, backoff.ErrOpen):
+		return http.StatusServiceUnavailable, false, false
+	case errors.Is(err, backoff.ErrBudget):
 		return http.StatusServiceUnavailable, true, true
 	case r.Context().Err() != nil, errors.Is(err, context.DeadlineExceeded):
 		return http.StatusGatewayTimeout, false, false
@@ -165,7 +181,7 @@ func statusForGivenUp(e *backoff.Error) (status int, overload bool) {
 	case e.Last != nil && throttles(e.Last):
 		return http.StatusTooManyRequests, true
 	}
-	return http.StatusServiceUnavailable, e.Reason == backoff.ReasonOpen || e.Reason == backoff.ReasonBudget || saysTooMuch(e.Last)
+	return http.StatusServiceUnavailable, e.Reason == backoff.ReasonBudget || saysTooMuch(e.Last)
 }
 
 // yielded reports whether the policy left the retries to the caller.
@@ -173,15 +189,20 @@ func yielded(ctx context.Context, e *backoff.Error) bool {
 	return e.RetryableError() || e.Reason == backoff.ReasonNotIdempotent && retried(ctx)
 }
 
-// waitOf returns how long err asks to wait, or 0.
+// waitOf returns how long the caller is to wait after err, or 0. A circuit that
+// admits calls in less than a second says nothing: whole seconds are too coarse.
 func waitOf(err error) time.Duration {
-	var refused refusal
-	if errors.As(err, &refused) {
-		return refused.RetryAfter()
+	var why refusal
+	if errors.As(err, &why) {
+		wait := refused.Wait(why, why.RetryAfter())
+		if wait < time.Second && errors.Is(why, backoff.ErrOpen) {
+			return 0
+		}
+		return min(wait, maxRetryAfter)
 	}
 	var asks interface{ RetryAfter() time.Duration }
 	if errors.As(err, &asks) {
-		return asks.RetryAfter()
+		return min(asks.RetryAfter(), maxRetryAfter)
 	}
 	return 0
 }

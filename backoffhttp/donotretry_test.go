@@ -5,12 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
-	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -105,9 +103,9 @@ func TestWriteErrorTellsTheCallerWhatToDo(t *testing.T) {
 	defer cancel()
 	over := (&backoff.Policy{}).Do(expired, func(context.Context) error { return nil })
 	transient, throttled := io.ErrUnexpectedEOF, statusError(429)
-	// whole is every word of DoNotRetry, alone X-Should-Retry and
+	// whole is every word of DoNotRetry but Retry-After, alone X-Should-Retry and
 	// Stripe-Should-Retry.
-	const whole, alone, nothing = 6, 2, 0
+	const whole, alone = 5, 2
 	for name, test := range map[string]struct {
 		err    error
 		status int
@@ -116,7 +114,7 @@ func TestWriteErrorTellsTheCallerWhatToDo(t *testing.T) {
 	}{
 		"gave up":          {err: do(backoff.Policy{}, transient), status: 503, said: alone},
 		"gave up, wrapped": {err: fmt.Errorf("x: %w", do(backoff.Policy{}, transient)), status: 503, said: alone},
-		"throttled":        {err: do(backoff.Policy{}, throttled), status: 429, said: whole, after: "60"},
+		"throttled":        {err: do(backoff.Policy{}, throttled), status: 429, said: whole},
 		"wait too long":    {err: do(backoff.Policy{}, backoff.RetryAfter(throttled, time.Hour)), status: 429, said: whole, after: "3600"},
 		"maintenance":      {err: do(backoff.Policy{}, backoff.RetryAfter(transient, time.Hour)), status: 503, said: alone, after: "3600"},
 		"out of time":      {err: over, status: 504, said: alone},
@@ -124,24 +122,24 @@ func TestWriteErrorTellsTheCallerWhatToDo(t *testing.T) {
 		"invalid policy":   {err: do(backoff.Policy{Budget: &backoff.RetryBudget{Ratio: -1}}, transient), status: 502, said: alone},
 		"one attempt":      {err: do(backoff.Policy{MaxAttempts: 1}, transient), status: 503},
 		"not repeatable":   {err: do(backoff.Policy{Idempotency: backoff.NonIdempotent}, transient), status: 503, said: alone},
-		"overloaded":       {err: do(backoff.Policy{}, backoff.OfClass(transient, backoff.ClassOverloaded)), status: 503, said: whole, after: "60"},
-		"budget refused":   {err: do(backoff.Policy{Budget: refusing{}}, transient), status: 503, said: whole, after: "60"},
-		"circuit open":     {err: &backoff.OpenError{Name: "x"}, status: 503, said: whole, after: "60"},
-		"no budget":        {err: backoff.ErrBudget, status: 503, said: whole, after: "60"},
+		"overloaded":       {err: do(backoff.Policy{}, backoff.OfClass(transient, backoff.ClassOverloaded)), status: 503, said: whole},
+		"budget refused":   {err: do(backoff.Policy{Budget: refusing{}}, transient), status: 503, said: whole},
+		"circuit open":     {err: &backoff.OpenError{Name: "x"}, status: 503},
+		"no budget":        {err: backoff.ErrBudget, status: 503, said: whole},
 		"permanent":        {err: do(backoff.Policy{}, statusError(404)), status: 502, said: alone},
 		"deadline":         {err: context.DeadlineExceeded, status: 504},
-		"bare, overloaded": {err: backoff.OfClass(transient, backoff.ClassOverloaded), status: 503, said: whole, after: "60"},
+		"bare, overloaded": {err: backoff.OfClass(transient, backoff.ClassOverloaded), status: 503, said: whole},
 		"bare, throttled":  {err: backoff.RetryAfter(throttled, 1500*time.Millisecond), status: 429},
 		"bare, says when":  {err: wait(1500 * time.Millisecond), status: 500, after: "2"},
 		"bare, transient":  {err: transient, status: 503},
 		"bare, unknown":    {err: errors.New("10.0.0.1 is down"), status: 500},
 
-		"bare, permanent, throttled":     {err: backoff.Permanent(response(429, "", "")), status: 502, said: whole, after: "60"},
+		"bare, permanent, throttled":     {err: backoff.Permanent(response(429, "", "")), status: 502, said: whole},
 		"bare, told by X-Should-Retry":   {err: response(503, "X-Should-Retry", "false"), status: 503, said: alone},
 		"told by X-Should-Retry alone":   {err: do(backoff.Policy{}, response(503, "X-Should-Retry", "false")), status: 503, said: alone},
-		"told so by a proxy":             {err: do(backoff.Policy{}, response(503, "X-Envoy-Overloaded", "true")), status: 503, said: whole, after: "60"},
-		"told so by gRPC's word":         {err: do(backoff.Policy{}, response(503, "Grpc-Retry-Pushback-Ms", "-1")), status: 503, said: whole, after: "60"},
-		"told so by a service throttled": {err: do(backoff.Policy{}, response(429, "X-Should-Retry", "false")), status: 429, said: whole, after: "60"},
+		"told so by a proxy":             {err: do(backoff.Policy{}, response(503, "X-Envoy-Overloaded", "true")), status: 503, said: whole},
+		"told so by gRPC's word":         {err: do(backoff.Policy{}, response(503, "Grpc-Retry-Pushback-Ms", "-1")), status: 503, said: whole},
+		"told so by a service throttled": {err: do(backoff.Policy{}, response(429, "X-Should-Retry", "false")), status: 429, said: whole},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := httptest.NewRecorder()
@@ -155,7 +153,7 @@ func TestWriteErrorTellsTheCallerWhatToDo(t *testing.T) {
 				}
 			}
 			require.Equal(t, test.said > 0, w.Header().Get("X-Should-Retry") == "false")
-			require.Equal(t, min(test.said, len(forbidding)-1), said)
+			require.Equal(t, test.said, said)
 			require.JSONEq(t, fmt.Sprintf(`{"title":%q,"status":%d}`, http.StatusText(test.status), test.status), w.Body.String())
 		})
 	}
@@ -205,31 +203,46 @@ func TestWriteErrorIs503ForAnOpenCircuitWhateverOpenedIt(t *testing.T) {
 				w := httptest.NewRecorder()
 				backoffhttp.WriteError(w, request{}.on(t.Context(), "http://x"), err)
 				require.Equal(t, http.StatusServiceUnavailable, w.Code)
-				require.Equal(t, "60", w.Header().Get("Retry-After"))
-				require.Equal(t, "false", w.Header().Get("X-Should-Retry"))
+				require.Empty(t, w.Header().Get("Retry-After"))
+				require.Empty(t, w.Header().Get("X-Should-Retry"), "nothing was repeated")
 			})
 		}
 	}
 }
 
+// A breaker knows when it admits calls again. That is no reason to come later than in
+// 5 s, and nobody is told not to come whose call was not sent.
 func TestWriteErrorTellsWhenACircuitAdmitsCallsAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		breaker := &backoff.Breaker{Name: "x"}
-		breaker.Trip()
+	for open, want := range map[time.Duration]string{time.Second - 1: "", 2500 * time.Millisecond: "3", time.Hour: "5"} {
+		breaker := &backoff.Breaker{OpenFor: backoff.Constant(open), Jitter: backoff.NoJitter}
 		fn := func(context.Context) error { return nil }
-		for name, err := range map[string]error{
-			"breaker":           breaker.Do(t.Context(), fn),
-			"policy in breaker": breaker.Do(t.Context(), func(ctx context.Context) error { return (&backoff.Policy{}).Do(ctx, fn) }),
-			"breaker in policy": (&backoff.Policy{}).Do(t.Context(), func(ctx context.Context) error { return breaker.Do(ctx, fn) }),
-		} {
-			w := httptest.NewRecorder()
-			backoffhttp.WriteError(w, request{}.on(t.Context(), "http://x"), err)
-			require.Equal(t, http.StatusServiceUnavailable, w.Code, name)
-			var open *backoff.OpenError
-			require.ErrorAs(t, err, &open, name)
-			require.Equal(t, strconv.Itoa(int(math.Ceil(open.RetryAfter().Seconds()))), w.Header().Get("Retry-After"), name)
+		inPolicy := func(ctx context.Context) error { return breaker.Do(ctx, fn) }
+		trips := func(context.Context) error {
+			if breaker.State() == backoff.BreakerClosed {
+				breaker.Trip()
+				return io.ErrUnexpectedEOF
+			}
+			return breaker.Do(t.Context(), fn)
 		}
-	})
+		synctest.Test(t, func(t *testing.T) {
+			for _, c := range []struct {
+				name, retry string
+				err         error
+			}{
+				{"breaker in policy, after an attempt", "false", backoff.Policy{Schedule: backoff.Constant(0)}.Do(t.Context(), trips)},
+				{"breaker", "", breaker.Do(t.Context(), fn)},
+				{"policy in breaker", "", breaker.Do(t.Context(), func(ctx context.Context) error { return (&backoff.Policy{}).Do(ctx, fn) })},
+				{"breaker in policy", "", (&backoff.Policy{}).Do(t.Context(), inPolicy)},
+				{"breaker in two", "", (&backoff.Policy{}).Do(t.Context(), func(ctx context.Context) error { return (&backoff.Policy{}).Do(ctx, inPolicy) })},
+			} {
+				w := httptest.NewRecorder()
+				backoffhttp.WriteError(w, request{}.on(t.Context(), "http://x"), c.err)
+				require.Equal(t, http.StatusServiceUnavailable, w.Code, c.name)
+				require.Equal(t, want, w.Header().Get("Retry-After"), c.name)
+				require.Equal(t, c.retry, w.Header().Get("X-Should-Retry"), c.name)
+			}
+		})
+	}
 }
 
 func TestWriteErrorWritesNothingForNil(t *testing.T) {
