@@ -16,6 +16,7 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/guard"
+	"github.com/gobackoff/backoff/internal/refused"
 )
 
 // maxReported is the highest number of an attempt that a client is believed.
@@ -108,12 +109,13 @@ func RetryAfter(err error, d time.Duration) error {
 // UnaryServer is an interceptor that does three things. It puts what a call
 // says about its client's loop into the context ([UpstreamFrom]), and marks
 // the deadline there as the client's ([guard.WithInboundDeadline]). It tells
-// the client what a handler's error means: if a policy, budget or breaker
-// below gave up, it sends [DoNotRetry], so that layers do not multiply; if the
-// error says when to retry (backoff.RetryAfter, [backoff.Error],
-// [backoff.OpenError]), it sends RetryInfo. And it keeps the text of internal
-// errors from the client. If a policy that is limited to one attempt gave up,
-// the client decides about retries.
+// the client what a handler's error means: if a policy or budget below gave
+// up, it sends [DoNotRetry], so that layers do not multiply; if the error says
+// when to retry (backoff.RetryAfter, [backoff.Error], [backoff.OpenError]), it
+// sends RetryInfo, because of a breaker for 5 seconds at most. And it keeps the
+// text of internal errors from the client. If a policy that is limited to one
+// attempt gave up, or a breaker refused the call before its first attempt, the
+// client decides about retries.
 //
 // A status goes out as the handler made it. Of an error around a status, the
 // status goes out and the text around it does not. Any other error gets a
@@ -150,13 +152,15 @@ func replyError(ctx context.Context, err error) error {
 	}
 	err = finite(err)
 	gave, gaveUp := errors.AsType[*backoff.Error](err)
-	final := gaveUp && !gave.RetryableError() || isRefused(err)
+	final := (gaveUp && !gave.RetryableError() || isRefused(err)) && !refused.Unsent(err)
 	if final {
 		DoNotRetry(ctx)
 	}
 	wait, _ := backoff.RetryAfterOf(err)
-	told := wait > 0 && (final || backoff.Policy{}.Retryable(err)) // a permanent error stays permanent
-	own, has := err.(interface{ GRPCStatus() *status.Status })     // what grpc-go sends for err itself
+	wait = refused.Wait(err, wait)
+	// A permanent error stays permanent.
+	told := wait > 0 && (final || isRefused(err) || backoff.Policy{}.Retryable(err))
+	own, has := err.(interface{ GRPCStatus() *status.Status }) // what grpc-go sends for err itself
 	if s := Status(err); !has || own.GRPCStatus() != s {
 		err = &statusError{err: err, status: s}
 	}
