@@ -7,6 +7,7 @@ import "time"
 type line struct {
 	turns     float64         // not taken yet; below 0 after attempts that were made without one
 	given     uint64          // the last number
+	cleared   uint64          // the last number before the line was emptied
 	arrived   []time.Duration // when the waiting attempts came, newest last; left if one gave up
 	leftCount int             // how many of arrived are left
 }
@@ -72,10 +73,16 @@ func (l *line) turnsAfter(number uint64) float64 {
 	return float64(behind) - float64(len(l.arrived))
 }
 
+// expired reports whether a number is from before the line was emptied.
+func (l *line) expired(number uint64) bool {
+	return (l.given-number)&numberMask >= (l.given-l.cleared)&numberMask
+}
+
 // leave takes back the number of an attempt that was not made. The next attempt
-// gets its turn.
+// gets its turn, unless that has expired.
 func (l *line) leave(number uint64, perSecond float64) {
 	switch before := l.position(number); {
+	case l.expired(number):
 	case before < 0:
 		l.turns++
 	case l.arrived[before] != left:
@@ -85,5 +92,5 @@ func (l *line) leave(number uint64, perSecond float64) {
 	l.serve(perSecond)
 }
 
-// clear empties the line.
-func (l *line) clear() { l.turns, l.arrived, l.leftCount = 0, l.arrived[:0], 0 }
+// clear empties the line. Numbers and turns expire.
+func (l *line) clear() { *l = line{given: l.given, cleared: l.given, arrived: l.arrived[:0]} }

@@ -200,7 +200,7 @@ func (p *Pacer) Pace(t backoff.Ticket) (backoff.Ticket, time.Duration, bool) {
 	// Another budget delayed the attempt when its turn had come, and others went.
 	missed := t.Word&ready != 0 && number != 0 && p.line.turnsAfter(number) >= saved(p.speed.perSecond)
 	switch {
-	case missed, t.Word&later != 0:
+	case missed, t.Word&later != 0, number != 0 && p.line.expired(number): // of a pace that ended
 		return p.joinLine(p.leastWait(p.line.waiting()))
 	case before < 0:
 		return p.ticket(number | ready), 0, true

@@ -486,6 +486,26 @@ func TestTheLineOfAPacer(t *testing.T) {
 	}
 }
 
+// Calls slept on, for another budget, when the pace ended in which their turn came.
+func TestATurnOfAPaceThatEndedIsWorthNothingInTheNext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := slowed(8)
+		old := queue(t, p, 60)
+		time.Sleep(time.Minute)
+		require.Equal(t, math.Inf(1), rateOf(p))
+		refuse(p, 4)
+		line := queue(t, p, 30)
+		giveBack(p, old[:30]...)
+		require.Equal(t, 30, waitingIn(p), "cancelled calls give no turns")
+		for _, ticket := range old[30:] {
+			require.False(t, turn(t, p, ticket), "they overtake nobody")
+		}
+		require.Equal(t, 60, waitingIn(p))
+		giveBack(p, line...)
+		require.Equal(t, 30, waitingIn(p))
+	})
+}
+
 func TestAPacerKeepsThousandCallsWaitingOrThoseOfTenSeconds(t *testing.T) {
 	for usual, want := range map[int]int{8: 1000, 1000: 7500} {
 		synctest.Test(t, func(t *testing.T) {

@@ -208,7 +208,7 @@ func TestALineGoesOnWhenItsNumbersBeginAgain(t *testing.T) {
 
 func walkLine(t *testing.T, r *rand.Rand, given uint64) {
 	const perSecond = 5
-	l := line{given: given}
+	l := line{given: given, cleared: given}
 	var waiting, turned []uint64 // the numbers of those who wait, and whose turn came
 	earned := 0.                 // turns, of which none is saved beyond the first
 	for range 500 {
