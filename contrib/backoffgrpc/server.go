@@ -16,8 +16,11 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/guard"
-	"github.com/gobackoff/backoff/internal/refused"
 )
+
+// maxOwnWait is the longest wait for which a server asks because of a circuit
+// of its own. Clients that stay away longer would not notice that it closes.
+const maxOwnWait = 5 * time.Second
 
 // maxReported is the highest number of an attempt that a client is believed.
 const maxReported = 1000
@@ -152,12 +155,14 @@ func replyError(ctx context.Context, err error) error {
 	}
 	err = finite(err)
 	gave, gaveUp := errors.AsType[*backoff.Error](err)
-	final := (gaveUp && !gave.RetryableError() || isRefused(err)) && !refused.Unsent(err)
+	final := (gaveUp && !gave.RetryableError() || isRefused(err)) && !isUnsent(err)
 	if final {
 		DoNotRetry(ctx)
 	}
 	wait, _ := backoff.RetryAfterOf(err)
-	wait = refused.Wait(err, wait)
+	if errors.Is(err, backoff.ErrOpen) {
+		wait = min(wait, maxOwnWait)
+	}
 	// A permanent error stays permanent.
 	told := wait > 0 && (final || isRefused(err) || backoff.Policy{}.Retryable(err))
 	own, has := err.(interface{ GRPCStatus() *status.Status }) // what grpc-go sends for err itself
@@ -203,6 +208,15 @@ func neutral(code codes.Code) *status.Status { return status.New(code, code.Stri
 // isRefused reports whether a budget or a breaker refused a call.
 func isRefused(err error) bool {
 	return errors.Is(err, backoff.ErrOpen) || errors.Is(err, backoff.ErrBudget)
+}
+
+// isUnsent reports whether a breaker refused a call before its first attempt.
+// Whoever makes the call again repeats nothing.
+func isUnsent(err error) bool {
+	if gave, ok := errors.AsType[*backoff.Error](err); ok && gave.Last != nil {
+		return isUnsent(gave.Last)
+	}
+	return errors.Is(err, backoff.ErrOpen)
 }
 
 // codeOf returns the code for an error without a status.
