@@ -60,7 +60,9 @@ func (i idempotency) String() string {
 //
 //	req.Header.Set("Idempotency-Key", backoff.IdempotencyKey(ctx))
 //
-// A Transport of package backoffhttp sends the key with Keyed requests only.
+// A key belongs to one request, which is made again under it, and never to
+// another one. A Transport of package backoffhttp sends the key with Keyed
+// requests only. After one of them has succeeded, it refuses any other.
 // Under such a context, neither the Transport nor a policy around it repeats a
 // POST that is not Keyed and may have arrived.
 //
@@ -70,7 +72,7 @@ func WithIdempotencyKey(ctx context.Context, key string) context.Context {
 	if key == "" {
 		key = newKey()
 	}
-	return context.WithValue(ctx, idemkey.In{}, key)
+	return idemkey.With(ctx, &idemkey.Key{Text: key})
 }
 
 func newKey() string {
@@ -100,8 +102,10 @@ func madeKey(i Idempotency) string {
 // IdempotencyKey returns the key that ctx carries, or "". All attempts of a
 // call have the same key.
 func IdempotencyKey(ctx context.Context) string {
-	key, _ := ctx.Value(idemkey.In{}).(string)
-	return key
+	if key := idemkey.Of(ctx); key != nil {
+		return key.Text
+	}
+	return ""
 }
 
 // repeatable reports whether the operation may be sent again after a failure of

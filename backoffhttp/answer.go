@@ -29,6 +29,7 @@ func (c *call) receive(resp *http.Response, err error) error {
 		return errNoAnswer
 	}
 	c.resp = resp
+	c.usedKey.note(resp)
 	if c.guards.holder != nil {
 		c.holdHost(resp)
 	}

@@ -325,6 +325,31 @@ func TestNoPolicyRepeatsARequestWithoutTheKeyOfItsContext(t *testing.T) {
 }
 
 // The draft's 409 (in flight) is retried, its 422 (another payload) never.
+// Its server would answer another request under the key as it answered the first one.
+func TestAKeyIsOfTheRequestThatSucceededUnderIt(t *testing.T) {
+	for name, c := range map[string]struct {
+		first, second string
+		status        int // of the first
+		ok            bool
+	}{
+		"another request":       {"one", "two", 201, false},
+		"the same one again":    {"one", "one", 201, true},
+		"the first was refused": {"one", "two", 503, true},
+	} {
+		w := newWire(answer(c.status), answer(201))
+		tr := keyedTransport(w)
+		tr.Policy.MaxAttempts = 1
+		err := backoff.Policy{Idempotency: backoff.Keyed}.Do(t.Context(), func(ctx context.Context) error {
+			_, err := tr.RoundTrip(newRequest(t, "POST", "http://x", strings.NewReader(c.first)).WithContext(ctx))
+			require.NoError(t, err, name)
+			_, err = tr.RoundTrip(newRequest(t, "POST", "http://x", strings.NewReader(c.second)).WithContext(ctx))
+			return err
+		})
+		require.Equal(t, c.ok, err == nil, "%s: %v", name, err)
+		require.Equal(t, c.ok, w.requests() == 2, name)
+	}
+}
+
 func TestInFlightIsRetriedAndAReusedKeyNever(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWire(failure(io.EOF), answer(409), answer(200))

@@ -40,6 +40,8 @@ type request struct {
 	// that is still at work: the request has a key that the policy or a
 	// table asked for.
 	retryConflict bool
+	// usedKey is the key of its context, if the request is sent under that.
+	usedKey usedKey
 	// made is the key that the Transport made for the request, if it did.
 	made underKey
 	// lacksKey is the Idempotency of a request that does not carry the key of its
@@ -75,7 +77,9 @@ func (t *engine) read(req *http.Request, g *guards) (request, error) {
 	if t.Resume {
 		r.acceptIdentity()
 	}
-	said = r.readIdempotency(ctx, t, said)
+	if said = r.readIdempotency(ctx, t, said); !r.usedKey.fits() {
+		return r, errKeyUsed
+	}
 	up, _ := UpstreamFrom(ctx)
 	r.upstream = up.Attempt
 	if up.Attempt > 1 && said != backoff.Idempotent {
@@ -210,6 +214,8 @@ func (r *request) readKey(ctx context.Context, t *engine, said backoff.Idempoten
 		if key == "" {
 			key = rand.Text()
 			r.made = underKey(key)
+		} else {
+			r.usedKey = use(ctx, r.req)
 		}
 		r.setKey(t.keyHeader(), t.KeyForm.write(key))
 	}
@@ -310,7 +316,7 @@ type withoutKey struct{ backoff.Idempotency }
 
 // Repeatable implements [backoff.Idempotency].
 func (w withoutKey) Repeatable(ctx context.Context, c backoff.Class) bool {
-	return w.Idempotency.Repeatable(context.WithValue(ctx, idemkey.In{}, ""), c)
+	return w.Idempotency.Repeatable(idemkey.With(ctx, nil), c)
 }
 
 // origin returns the request that a chain of redirects began with, or req

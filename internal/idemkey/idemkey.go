@@ -1,6 +1,36 @@
-// Package idemkey lets package backoffhttp hide an idempotency key that a request
-// does not carry.
+// Package idemkey is what a context knows of its idempotency key. Package backoffhttp
+// hides a key that a request does not carry, and notes which request had success.
 package idemkey
 
-// In is the key by which a context finds its idempotency key.
-type In struct{}
+import (
+	"context"
+	"sync/atomic"
+)
+
+// A Key is the idempotency key of a context.
+type Key struct {
+	Text string
+	used atomic.Uint64
+}
+
+// in is the key by which a context finds its Key.
+type in struct{}
+
+// With returns a context with k; nil hides that of ctx.
+func With(ctx context.Context, k *Key) context.Context { return context.WithValue(ctx, in{}, k) }
+
+// Of returns the Key of a context, or nil.
+func Of(ctx context.Context) *Key {
+	k, _ := ctx.Value(in{}).(*Key)
+	return k
+}
+
+// Use notes that a request has succeeded under the key. The first one stays. A request is a
+// number that is not 0.
+func (k *Key) Use(request uint64) { k.used.CompareAndSwap(0, request) }
+
+// Fits reports whether no other request has succeeded under the key.
+func (k *Key) Fits(request uint64) bool {
+	used := k.used.Load()
+	return used == 0 || used == request
+}
