@@ -37,7 +37,8 @@ type send func(*http.Request) (*http.Response, error)
 // The names of the clients that bars are about.
 const (
 	ours      = "ours"
-	patient   = "patient"
+	failfast  = "failfast"
+	eight     = "eight"
 	unguarded = "unguarded"
 	none      = "none"
 	hashicorp = "retryablehttp"
@@ -46,11 +47,11 @@ const (
 var clients = []client{
 	{
 		name: ours, caption: "backoffhttp.Client", about: "this library, as it comes",
-		start: library(nil),
+		start: library(backoff.Policy{}, nil),
 	},
 	{
-		name: patient, caption: "ours, patient", about: "this library, with a guard.Service that is Patient for each host",
-		start: library(bePatient),
+		name: failfast, caption: "ours, fail fast", about: "this library, with a guard.Service for each host whose calls do not wait",
+		start: library(backoff.Policy{}, failFast),
 	},
 	{
 		name: hashicorp, caption: "go-retryablehttp", about: "its defaults: 5 attempts, waits of 1 s, doubling",
@@ -93,11 +94,17 @@ var clients = []client{
 	},
 }
 
+// besides are clients that are in some bars, and not on the page.
+var besides = []client{
+	{name: eight, about: "this library, with 8 attempts", start: library(backoff.Policy{MaxAttempts: 8}, nil)},
+}
+
 // library returns how to start the client that backoffhttp.Client makes, with a
 // Service for each host: that of the Transport itself if it is nil.
-func library(service func(host string) *guard.Service) func(http.RoundTripper, time.Duration) send {
+func library(policy backoff.Policy, service func(host string) *guard.Service) func(http.RoundTripper, time.Duration) send {
 	return func(base http.RoundTripper, timeout time.Duration) send {
-		t := &backoffhttp.Transport{Base: base, Policy: backoff.Policy{AttemptTimeout: timeout}}
+		policy.AttemptTimeout = timeout
+		t := &backoffhttp.Transport{Base: base, Policy: policy}
 		if service != nil {
 			t.Services = &guard.Services{New: service}
 		}
@@ -105,8 +112,8 @@ func library(service func(host string) *guard.Service) func(http.RoundTripper, t
 	}
 }
 
-// bePatient makes the Service of a host, for which calls wait.
-func bePatient(host string) *guard.Service { return &guard.Service{Name: host, FailFast: true} }
+// failFast makes the Service of a host, for which calls do not wait.
+func failFast(host string) *guard.Service { return &guard.Service{Name: host, FailFast: true} }
 
 // unguardedBy returns how to start a client without guards, whose policy has a budget.
 func unguardedBy(budget func() backoff.Budget) func(http.RoundTripper, time.Duration) send {
@@ -170,7 +177,12 @@ func failed(resp *http.Response) error {
 
 // get makes a GET, and reports whether it succeeded.
 func get(ctx context.Context, do send, url string, header http.Header) bool {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	return ask(ctx, do, http.MethodGet, url, header)
+}
+
+// ask makes a request, and reports whether it succeeded.
+func ask(ctx context.Context, do send, method, url string, header http.Header) bool {
+	req, err := http.NewRequestWithContext(ctx, method, url, nil)
 	if err != nil {
 		panic(err) // of a world
 	}

@@ -33,17 +33,22 @@ func byChance() (worlds []world) {
 				seeds: 1 + int(min(2, 10/rate)), bars: chanceBars(rate, percent),
 				run: func(c client, seed uint64) figures {
 					l := load{rate: rate, length: length(rate, 6000, 30*time.Second, 600*time.Second), deadline: soon, seed: seed}
-					return failing(c, l, 0, func(s *service, req *http.Request) answer {
-						if s.luck(req) < percent/100 {
-							return unavailable(usual)
-						}
-						return ok(usual)
-					})
+					return failing(c, l, 0, failsByChance(percent/100))
 				},
 			})
 		}
 	}
 	return worlds
+}
+
+// failsByChance returns how a service answers of whose answers a share fails.
+func failsByChance(share float64) func(*service, *http.Request) answer {
+	return func(s *service, req *http.Request) answer {
+		if s.luck(req) < share {
+			return unavailable(usual)
+		}
+		return ok(usual)
+	}
 }
 
 // chanceBars returns the bars of byChance.
@@ -52,11 +57,11 @@ func chanceBars(rate, percent float64) []bar {
 	case percent == 50 && rate == 1:
 		return nil
 	case percent == 50:
-		return []bar{atLeast(ours, success, 90), within(patient, 1, ours)}
+		return []bar{atLeast(ours, success, 90), within(failfast, 1, ours)}
 	case percent == 40 && rate == 1:
 		return []bar{within(ours, 2, unguarded)}
 	}
-	return []bar{within(ours, 1, unguarded), within(patient, 1, unguarded)}
+	return []bar{within(ours, 1, unguarded), within(failfast, 1, unguarded)}
 }
 
 // hungReplica are services with a replica that takes requests and never answers.
@@ -227,75 +232,6 @@ func scattered() (worlds []world) {
 	return worlds
 }
 
-// outages are services that serve no call for a minute.
-func outages() (worlds []world) {
-	for _, kind := range []struct {
-		name             string
-		says             answer
-		success, recover float64 // what the default client had
-	}{{"503", unavailable(usual), 55.5, 7}, {"timeouts", answer{after: never}, 53, 11}} {
-		worlds = append(worlds, world{
-			group: "outage", name: kind.name + " for a minute", quick: kind.name == "503", seeds: 10,
-			// The means of ten runs vary by a point and two seconds.
-			bars: []bar{keeps(kind.success, 2), atMost(ours, recovery, 1.1*kind.recover+2), atMost(ours, meanwhile, 1.02)},
-			run:  func(c client, seed uint64) figures { return outage(c, seed, kind.says) },
-		})
-	}
-	return worlds
-}
-
-// outage is a world in which a service says the same to all for a minute. A call
-// waits for half of it at most.
-func outage(c client, seed uint64, says answer) figures {
-	const from, to, length = 30 * time.Second, 90 * time.Second, 150 * time.Second
-	during := 0
-	s := newService(seed, func(s *service, _ *http.Request) answer {
-		if now := s.since(); now >= from && now < to {
-			during++
-			return says
-		}
-		return ok(usual)
-	})
-	all := load{rate: 100, length: length, deadline: soon, seed: seed}.run(fleet(c, s, 1, time.Second))
-	f := counted(all, s.arrived, 100*(1-(to-from-soon).Seconds()/length.Seconds())).with(recovery, all.recovered(to))
-	return f.with(meanwhile, float64(during)/float64(len(all.between(from, to))))
-}
-
-// restarts are servers on whose port nothing listens for the last seconds of each
-// half minute. They can do twice the work that comes.
-func restarts() (worlds []world) {
-	for _, rate := range []float64{10, 1000} {
-		for _, down := range []time.Duration{time.Second, 3 * time.Second, 8 * time.Second} {
-			bars := []bar{atMost(ours, lost, 1.2), atLeast(patient, success, 99.5), atMost(patient, worstQueue, 2)}
-			if rate == 10 {
-				bars = append(bars, atMost(patient, whileDown, 200))
-			}
-			worlds = append(worlds, world{
-				group: "restarts", name: fmt.Sprintf("%v of every 30s, %g a second", down, rate), quick: rate == 10, bars: bars,
-				run: func(c client, seed uint64) figures { return restarting(c, seed, rate, down) },
-			})
-		}
-	}
-	return worlds
-}
-
-// restarting is a world of two minutes with four restarts.
-func restarting(c client, seed uint64, rate float64, down time.Duration) figures {
-	const cycle, length = 30 * time.Second, 2 * time.Minute
-	var q queue
-	attempts := 0
-	s := newService(seed, func(s *service, _ *http.Request) answer {
-		if s.since()%cycle >= cycle-down && s.since() < length {
-			attempts++
-			return refused()
-		}
-		return ok(q.add(time.Duration(float64(time.Second) / (2 * rate))))
-	})
-	all := load{rate: rate, length: length, deadline: soon, seed: seed}.run(fleet(c, s, 1, 0))
-	f := counted(all, s.arrived, 100).with(whileDown, float64(attempts)).with(worstQueue, q.worst.Seconds())
-	return f.with(lost, (1-all.share()/100)*float64(cycle)/float64(down))
-}
-
 // A room is a service that is a handler.
 type room struct{ http.Handler }
 
@@ -355,22 +291,21 @@ func chains() (worlds []world) {
 
 // chain is a world in which a call goes through so many services to the last.
 func chain(c client, seed uint64, services int, fails float64) figures {
-	last := newService(seed, func(s *service, req *http.Request) answer {
-		if s.luck(req) < fails {
-			return unavailable(usual)
-		}
-		return ok(usual)
-	})
-	var next http.RoundTripper = last
+	last := newService(seed, failsByChance(fails))
+	l := load{rate: 100, length: time.Minute, deadline: soon, seed: seed}
+	all := l.run(through(c, last, services, 0))
+	return counted(all, last.arrived, 100).with(leaf, float64(last.arrived)/float64(len(all)))
+}
+
+// through returns how to call a service through some others.
+func through(c client, last http.RoundTripper, services int, timeout time.Duration) func(context.Context, int) bool {
+	next := last
 	for range services {
 		handle := relay
 		if c.module == "" && c.name != none {
 			handle = between
 		}
-		next = room{handle(c.start(next, 0))}
+		next = room{handle(c.start(next, timeout))}
 	}
-	do := c.start(next, 0)
-	l := load{rate: 100, length: time.Minute, deadline: soon, seed: seed}
-	all := l.run(func(ctx context.Context, n int) bool { return get(ctx, do, path(n), nil) })
-	return counted(all, last.arrived, 100).with(leaf, float64(last.arrived)/float64(len(all)))
+	return fleet(c, next, 1, timeout)
 }

@@ -25,16 +25,16 @@ const (
 
 // The figures of some worlds.
 const (
-	refusals   = "refused"             // requests that the limit refused, in percent
-	took       = "took"                // seconds until a job was done
-	ideal      = "ideal"               // seconds in which it could have been done
-	whileDown  = "attempts while down" // in all
-	worstQueue = "queue"               // seconds of work before the server, at most
-	lost       = "lost"                // the time whose calls failed, in multiples of the down time
-	recovery   = "recovery"            // seconds until nine in ten calls succeed for 5 s
-	meanwhile  = "meanwhile"           // attempts for a call that begins in the outage
-	leaf       = "leaf"                // attempts at the last service for a call
-	least      = "least share"         // of what was served, the smallest part of a program, in percent
+	refusals   = "refused"     // requests that the limit refused, in percent
+	took       = "took"        // seconds until a job was done
+	ideal      = "ideal"       // seconds in which it could have been done
+	worstQueue = "queue"       // seconds of work before the server, at most
+	lost       = "lost"        // the time whose calls failed, in multiples of the down time
+	recovery   = "recovery"    // seconds until nine in ten calls succeed for 5 s
+	back       = "back"        // seconds until calls are answered at once again
+	meanwhile  = "meanwhile"   // attempts for a call that begins while the service is down
+	leaf       = "leaf"        // attempts at the last service for a call
+	least      = "least share" // of what was served, the smallest part of a program, in percent
 )
 
 // A format is how a figure is printed.
@@ -43,8 +43,8 @@ type format struct{ name, format string }
 // order is the order in which figures are printed.
 var order = []format{
 	{success, "%.1f %%"}, {could, "%.1f %%"}, {perCall, "%.2f"}, {median, "%.3g s"}, {slow, "%.3g s"},
-	{refusals, "%.1f %%"}, {took, "%.1f s"}, {ideal, "%.1f s"}, {lost, "%.2f x"}, {whileDown, "%.0f"},
-	{worstQueue, "%.2f s"}, {recovery, "%.0f s"}, {meanwhile, "%.3f"}, {leaf, "%.3f"}, {least, "%.1f %%"},
+	{refusals, "%.1f %%"}, {took, "%.1f s"}, {ideal, "%.1f s"}, {lost, "%.2f x"},
+	{worstQueue, "%.2f s"}, {recovery, "%.0f s"}, {back, "%.2f s"}, {meanwhile, "%.3f"}, {leaf, "%.3f"}, {least, "%.1f %%"},
 }
 
 // String prints the figures in a line.
@@ -104,6 +104,21 @@ func (c calls) recovered(from time.Duration) float64 {
 		}
 	}
 	return -1
+}
+
+// back returns how many seconds after a time the last call began that was not
+// answered at once, before all calls of half a second, and ten at least, were.
+func (c calls) back(from time.Duration, rate float64) float64 {
+	last, row := from, 0
+	for _, one := range c {
+		if row++; !one.ok || one.took > 100*time.Millisecond {
+			last, row = max(from, one.began), 0
+		}
+		if one.began >= from && row >= max(10, int(rate/2)) {
+			break
+		}
+	}
+	return (last - from).Seconds()
 }
 
 // A board is what the clients made of each world, by "group/name".

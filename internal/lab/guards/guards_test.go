@@ -76,7 +76,7 @@ func TestWorlds(t *testing.T) {
 // hold lets the clients live in a world, checks its bars, and returns the figures.
 func hold(t *testing.T, w world) results {
 	r := results{}
-	for _, c := range clients {
+	for _, c := range slices.Concat(clients, besides) {
 		if wanted(w, c) {
 			r[c.name] = live(t, w, c)
 			t.Logf("%-14s%v", c.name, r[c.name])
@@ -109,7 +109,8 @@ type world struct {
 func groups() iter.Seq2[string, []world] {
 	return func(yield func(string, []world) bool) {
 		for _, group := range []func() []world{
-			byChance, hungReplica, spread, marked, scattered, limits, chains, tenants, bulk, restarts, dips, overloads, outages,
+			byChance, hungReplica, spread, marked, scattered, limits, chains, tenants, bulk, restarts, outages, flapping, chainOutages,
+			mixed, rare, dips, overloads,
 		} {
 			if worlds := group(); !yield(worlds[0].group, worlds) {
 				return
@@ -211,6 +212,11 @@ func within(client string, points float64, other string) bar {
 // possible wants as many successes as could be, but for some points.
 func possible(client string, points float64) bar {
 	return bar{client: client, figure: success, plus: -points, times: 1, other: client, beside: could}
+}
+
+// mostly wants so many of a hundred calls to succeed that could.
+func mostly(percent float64) bar {
+	return bar{client: ours, figure: success, times: percent / 100, other: ours, beside: could}
 }
 
 // keeps wants no fewer successes than the default client had when the bars were

@@ -326,7 +326,7 @@ type tenant struct {
 func (x tenant) world(name string) world {
 	return world{
 		group: "tenants", name: name, quick: true, run: x.run,
-		bars: []bar{atLeast(ours, success, 99), atLeast(patient, success, 99), {client: ours, figure: median, atMost: true, times: 2, other: unguarded, beside: median}},
+		bars: []bar{atLeast(ours, success, 99), atLeast(failfast, success, 99), {client: ours, figure: median, atMost: true, times: 2, other: unguarded, beside: median}},
 	}
 }
 

@@ -79,7 +79,7 @@ func (p page) Highlights() string {
 var titles = map[string]string{
 	success: "Calls that succeed", perCall: "Attempts per call", median: "Wait of the median call that succeeds",
 	slow: "Wait of 99 of 100 calls that succeed, at most", refusals: "Requests that the limit refuses",
-	took: "Until the last call has ended", whileDown: "Attempts while it is down", worstQueue: "The server's queue, at most",
+	took: "Until the last call has ended", worstQueue: "The server's queue, at most",
 	lost: "Lost", recovery: "Recovery", meanwhile: "Meanwhile", leaf: "Attempts at the last service, per call",
 	least: "Share of the program that got least",
 }
@@ -177,7 +177,7 @@ var highlights = []highlight{
 		"One of five replicas hangs: a fifth of the attempts get no response within a second"},
 	{"restarts/3s of every 30s, 10 a second", success,
 		"The server restarts: for 3 s of every 30 s it refuses connections"},
-	{"outage/503 for a minute", success,
+	{"outage/503 for 1m0s, 100 a second, calls have 30s", success,
 		"The database is down for a minute, and calls have 30 s"},
 	{"marked/WriteError(Permanent), 1 of 20, 200 a second", success,
 		"One request in twenty is refused for its own sake"},
@@ -201,10 +201,10 @@ var highlights = []highlight{
 		"A job of 2,000 calls, 20 workers, a limit of 500 a second: seconds"},
 	{"limits/1 programs at 100 a second", refusals,
 		"Requests that are refused at the limit of 100 a second"},
-	{"outage/503 for a minute", meanwhile,
+	{"outage/503 for 1m0s, 100 a second, calls have 30s", meanwhile,
 		"Attempts for each call while the database is down"},
-	{"restarts/3s of every 30s, 10 a second", whileDown,
-		"Attempts at the server while it restarts, in two minutes"},
+	{"restarts/3s of every 30s, 10 a second", meanwhile,
+		"Attempts for each call while the server restarts"},
 	{"chain/2 between, the last fails 100 %", leaf,
 		"Attempts at the last of three services, for a call, while all fail"},
 }
@@ -274,7 +274,7 @@ of the other one, who makes 20 calls a second, or 2 beside a quota, and whom the
 that says 429. What it takes is until the last call has ended, even if it failed.`, []string{took, success, refusals}},
 	{"restarts", "Restarts", `Nobody listens for the last seconds of each half minute, for two minutes. The server can do
 twice the work that comes. A call has 30 s, and so all could succeed. "Lost" is the time whose calls failed, in
-multiples of the down time, and "queue" the work that has come back at once.`, []string{success, lost, whileDown, worstQueue, slow}},
+multiples of the down time, and "queue" the work that has come back at once.`, []string{success, lost, meanwhile, worstQueue, slow}},
 	{"dip", "A server that is slow for ten seconds", `The server can do 1,000 a second, one after the other, and
 does not notice that a caller has gone. For ten seconds it does 30 % of that. Attempts have a second.
 With "429" it rejects what comes while 200 ms of work wait, which costs a third of an answer. Recovery is the
@@ -302,7 +302,7 @@ func (p page) gaps(group string) (all []gap) {
 		r := p.board[w.key()]
 		widest := gap{world: w, points: 1}
 		for _, c := range clients {
-			if d := r[c.name][success] - r[ours][success]; d > widest.points && c.name != patient {
+			if d := r[c.name][success] - r[ours][success]; d > widest.points {
 				widest.other, widest.points = c, d
 			}
 		}
@@ -324,23 +324,14 @@ func (p page) Behind() string {
 		}
 		g := gaps[0]
 		r := p.board[g.world.key()]
-		fmt.Fprintf(&b, "- **%s**: in %d of %d worlds. Most in \"%s\": %s has %s, and the default client %s%s. They make %s and %s attempts per call.\n",
+		fmt.Fprintf(&b, "- **%s**: in %d of %d worlds. Most in \"%s\": %s has %s, and the default client %s. They make %s and %s attempts per call.\n",
 			s.title, len(gaps), len(worldsOf(s.group)), g.world.name, g.other.caption, r[g.other.name].print(success),
-			r[ours].print(success), p.patience(g.world), r[g.other.name].print(perCall), r[ours].print(perCall))
+			r[ours].print(success), r[g.other.name].print(perCall), r[ours].print(perCall))
 	}
 	if b.Len() == 0 {
 		return "Nowhere by more than a point.\n"
 	}
 	return b.String()
-}
-
-// patience says what a patient client has, if that is more.
-func (p page) patience(w world) string {
-	r := p.board[w.key()]
-	if r[patient][success] < r[ours][success]+1 {
-		return ""
-	}
-	return fmt.Sprintf(" (patient: %s)", r[patient].print(success))
 }
 
 // Slower says where the calls of the default client wait longer than those of a
@@ -354,7 +345,7 @@ func (p page) Slower() string {
 			r := p.board[w.key()]
 			for _, c := range clients {
 				d := r[ours][slow] - r[c.name][slow]
-				if c.name == patient || r[c.name][success] < r[ours][success]-1 || d <= widest || r[c.name][slow] < 0 {
+				if r[c.name][success] < r[ours][success]-1 || d <= widest || r[c.name][slow] < 0 {
 					continue
 				}
 				widest = d

@@ -114,6 +114,12 @@ func refused() answer {
 	return answer{err: &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}}
 }
 
+// unnamed is the error of a resolver that is down.
+func unnamed() answer {
+	err := &net.DNSError{Err: "server misbehaving", Name: "service.example", Server: "10.0.0.2:53", IsTemporary: true}
+	return answer{after: usual, err: &net.OpError{Op: "dial", Net: "tcp", Err: err}}
+}
+
 // written is an answer that a handler writes.
 func written(req *http.Request, handle http.HandlerFunc) answer {
 	w := httptest.NewRecorder()
@@ -169,8 +175,14 @@ func (l *limiter) take() bool {
 type load struct {
 	rate     float64 // calls a second
 	length   time.Duration
-	deadline time.Duration // of a call
+	deadline time.Duration // of a call; 0 means none
 	seed     uint64
+}
+
+// with returns the load with another seed.
+func (l load) with(seed uint64) load {
+	l.seed = seed
+	return l
 }
 
 // A call is what a caller saw.
@@ -231,8 +243,12 @@ func (j job) run(do func(ctx context.Context, n int) bool) calls {
 
 // one makes a call.
 func one(began time.Time, deadline time.Duration, n int, do func(context.Context, int) bool) call {
-	ctx, cancel := context.WithTimeout(context.Background(), deadline)
-	defer cancel()
+	ctx := context.Background()
+	if deadline > 0 {
+		within, cancel := context.WithTimeout(ctx, deadline)
+		defer cancel()
+		ctx = within
+	}
 	start := time.Now()
 	ok := do(ctx, n)
 	return call{began: start.Sub(began), took: time.Since(start), ok: ok}
