@@ -65,7 +65,7 @@ func outage(ctx context.Context, out io.Writer, s service) error {
 			library.make(ctx)
 		})
 	})
-	var sum row // of the seconds in which the service is down
+	var before, sum row // what was counted before the service went down, and while it was
 	for second := 1; second <= seconds; second++ {
 		select {
 		case <-time.After(time.Until(began.Add(sampled(second)))):
@@ -74,15 +74,18 @@ func outage(ctx context.Context, out io.Writer, s service) error {
 		}
 		r := row{second, loop.since(), library.since()}
 		fmt.Fprintln(out, r.line())
-		if second > down && second <= back {
-			sum = row{byHand: sum.byHand.plus(r.byHand), library: sum.library.plus(r.library)}
+		switch second {
+		case down:
+			before = row{byHand: loop.seen, library: library.seen}
+		case back:
+			sum = row{byHand: loop.seen.minus(before.byHand), library: library.seen.minus(before.library)}
 		}
 		if err := s.turn(out, second); err != nil {
 			return err
 		}
 	}
 	all.Wait()
-	_, err := fmt.Fprintf(out, "\n%s", sum.summary())
+	_, err := fmt.Fprintf(out, "\n%s", sum.summary(row{byHand: loop.total(), library: library.total()}))
 	return err
 }
 
@@ -109,7 +112,7 @@ type lane struct {
 	call func(context.Context) error
 	base http.RoundTripper
 
-	calls, attempts, successes, noBudget, open atomic.Int64
+	calls, ended, attempts, successes, noBudget, open atomic.Int64
 
 	seen counts
 }
@@ -140,6 +143,7 @@ func (l *lane) RoundTrip(req *http.Request) (*http.Response, error) {
 
 func (l *lane) make(ctx context.Context) {
 	l.calls.Add(1)
+	defer l.ended.Add(1)
 	switch err := l.call(ctx); {
 	case err == nil:
 		l.successes.Add(1)
@@ -150,23 +154,31 @@ func (l *lane) make(ctx context.Context) {
 	}
 }
 
-// since returns what was counted since it was called before.
-func (l *lane) since() counts {
-	before := l.seen
-	l.seen = counts{
-		calls:     int(l.calls.Load()),
+// total returns what was counted.
+func (l *lane) total() counts {
+	calls := int(l.calls.Load())
+	return counts{
+		calls:     calls,
+		waiting:   calls - int(l.ended.Load()),
 		attempts:  int(l.attempts.Load()),
 		successes: int(l.successes.Load()),
 		noBudget:  int(l.noBudget.Load()),
 		open:      int(l.open.Load()),
 	}
-	return l.seen.plus(counts{-before.calls, -before.attempts, -before.successes, -before.noBudget, -before.open})
 }
 
-// counts are the calls and attempts of a lane: how many calls succeeded, how many
-// ended because the budget refused a retry, and how many the breaker refused.
-type counts struct{ calls, attempts, successes, noBudget, open int }
+// since returns what was counted since it was called before.
+func (l *lane) since() counts {
+	before := l.seen
+	l.seen = l.total()
+	return l.seen.minus(before)
+}
 
-func (c counts) plus(o counts) counts {
-	return counts{c.calls + o.calls, c.attempts + o.attempts, c.successes + o.successes, c.noBudget + o.noBudget, c.open + o.open}
+// counts are the calls and attempts of a lane: how many calls have not ended, how
+// many succeeded, how many ended because the budget refused a retry, and how many
+// the breaker refused.
+type counts struct{ calls, waiting, attempts, successes, noBudget, open int }
+
+func (c counts) minus(o counts) counts {
+	return counts{c.calls - o.calls, c.waiting - o.waiting, c.attempts - o.attempts, c.successes - o.successes, c.noBudget - o.noBudget, c.open - o.open}
 }

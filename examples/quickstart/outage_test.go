@@ -68,9 +68,9 @@ func TestTheGuardsStopTheAttemptsAndLetThemComeBack(t *testing.T) {
 	}
 }
 
-func TestTheSummaryCountsWhatWasSentMeanwhile(t *testing.T) {
+func TestTheSummaryCountsWhatWasSentMeanwhileAndWhatSucceeded(t *testing.T) {
 	text := strings.Join(picture(t), "\n")
-	want := `200 calls became 745 attempts of the loop, and [5-8]\d of\n`
+	want := `200 calls became 745 attempts of the loop, and [5-8]\d of\nthe client. Of all 400 calls, 235 of the loop succeeded, and [1-4]\d\d of the client\.\n`
 	if !regexp.MustCompile(want).MatchString(text) {
 		t.Errorf("no text like %s in\n%s", want, text)
 	}
@@ -114,6 +114,7 @@ func TestARowHasABarForEachLane(t *testing.T) {
 		{row{1, counts{attempts: 50}, counts{attempts: 50, successes: 50}}, "  1s  ██████ 50                        ██████ 50      succeeded: 50"},
 		{row{2, counts{attempts: 145}, counts{attempts: 58, noBudget: 41}}, "  2s  ██████████████████ 145           ███████ 58     stopped by budget: 41"},
 		{row{3, counts{attempts: 200}, counts{attempts: 3, noBudget: 2, open: 47}}, "  3s  █████████████████████████ 200    ▏ 3            stopped by breaker: 47"},
+		{row{3, counts{attempts: 200}, counts{attempts: 3, waiting: 50}}, "  3s  █████████████████████████ 200    ▏ 3            waiting: 50"},
 		{row{4, counts{}, counts{}}, "  4s  0                                0"},
 	} {
 		if got := c.row.line(); got != c.want {

@@ -28,15 +28,17 @@ func (r row) line() string {
 	return strings.TrimRight(fmt.Sprintf("%3ds  %s  %s  %s", r.second, a, b, r.note()), " ")
 }
 
-// note says what became of most calls of the client: they succeeded, or the
-// budget refused their retries, or the breaker refused them.
+// note says what became of most calls of the client: they succeeded, or wait, or
+// the budget refused their retries, or the breaker refused them.
 func (r row) note() string {
 	c := r.library
-	switch most := max(c.successes, c.noBudget, c.open); {
+	switch most := max(c.successes, c.waiting, c.noBudget, c.open); {
 	case most == 0:
 		return ""
 	case most == c.successes:
 		return fmt.Sprintf("succeeded: %d", most)
+	case most == c.waiting:
+		return fmt.Sprintf("waiting: %d", most)
 	case most == c.open:
 		return fmt.Sprintf("stopped by breaker: %d", most)
 	default:
@@ -55,9 +57,10 @@ func bar(n, width int) string {
 }
 
 // summary says what the service was sent in the time of the row, while it was
-// down.
-func (r row) summary() string {
+// down, and how many of all calls succeeded.
+func (r row) summary(all row) string {
 	return fmt.Sprintf("While the server was down, %d calls became %d attempts of the loop, and %d of\n"+
-		"the client. Its calls failed at once: those of a patient Service would wait.\n",
-		r.library.calls, r.byHand.attempts, r.library.attempts)
+		"the client. Of all %d calls, %d of the loop succeeded, and %d of the client.\n",
+		r.library.calls, r.byHand.attempts, r.library.attempts,
+		all.library.calls, all.byHand.successes, all.library.successes)
 }
