@@ -20,7 +20,7 @@ type cell struct {
 // lowest load.
 const (
 	width, panelWidth, panelHeight = 866, 192, 80
-	left, top, columnGap, rowGap   = 40, 62, 16, 48
+	left, top, columnGap, rowGap   = 40, 62, 16, 60
 	inRow                          = 4
 	highest                        = 130 // percent
 )
@@ -54,7 +54,7 @@ func draw(cells []cell) string {
 	for i, c := range cells {
 		if i == 0 || c.Setup.Load != cells[i-1].Setup.Load {
 			panels.Text(left, y, "load", fmt.Sprintf("load %d %% of capacity", c.Setup.Load))
-			y, inGroup = y+34, 0
+			y, inGroup = y+46, 0
 		}
 		panels.panel(left+inGroup%inRow*(panelWidth+columnGap), y, c, inGroup%inRow == 0)
 		inGroup++
@@ -65,7 +65,7 @@ func draw(cells []cell) string {
 	var p picture
 	p.legend()
 	p.WriteString(panels.String())
-	return p.Document(width, y-rowGap/2, "Goodput around a dip, % of the calls offered", describe(cells), style)
+	return p.Document(width, y-rowGap/2, "A busy server has 30 % of its capacity for ten seconds: calls that succeed, %", describe(cells), style)
 }
 
 // legend says what the lines are.
@@ -80,9 +80,14 @@ func (p *picture) legend() {
 func describe(cells []cell) string {
 	var all []string
 	for _, c := range cells {
-		all = append(all, fmt.Sprintf("%s, load %d %%: %s.", clientNamed(c.Client).caption, c.Setup.Load, c.recoveries()))
+		all = append(all, fmt.Sprintf("%s, load %d %%: %s; %s.", clientNamed(c.Client).caption, c.Setup.Load, c.successes(), c.recoveries()))
 	}
 	return strings.Join(all, " ")
+}
+
+// successes says how many calls succeed from the beginning of the dip on, measured and simulated.
+func (c cell) successes() string {
+	return fmt.Sprintf("%.0f %% succeed; simulated %.0f %%", 100*c.figures().success, 100*simulated(c.simulation).success)
 }
 
 // recoveries says how long the recovery takes, measured and simulated.
@@ -100,7 +105,8 @@ func (c cell) recoveries() string {
 func (p *picture) panel(x, y int, c cell, numbers bool) {
 	s := c.Setup
 	second := float64(panelWidth) / s.Horizon.Seconds()
-	p.Text(x, y-16, "name", clientNamed(c.Client).caption)
+	p.Text(x, y-28, "name", clientNamed(c.Client).caption)
+	p.Text(x, y-16, "small", c.successes())
 	p.Text(x, y-4, "small", c.recoveries())
 	p.Line(`<rect class="dip" x="%.1f" y="%d" width="%.1f" height="%d"/>`, float64(x)+second*s.From.Seconds(), y, second*s.For.Seconds(), panelHeight)
 	for _, percent := range []int{0, 50, 100} {
