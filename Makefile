@@ -256,17 +256,17 @@ field-page: ## Simulate again, and write docs/field.md from the measurements tha
 	$(GO) run -C internal/lab ./field -page
 
 # A bar that is missed fails; the page is written all the same. Some worlds, or all worlds of a
-# client: make guards WORLDS=TestWorlds/restarts GUARDS_CLIENTS=ours,patient.
+# client: make guards WORLDS=TestWorlds/restarts GUARDS_CLIENTS=ours,failfast.
 WORLDS         ?= TestWorlds
 GUARDS_CLIENTS ?= all
 
 .PHONY: guards guards-page
-guards: ## Let all clients live in the worlds of internal/lab/guards, in half an hour, and write docs/guards.md
+guards: ## Let all clients live in the worlds of internal/lab/guards, in an hour, and write docs/guards.md
 	@$(GO) test -C internal/lab -count=1 -timeout=3h -run='$(WORLDS)' ./guards -clients '$(GUARDS_CLIENTS)' -update; \
 	status=$$?; $(MAKE) guards-page && exit $$status
 
 guards-page: ## Write docs/guards.md from the figures that are kept
-	$(GO) test -C internal/lab -count=1 -run=TestThePage ./guards -update
+	$(GO) test -C internal/lab -count=1 -run='TestThe(Page|README)' ./guards -update
 
 # It downloads 24 programs and what they import, and runs for half an hour. Others:
 # VET_CORPUS='-only dskit', VET_CORPUS=-measure, VET_CORPUS=-readme.

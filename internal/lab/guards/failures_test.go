@@ -276,7 +276,7 @@ func chains() (worlds []world) {
 	for _, services := range []int{0, 1, 2} {
 		for _, percent := range []float64{10, 30, 100} {
 			w := world{
-				group: "chain", name: fmt.Sprintf("%d between, the last fails %g %%", services, percent), quick: true,
+				group: "chain", name: fmt.Sprintf("%d between, the last fails %g %%", services, percent), quick: percent > 10,
 				bars: []bar{within(ours, 3, unguarded)},
 				run:  func(c client, seed uint64) figures { return chain(c, seed, services, percent/100) },
 			}

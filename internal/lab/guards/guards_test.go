@@ -39,7 +39,7 @@ func live(t *testing.T, w world, c client) figures {
 
 // wanted reports whether a client is to run in a world.
 func wanted(w world, c client) bool {
-	if *chosen == "all" && !w.few {
+	if *chosen == "all" && !w.few && c.caption != "" {
 		return true
 	}
 	if *chosen != "all" && *chosen != "" {

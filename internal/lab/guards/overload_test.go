@@ -333,7 +333,7 @@ func (x tenant) world(name string) world {
 func (x tenant) run(c client, seed uint64) figures {
 	s := newService(seed, func(_ *service, req *http.Request) answer {
 		if req.Header.Get("Authorization") == "Bearer one" {
-			return answer{after: usual, status: http.StatusTooManyRequests, header: x.says.Clone()}
+			return answer{after: usual, status: http.StatusTooManyRequests, header: x.says}
 		}
 		return ok(usual)
 	})

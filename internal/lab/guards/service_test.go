@@ -93,11 +93,12 @@ func sleep(req *http.Request, d time.Duration) bool {
 }
 
 func response(req *http.Request, a answer) *http.Response {
-	if a.header == nil {
-		a.header = http.Header{}
+	header := a.header.Clone()
+	if header == nil {
+		header = http.Header{}
 	}
 	return &http.Response{
-		StatusCode: a.status, Status: fmt.Sprint(a.status, " ", http.StatusText(a.status)), Header: a.header,
+		StatusCode: a.status, Status: fmt.Sprint(a.status, " ", http.StatusText(a.status)), Header: header,
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Body: http.NoBody, Request: req,
 	}
 }
