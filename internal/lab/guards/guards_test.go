@@ -110,7 +110,7 @@ func groups() iter.Seq2[string, []world] {
 	return func(yield func(string, []world) bool) {
 		for _, group := range []func() []world{
 			byChance, hungReplica, spread, marked, scattered, limits, chains, tenants, bulk, restarts, outages, flapping, chainOutages,
-			mixed, rare, dips, overloads,
+			mixed, rare, dips, overloads, fresh,
 		} {
 			if worlds := group(); !yield(worlds[0].group, worlds) {
 				return

@@ -329,6 +329,8 @@ or all that is not idempotent, or the paths of one upstream say 502; or the call
 200. The figures are those of the other calls. Attempts are those of all.`, []string{success, perCall}},
 	{"rare", "Rare callers", `Two hundred calls, of which few are near another. The service fails by chance, or
 refuses connections for two seconds of ten.`, []string{success, perCall}},
+	{"fresh", "Worlds that nobody tuned for", `No constant of the guards was chosen by these worlds, and they are reported as
+they fell. A [test](../internal/lab/guards/fresh_test.go) says what happens in each. No bar holds them.`, []string{success, perCall}},
 }
 
 // A gap is a world in which another client has more successes than the default.
