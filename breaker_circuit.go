@@ -157,13 +157,14 @@ func (b *Breaker) announce(ctx context.Context, old, p *phase, why circuit.Trigg
 // row.
 type openings struct {
 	last  time.Duration // how long it was open the last time, for Jitter
+	lease time.Duration // how long a probe keeps others back after that
 	brief int           // how often it was probed early
 }
 
 // drawOpenTime draws how long the circuit stays open, if it opens for that
-// number of times in a row. unsent says that this time a failure opened it that
-// never reached the service.
-func (b *Breaker) drawOpenTime(number int, unsent bool) time.Duration {
+// number of times in a row. By the rule for outages that time begins with the
+// last probe.
+func (b *Breaker) drawOpenTime(number int, o *circuit.Outage) time.Duration {
 	jitter := b.Jitter
 	if jitter == nil {
 		jitter = UniformJitter(0.8, 1.2)
@@ -171,18 +172,38 @@ func (b *Breaker) drawOpenTime(number int, unsent bool) time.Duration {
 	if number == 1 || b.row == nil {
 		b.row = new(openings)
 	}
-	b.row.last = max(0, jitter(b.openTimeAfter(number, unsent), b.row.last, draw.Unit(b.Rand)))
-	return b.row.last
+	d := b.openTimeAfter(number, o)
+	b.row.last = max(0, jitter(d, b.row.last, draw.Unit(b.Rand)))
+	if !b.ownOpenTime(o) {
+		b.row.lease = max(b.row.last, b.openTime(1))
+		return b.row.last
+	}
+	b.row.lease = circuit.LeaseFor(b.row.last)
+	return b.row.last - o.Since
+}
+
+// ownOpenTime reports whether the rule for outages says how long the circuit
+// stays open: the breaker itself found that calls failed, and decides alone.
+func (b *Breaker) ownOpenTime(o *circuit.Outage) bool {
+	return b.OpenFor == nil && b.Shared == nil && o.Cause >= circuit.Unsent && o.Trigger != circuit.TriggerRule && o.Trigger != circuit.TriggerSlow
 }
 
 // openTimeAfter returns how long the circuit stays open, before jitter. The
 // brief openings do not lengthen the others.
-func (b *Breaker) openTimeAfter(number int, unsent bool) time.Duration {
-	if b.OpenFor != nil || !unsent {
-		return b.openTime(max(1, number-b.row.brief))
+func (b *Breaker) openTimeAfter(number int, o *circuit.Outage) time.Duration {
+	usual, d := b.openTime(max(1, number-b.row.brief)), time.Duration(0)
+	switch {
+	case b.ownOpenTime(o):
+		d = o.OpenFor(usual)
+	case b.OpenFor == nil && o.Cause == circuit.Unsent:
+		d = defaultOpenFor(250 * time.Millisecond).Delay(number)
+	default:
+		return usual
 	}
-	b.row.brief++
-	return defaultOpenFor(250 * time.Millisecond).Delay(number)
+	if d != usual {
+		b.row.brief++
+	}
+	return d
 }
 
 // openTime returns how long the circuit stays open, before jitter, if what
@@ -199,9 +220,13 @@ func defaultOpenFor(first time.Duration) Schedule {
 	return Exponential{Initial: first, Multiplier: 1.2, Max: time.Minute}
 }
 
-// probeTimeout is how long a probe may take, at least. It matters where the
-// circuit was open for no time, because of its Jitter or its fleet.
-func (b *Breaker) probeTimeout() time.Duration { return max(b.ProbeTimeout, b.openTime(1)) }
+// probeTimeout is how long a probe may take, at least.
+func (b *Breaker) probeTimeout() time.Duration {
+	if b.row == nil {
+		return max(b.ProbeTimeout, b.openTime(1))
+	}
+	return max(b.ProbeTimeout, b.row.lease)
+}
 
 // A call is one that was admitted.
 type call struct {
@@ -283,7 +308,7 @@ func (c call) report(err error) {
 		return // too late
 	}
 	if b.step(c.ctx, &in, err).Undecided && b.TripIf != nil && b.asksToTrip() && b.phase.Load() == p {
-		b.step(c.ctx, &circuit.Input{Kind: circuit.Rule, Unsent: in.Score == circuit.Unsent}, err)
+		b.step(c.ctx, &circuit.Input{Kind: circuit.Rule, Cause: in.Score}, err)
 	}
 }
 

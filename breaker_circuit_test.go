@@ -54,47 +54,45 @@ func TestBreakerStaysOpenLongerEachTime(t *testing.T) {
 // refused is what a client gets of a service that restarts.
 var refused = &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
 
-// A refused connection costs the service nothing.
-func TestACircuitIsProbedEarlyAfterARefusedConnection(t *testing.T) {
-	brief := backoff.Exponential{Initial: 250 * time.Millisecond, Multiplier: 1.2, Max: time.Minute}
-	synctest.Test(t, func(t *testing.T) {
-		b := rateBreaker()
-		feed(b, 20, refused)
-		for n := range 40 {
-			require.Equal(t, brief.Delay(n+1), b.Stats().RetryAfter)
-			time.Sleep(b.Stats().RetryAfter)
-			require.Equal(t, 1, feed(b, 2, refused))
-		}
-		require.Equal(t, time.Minute, b.Stats().RetryAfter)
-	})
+// openAtHalf opens a circuit whose service fails with err for every other call, of
+// twenty in a second.
+func openAtHalf(t *testing.T, b *backoff.Breaker, err error) {
+	b.Stats() // begins the phase
+	time.Sleep(time.Second)
+	for range 10 {
+		feed(b, 1, nil)
+		feed(b, 1, err)
+	}
+	require.Equal(t, backoff.BreakerOpen, b.State())
 }
 
-// The failure that opens the circuit decides, not those before it. What opens
-// it early does not lengthen how long it is open after other failures, but
-// these lengthen all.
+// A timeout says less than an answer. What opens the circuit early does not
+// lengthen how long it is open after other failures.
 func TestTheFailureThatOpensTheCircuitDecidesHowEarlyItIsProbed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := rateBreaker()
-		feed(b, 19, errOutage)
+		b := &backoff.Breaker{Jitter: backoff.NoJitter}
+		openAtHalf(t, b, errOutage)
 		for i, c := range []struct {
 			err  error
 			want time.Duration
 		}{
-			{refused, 250 * time.Millisecond},
-			{refused, 300 * time.Millisecond},
-			{errOutage, 5 * time.Second},
+			{nil, 5 * time.Second},
+			{refused, 5 * time.Second / 32},
 			{errOutage, 6 * time.Second},
-			{refused, 518400 * time.Microsecond},
-			{errOutage, 7200 * time.Millisecond},
+			{context.DeadlineExceeded, time.Second}, // the time of twenty calls
+			{backoff.OfClass(errOutage, backoff.ClassThrottled), 7200 * time.Millisecond},
+			{backoff.RetryAfter(refused, 0), 604_882_812}, // 19.35625 s / 32
 		} {
-			feed(b, 1, c.err)
+			if c.err != nil {
+				feed(b, 1, c.err)
+			}
 			require.Equal(t, c.want, b.Stats().RetryAfter, "opening %d", i+1)
 			require.Equal(t, i+1, b.Stats().Openings)
 			time.Sleep(c.want)
 		}
 		feed(b, 2, nil)
-		time.Sleep(10 * time.Second)
-		feed(b, 20, errOutage)
+		time.Sleep(9 * time.Second)
+		openAtHalf(t, b, errOutage)
 		require.Equal(t, 5*time.Second, b.Stats().RetryAfter)
 	})
 }
@@ -104,7 +102,7 @@ func TestOnlyWhatIsCertainlyNotSentIsProbedEarly(t *testing.T) {
 	gaveUp := func(err error) error {
 		return backoff.Policy{MaxAttempts: 1}.Do(t.Context(), func(context.Context) error { return err })
 	}
-	const early, late = 250 * time.Millisecond, 5 * time.Second
+	const early, late, hung = 25 * time.Millisecond, 5 * time.Second, time.Second
 	for name, c := range map[string]struct {
 		err  error
 		want time.Duration
@@ -116,17 +114,18 @@ func TestOnlyWhatIsCertainlyNotSentIsProbedEarly(t *testing.T) {
 		"marked":                         {backoff.OfClass(errOutage, backoff.ClassNotSent), early},
 		"marked after a policy gave up":  {backoff.OfClass(gaveUp(errOutage), backoff.ClassNotSent), early},
 		"marked, and a policy gave up":   {gaveUp(backoff.OfClass(errOutage, backoff.ClassNotSent)), early},
-		"a timeout":                      {slow, late},
-		"a timeout that is marked":       {backoff.OfClass(slow, backoff.ClassNotSent), late},
+		"a timeout":                      {slow, hung},
+		"a timeout that is marked":       {backoff.OfClass(slow, backoff.ClassNotSent), hung},
 		"refused by one, of two":         {errors.Join(refused, errOutage), late},
 		"two policies gave up, of which": {errors.Join(gaveUp(refused), gaveUp(errOutage)), late},
 		"marked otherwise":               {backoff.OfClass(refused, backoff.ClassRetryable), late},
 		"the server asked for a minute":  {backoff.Pushback(refused, time.Minute), time.Minute},
 	} {
-		b := rateBreaker()
-		require.Equal(t, backoff.BreakerOpen, stateAfter(b, 20, c.err), name)
-		require.InDelta(t, c.want, b.Stats().RetryAfter, 1e8, name)
-		b.Reset()
+		bubble(t, name, func(t *testing.T) {
+			b := &backoff.Breaker{Jitter: backoff.NoJitter}
+			openAtHalf(t, b, c.err)
+			require.Equal(t, c.want, b.Stats().RetryAfter)
+		})
 	}
 }
 
@@ -135,7 +134,7 @@ func TestARuleOfOnesOwnProbesEarlyToo(t *testing.T) {
 	for err, want := range map[error]time.Duration{refused: 250 * time.Millisecond, errOutage: 5 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
 			b := rateBreaker()
-			b.TripIf = func(s backoff.BreakerStats) bool { return s.ConsecutiveFailures >= 3 }
+			b.OpenFor, b.TripIf = nil, func(s backoff.BreakerStats) bool { return s.ConsecutiveFailures >= 3 }
 			feed(b, 3, err)
 			require.Equal(t, want, b.Stats().RetryAfter)
 		})

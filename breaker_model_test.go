@@ -172,7 +172,7 @@ func (c *comparison) settings() *modelCircuit {
 	m.MinCalls = 1 + c.next()%8
 	m.Window = 10 * time.Second
 	m.WindowCalls = []int{0, 0, 4, 10}[c.next()%4]
-	m.ConsecutiveFailures = 1 + c.next()%6
+	m.ConsecutiveFailures = c.next() % 7
 	m.ConsecutiveSpan = time.Duration(1+c.next()%4) * 500 * time.Millisecond
 	m.SlowCall = []time.Duration{0, 0, 750 * time.Millisecond}[c.next()%3]
 	m.SlowRate = 0.4
@@ -229,7 +229,7 @@ func (c *comparison) intervene(arg int) {
 // speed: a list of what happened, and a look at the clock for everything. It
 // stands for the documentation. Call Enter once before anything else.
 type modelCircuit struct {
-	circuit.Config               // all set, none of them to its negative value
+	circuit.Config               // all set but perhaps ConsecutiveFailures, none of them to its negative value
 	SlowCall       time.Duration // 0: no call is slow
 	ProbeTimeout   time.Duration
 	OpenFor        func(openings int) time.Duration // without jitter
@@ -243,6 +243,7 @@ type modelCircuit struct {
 	calls  []modelCall   // closed: all of them
 	begun  int           // closed: calls that were admitted
 	inARow []time.Time   // closed: the last failures
+	share  float64       // closed: of failures in the window before these
 	row    []modelCall   // closed: what failed or was throttled since the last success
 	leases map[*modelPermit]bool
 	passed int // probes that succeeded
@@ -371,8 +372,11 @@ func (m *modelCircuit) count(s circuit.Score, slow bool) {
 			return
 		}
 	case circuit.Unsent, circuit.Bad:
-		m.inARow = append(m.inARow, now)
-		if len(m.inARow) >= m.ConsecutiveFailures && now.Sub(m.inARow[0]) >= m.ConsecutiveSpan {
+		if m.inARow = append(m.inARow, now); len(m.inARow) == 1 {
+			total, bad, _ := m.counts()
+			m.share = float64(bad-1) / max(1, float64(total-1))
+		}
+		if m.tooManyInARow() && now.Sub(m.inARow[0]) >= m.ConsecutiveSpan {
 			m.open()
 			return
 		}
@@ -391,6 +395,18 @@ func (m *modelCircuit) count(s circuit.Score, slow bool) {
 	if total >= least && (failed || m.SlowCall > 0 && share(slowly) >= m.SlowRate) {
 		m.open()
 	}
+}
+
+func (m *modelCircuit) tooManyInARow() bool {
+	n := len(m.inARow)
+	if m.ConsecutiveFailures > 0 {
+		return n >= m.ConsecutiveFailures
+	}
+	chance := 1.0
+	for range n {
+		chance *= m.share
+	}
+	return n >= 5 && chance < 0.002
 }
 
 // throttledOnly reports whether the calls since the last success open the

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"runtime"
 	"sync"
 	"testing"
@@ -40,7 +41,7 @@ func stateAfter(b *backoff.Breaker, n int, err error) backoff.BreakerState {
 // rateBreaker returns one that opens by its rate only, for exactly 5 s, 6 s and
 // so on.
 func rateBreaker() *backoff.Breaker {
-	return &backoff.Breaker{Name: "db", ConsecutiveFailures: -1, Jitter: backoff.NoJitter}
+	return &backoff.Breaker{Name: "db", ConsecutiveFailures: -1, OpenFor: backoff.Exponential{Initial: 5 * time.Second, Multiplier: 1.2, Max: time.Minute}, Jitter: backoff.NoJitter}
 }
 
 // openBreaker returns a rateBreaker that a failure has opened.
@@ -148,8 +149,8 @@ func TestBreakerOpensAfterConsecutiveFailuresOverASecond(t *testing.T) {
 	bubble(t, "one call a second to a dead host", func(t *testing.T) {
 		var b backoff.Breaker
 		for n := 1; n <= 5; n++ {
-			require.Equal(t, 1, feed(&b, 1, errOutage), "call %d", n)
 			time.Sleep(time.Second)
+			require.Equal(t, 1, feed(&b, 1, errOutage), "call %d", n)
 		}
 		require.Equal(t, backoff.BreakerOpen, b.State())
 	})
@@ -169,6 +170,18 @@ func TestBreakerOpensAfterConsecutiveFailuresOverASecond(t *testing.T) {
 			feed(b, 1, nil)
 		}
 		require.Equal(t, backoff.BreakerClosed, b.State())
+	})
+	bubble(t, "a service that serves one call of ten", func(t *testing.T) {
+		b := &backoff.Breaker{FailureRate: -1}
+		random := rand.New(rand.NewPCG(1, 0))
+		for range 12_000 {
+			err := errOutage
+			if random.IntN(10) == 0 {
+				err = nil
+			}
+			require.Equal(t, 1, feed(b, 1, err))
+			time.Sleep(10 * time.Millisecond)
+		}
 	})
 	bubble(t, "no span", func(t *testing.T) {
 		require.Equal(t, 3, feed(&backoff.Breaker{ConsecutiveFailures: 3, ConsecutiveSpan: -1}, 4, errOutage))

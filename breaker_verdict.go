@@ -28,13 +28,13 @@ func (c call) score(err error) circuit.Input {
 	case ended != nil && ended != context.DeadlineExceeded:
 		in.Score = circuit.None
 	case ended != nil && errtree.Is(err, context.Canceled): // the operation's way to report the deadline
-		in.Score = circuit.Bad
+		in.Score = circuit.Hung
 	default:
 		score, hint := c.breaker.scoreOfError(err)
 		in.Score, in.Rest = score, c.breaker.holdOpenFor(hint)
 	}
 	least := c.breaker.MinAttemptTime
-	if in.Score == circuit.Bad && inbound.Limits(c.ctx) && !errtree.Is(err, ErrAttemptTimeout) {
+	if in.Score >= circuit.Hung && inbound.Limits(c.ctx) && !errtree.Is(err, ErrAttemptTimeout) {
 		deadline, _ := c.ctx.Deadline()
 		if least = limits.Or(least, time.Second); !clock.Now().Before(deadline) {
 			ended = context.DeadlineExceeded // though the context may not know yet
@@ -51,7 +51,7 @@ func (c call) score(err error) circuit.Input {
 func (c call) scoreTime(in *circuit.Input, ended bool, least time.Duration) {
 	took := c.phase.Age() - c.began
 	in.Slow = c.breaker.SlowCall > 0 && took >= c.breaker.SlowCall
-	if ended && in.Score == circuit.Bad && took < least {
+	if ended && in.Score >= circuit.Hung && took < least {
 		in.Score = circuit.None
 	}
 }
@@ -108,6 +108,9 @@ func (s *scoring) throughPolicy(err error) (circuit.Score, hint, bool) {
 			return circuit.None, hint{}, true
 		}
 		score, h := s.of(e.Last)
+		if e.failure.timedOut && score == circuit.Bad {
+			score = circuit.Hung
+		}
 		return score, h, true
 	case *marked:
 		return s.ofMarked(e)
@@ -210,7 +213,9 @@ func (s *scoring) ofClass(c Class, err error) circuit.Score {
 		return circuit.Good
 	case c == ClassThrottled || c == ClassOverloaded:
 		return circuit.Throttled
-	case c == ClassNotSent && !s.walk.Find(err, errtree.IsTimeout):
+	case s.walk.Find(err, errtree.IsTimeout):
+		return circuit.Hung
+	case c == ClassNotSent:
 		return circuit.Unsent
 	}
 	return circuit.Bad

@@ -24,10 +24,10 @@ func TestBreakerSpeaksOfTheCircuitAsItIs(t *testing.T) {
 		triggerNames[circuit.TriggerTime], triggerNames[circuit.TriggerProbe], triggerNames[circuit.TriggerManual], triggerNames[circuit.TriggerShared]})
 }
 
-// A breaker is hardly larger than the measurements of others: 544 bytes, and four
+// A breaker is hardly larger than the measurements of others: 576 bytes, and four
 // cache lines per processor once two of them met in it.
 func TestBreakerIsSmall(t *testing.T) {
-	require.LessOrEqual(t, int(unsafe.Sizeof(Breaker{})+unsafe.Sizeof(phase{})), 544-192, "the rest is for what failed")
+	require.LessOrEqual(t, int(unsafe.Sizeof(Breaker{})+unsafe.Sizeof(phase{})), 576-208, "the rest is for what failed")
 
 	const n = 10_000
 	breakers := make([]*Breaker, n)
@@ -42,7 +42,7 @@ func TestBreakerIsSmall(t *testing.T) {
 	}
 	runtime.ReadMemStats(&after)
 	t.Log((after.TotalAlloc-before.TotalAlloc)/n, "bytes")
-	require.LessOrEqual(t, (after.TotalAlloc-before.TotalAlloc)/n, uint64(546))
+	require.LessOrEqual(t, (after.TotalAlloc-before.TotalAlloc)/n, uint64(578))
 	runtime.KeepAlive(breakers)
 }
 

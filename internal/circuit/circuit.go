@@ -84,6 +84,8 @@ const (
 	// Unsent is a failure that never reached the service. To try again costs the
 	// service nothing.
 	Unsent
+	// Hung is a failure by a timeout: no answer came.
+	Hung
 	// Bad is any other failure.
 	Bad
 )
@@ -106,7 +108,7 @@ type Config struct {
 	MinCalls            int           // calls in the window before a rate counts; negative: 1
 	Window              time.Duration // length of the window, unless WindowCalls is set; negative: Forever
 	WindowCalls         int           // length of the window in calls; 0 or negative: use Window
-	ConsecutiveFailures int           // failures in a row that open the circuit; negative: any number is fine
+	ConsecutiveFailures int           // failures in a row that open the circuit; 0: as many as a service that serves some calls hardly has; negative: any number is fine
 	ConsecutiveSpan     time.Duration // least time between the first and the last of them
 	MaxProbes           int           // probes at the same time; negative: MostProbes
 	ProbeSuccesses      int           // successful probes that close the circuit
@@ -120,7 +122,6 @@ func (c Config) WithDefaults() Config {
 	c.SlowRate = limits.Or(c.SlowRate, 0.5)
 	c.MinCalls = max(1, limits.Or(c.MinCalls, 20))
 	c.Window = limits.Or(c.Window, 10*time.Second)
-	c.ConsecutiveFailures = limits.Or(c.ConsecutiveFailures, 5)
 	c.ConsecutiveSpan = limits.Or(c.ConsecutiveSpan, time.Second)
 	if c.MaxProbes = limits.Or(c.MaxProbes, 1); c.MaxProbes < 0 {
 		c.MaxProbes = MostProbes
@@ -178,6 +179,7 @@ type Failures struct {
 	InARow    uint32        // since the last success
 	Throttled uint32        // answers since then
 	First     time.Duration // when the first failure in a row happened
+	Share     float64       // of failures among the calls in the window before that
 	Rest      time.Duration // until when the service asked to be left alone
 }
 
@@ -189,9 +191,10 @@ func (f *Failures) succeed() { f.InARow, f.Throttled = 0, 0 }
 
 // Probes is what a half-open phase has learned.
 type Probes struct {
-	Leases    Leases // of the probes without an answer
-	Granted   uint32 // probes so far
-	Successes uint32 // in a row, as a failure ends the phase
+	Leases    Leases        // of the probes without an answer
+	Granted   uint32        // probes so far
+	Successes uint32        // in a row, as a failure ends the phase
+	Newest    time.Duration // when the last probe was admitted
 }
 
 // An InputKind says what happened.
@@ -227,7 +230,7 @@ type Input struct {
 	Kind   InputKind
 	Score  Score // Answer
 	Slow   bool  // Answer
-	Unsent bool  // Rule: the failure that led to it was Unsent
+	Cause  Score // Rule: of the failure that led to it
 	Hold   bool  // Ask: the call must not probe, because another process does
 	Mode   Mode  // Force
 	Advice Kind  // Advise
@@ -257,16 +260,16 @@ type Effects struct {
 	Counts   bool
 	Probe    uint32
 
-	// Changed says that a phase began, because of Trigger. Its age is 0. InARow is
-	// how many failures in a row the phase before had.
+	// Changed says that a phase began, because of Trigger. Its age is 0. Row is
+	// what the phase before had learned from failures.
 	Changed bool
 	Trigger Trigger
-	InARow  uint32
+	Row     Failures
 	// Draw says that the circuit opened by its own decision. The caller draws
 	// an open time for State.Openings openings in a row, and sends it with
-	// Extend. Unsent says that the failure that led to it was Unsent.
-	Draw   bool
-	Unsent bool
+	// Extend. Cause is the score that led to it; None if it is not known.
+	Draw  bool
+	Cause Score
 	// Undecided says that a failed or slow call was counted and opened nothing,
 	// so that the user's own rule may be asked.
 	Undecided bool

@@ -30,7 +30,7 @@ type Live struct {
 	Phase                // does not change
 	Began time.Time      // does not change
 	Good  window.Counter // successes of a closed phase
-	Last  *Counts        // what the last closed phase ended with; the caller passes it on
+	Last  *Outage        // since the last closed phase; the caller passes it on
 
 	begun  atomic.Uint32 // calls on PathFirst
 	failed *failed       // of a closed phase; nil until a call failed or was slow
@@ -83,7 +83,7 @@ func (l *Live) Begin(p Phase, paths Paths) {
 // circuit is closed or forced.
 func (l *Live) Opened() (c Counts) {
 	if l.Last != nil && l.Kind != Closed && l.Mode <= Observe {
-		c = *l.Last
+		c = l.Last.Counts
 	}
 	return c
 }
@@ -234,23 +234,23 @@ func (l *Live) count(c *Config, in *Input) Counts {
 // what the phase knows of it: Age, Calls and the generation. An Answer must be
 // of a call that this phase admitted. Step keeps what the phase learned. If
 // Effects.Changed, it returns the next phase, for Begin. draw is asked for how
-// long the circuit stays open after so many openings in a row, the last of them
-// by a failure that was Unsent or not.
-func (l *Live) Step(c *Config, in *Input, draw func(openings int, unsent bool) time.Duration) (Phase, Effects) {
+// long the circuit stays open after so many openings in a row, and what is known
+// of the outage.
+func (l *Live) Step(c *Config, in *Input, draw func(openings int, o *Outage) time.Duration) (Phase, Effects) {
 	if in.Score == Good {
 		l.Good.Add()
 	}
 	in.Age, in.Permit.Generation = l.Age(), l.Generation
 	in.Calls = l.count(c, in)
 	next, effects := Step(c, l.State(), in)
-	in.Calls.InARow = uint64(max(next.Failures.InARow, effects.InARow))
+	in.Calls.InARow = uint64(max(next.Failures.InARow, effects.Row.InARow))
 	if effects.Changed && l.Kind == Closed {
-		last := in.Calls
-		l.Last = &last
+		l.Last = l.ended(c, in, effects.Row)
 	}
 	switch {
 	case effects.Draw:
-		next, _ = Step(c, next, &Input{Kind: Extend, For: draw(int(next.Openings), effects.Unsent)})
+		l.opened(in, &effects)
+		next, _ = Step(c, next, &Input{Kind: Extend, For: draw(int(next.Openings), l.Last)})
 	case effects.Changed:
 	case l.failed != nil:
 		l.failed.Failures = next.Failures

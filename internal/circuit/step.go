@@ -47,7 +47,7 @@ func Step(c *Config, s State, in *Input) (State, Effects) {
 func (m *machine) enter(k Kind, span time.Duration, why Trigger) {
 	m.Generation++
 	m.Kind, m.Span = k, span
-	m.effects.Changed, m.effects.Trigger, m.effects.InARow = true, why, m.Failures.InARow
+	m.effects.Changed, m.effects.Trigger, m.effects.Row = true, why, m.Failures
 	m.Failures, m.Probes = Failures{}, Probes{}
 }
 
@@ -93,7 +93,7 @@ func (m *machine) grant(c *Config, in *Input) bool {
 	if p.Leases.len() >= c.MaxProbes {
 		return false
 	}
-	p.Granted++
+	p.Granted, p.Newest = p.Granted+1, in.Age
 	p.Leases = p.Leases.with(p.Granted, limits.Add(in.Age, m.Span))
 	m.effects.Probe = p.Granted
 	return true
@@ -145,9 +145,9 @@ func (m *machine) answerCall(c *Config, in *Input) {
 		}
 	case Throttled:
 		f.Throttled++
-	case Unsent, Bad:
+	case Unsent, Hung, Bad:
 		if f.InARow++; f.InARow == 1 {
-			f.First = in.Age
+			f.First, f.Share = in.Age, in.Calls.shareBefore()
 		}
 		f.Rest = max(f.Rest, limits.Add(in.Age, in.Rest))
 	}
@@ -199,7 +199,13 @@ func (c *Config) tooManyFailures(in *Input) bool {
 
 func (m *machine) tooManyInARow(c *Config, age time.Duration) bool {
 	f := &m.Failures
-	return c.ConsecutiveFailures >= 0 && uint64(f.InARow) >= uint64(c.ConsecutiveFailures) && age-f.First >= c.ConsecutiveSpan
+	switch {
+	case c.ConsecutiveFailures < 0 || age-f.First < c.ConsecutiveSpan:
+		return false
+	case c.ConsecutiveFailures == 0:
+		return servesNone(f.InARow, f.Share)
+	}
+	return uint64(f.InARow) >= uint64(c.ConsecutiveFailures)
 }
 
 // onlyThrottled reports whether nothing succeeded for a whole window, and what
@@ -230,7 +236,7 @@ func (m *machine) open(c *Config, in *Input, rest time.Duration, why Trigger) {
 		m.Openings = 0
 	}
 	m.Openings = uint16(min(int(m.Openings)+1, MaxOpenings))
-	m.effects.Draw, m.effects.Unsent = true, in.Unsent || in.Score == Unsent
+	m.effects.Draw, m.effects.Cause = true, max(in.Cause, in.Score)
 	m.enter(Open, rest, why)
 }
 

@@ -1,0 +1,110 @@
+package circuit
+
+import (
+	"math"
+	"time"
+)
+
+const (
+	// fewFailures is how many failures in a row say little, whatever happened
+	// before them.
+	fewFailures = 5
+	// hardlyEver is how likely it may be that a service that serves some calls
+	// has so many failures in a row.
+	hardlyEver = 0.002
+
+	// leastOpen is the least time that a circuit is open.
+	leastOpen = 25 * time.Millisecond
+	// partOpen is the part of an outage for which a circuit is open after it: as
+	// much of the time after the outage is lost at most.
+	partOpen = 32
+)
+
+// servesNone reports whether so many failures in a row mean that a service serves
+// nobody. share is the share of calls that failed before them.
+func servesNone(failures uint32, share float64) bool {
+	return failures >= fewFailures && math.Pow(share, float64(failures)) < hardlyEver
+}
+
+// shareBefore returns the share of failures in the window before a failure that
+// it counts.
+func (n *Counts) shareBefore() float64 {
+	before := n.Dated + n.Bad - min(n.Bad, 1)
+	if before == 0 {
+		return 0
+	}
+	return float64(n.Bad-1) / float64(before)
+}
+
+// An Outage is what a circuit keeps of its last closed phase, and what it learns
+// from the failures since.
+type Outage struct {
+	Counts // what the window held at the end of the phase
+
+	Trigger Trigger       // of the last opening
+	Cause   Score         // of the last opening
+	Since   time.Duration // from the last probe to the last opening
+
+	began    time.Time     // time of the first of the failures in a row
+	down     time.Duration // from that to the last opening
+	failures uint32        // in a row, with the probes that failed
+	share    float64       // of failures in the window before them
+	pause    time.Duration // mean time between two calls of the closed phase
+}
+
+// ended returns the outage that may begin with the end of a closed phase.
+func (l *Live) ended(c *Config, in *Input, row Failures) *Outage {
+	o := &Outage{Counts: in.Calls, began: l.Began.Add(row.First), failures: row.InARow, share: row.Share, pause: Forever}
+	if n := in.Calls.Dated + in.Calls.Bad; n > 0 && c.WindowCalls <= 0 {
+		o.pause = min(in.Age, c.Window) / time.Duration(n)
+	}
+	return o
+}
+
+// opened records that the circuit opens.
+func (l *Live) opened(in *Input, e *Effects) {
+	o, now := l.Last, l.Began.Add(in.Age)
+	o.Trigger, o.Cause, o.Since = e.Trigger, e.Cause, 0
+	if e.Trigger == TriggerProbe {
+		o.Since = in.Age - l.probes.Newest
+		o.probed(now, l.probes.Successes > 0)
+	}
+	o.down = now.Sub(o.began)
+}
+
+// probed records that a probe failed. served says that one before it succeeded.
+func (o *Outage) probed(now time.Time, served bool) {
+	if served || o.failures == 0 {
+		o.began, o.failures = now, 0
+	}
+	o.failures++
+}
+
+// OpenFor returns how long the circuit stays open after a failure, where usual is
+// the time for a service that serves some calls. It is a part of the time that
+// the service has been down, if it cost the service nothing, or the service
+// serves nobody.
+func (o *Outage) OpenFor(usual time.Duration) time.Duration {
+	part := min(max(o.down/partOpen, leastOpen), time.Minute)
+	none := servesNone(o.failures, o.share)
+	switch {
+	case o.Cause == Unsent, o.Cause == Bad && none:
+		return part
+	case o.Cause == Hung:
+		return min(usual, max(part, o.afterTimeout(none)))
+	}
+	return usual
+}
+
+// afterTimeout returns the least time after a timeout, in which so many calls of
+// this program would come. A probe may hang, too.
+func (o *Outage) afterTimeout(none bool) time.Duration {
+	if none {
+		return min(2*time.Second, 5*min(o.pause, time.Second))
+	}
+	return min(5*time.Second, 20*min(o.pause, time.Second))
+}
+
+// LeaseFor returns how long a probe keeps others back, after the circuit was open
+// for d.
+func LeaseFor(d time.Duration) time.Duration { return max(d, leastOpen) }
