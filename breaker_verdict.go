@@ -9,6 +9,7 @@ import (
 	"github.com/gobackoff/backoff/internal/clock"
 	"github.com/gobackoff/backoff/internal/draw"
 	"github.com/gobackoff/backoff/internal/errtree"
+	"github.com/gobackoff/backoff/internal/fault"
 	"github.com/gobackoff/backoff/internal/inbound"
 	"github.com/gobackoff/backoff/internal/limits"
 )
@@ -26,7 +27,7 @@ func (c call) score(err error) circuit.Input {
 		in.Score = circuit.Bad
 		return in
 	case ended != nil && ended != context.DeadlineExceeded:
-		in.Score = circuit.None
+		in.Score = scoreOf(fault.Left)
 	case ended != nil && errtree.Is(err, context.Canceled): // the operation's way to report the deadline
 		in.Score = circuit.Hung
 	default:
@@ -114,6 +115,10 @@ func (s *scoring) throughPolicy(err error) (circuit.Score, hint, bool) {
 		return score, h, true
 	case *marked:
 		return s.ofMarked(e)
+	case *fault.Mark:
+		if e.Fault != fault.Answered { // whatever is below it
+			return scoreOf(e.Fault), hint{}, true
+		}
 	}
 	branches, inner := errtree.Unwrap(err)
 	if inner != nil {
@@ -185,38 +190,32 @@ func (s *scoring) ofOperation(err error) (circuit.Score, hint) {
 		return circuit.None, hint{}
 	}
 	v := judge(s.breaker.Classify, err)
-	if v.class == ClassPermanent && errtree.Is(err, context.Canceled) {
-		return circuit.None, hint{}
-	}
-	if v.gaveUp {
-		return circuit.Bad, v.hint
-	}
 	return s.ofVerdict(&v, err), v.hint
 }
 
 // ofVerdict scores an error that was judged. A server that throttles and asks
 // for longer than MaxRetryAfter speaks of a quota that is used up, which is that
-// of one caller.
+// of one caller. An error that never reached the service, but came after a timeout,
+// may be overload.
 func (s *scoring) ofVerdict(v *verdict, err error) circuit.Score {
-	after := v.hint.after
-	if v.classOfAnswer() == ClassThrottled && s.breaker.capRetryAfter(after) < after {
-		return circuit.None
+	whose, after := v.fault(), v.hint.after
+	switch {
+	case v.classOfAnswer() == ClassThrottled && s.breaker.capRetryAfter(after) < after:
+		whose = fault.Quota
+	case (whose == fault.Unreached || whose == fault.Failed) && s.walk.Find(err, errtree.IsTimeout):
+		whose = fault.Late
 	}
-	return s.ofClass(v.class, err)
+	return scoreOf(whose)
 }
 
-// ofClass scores an error of class c. One that never reached the service, but
-// came after a timeout, is not Unsent: it may be overload.
-func (s *scoring) ofClass(c Class, err error) circuit.Score {
-	switch {
-	case c == ClassPermanent:
-		return circuit.Good
-	case c == ClassThrottled || c == ClassOverloaded:
-		return circuit.Throttled
-	case s.walk.Find(err, errtree.IsTimeout):
-		return circuit.Hung
-	case c == ClassNotSent:
-		return circuit.Unsent
-	}
-	return circuit.Bad
+// scoreOf returns the score of a fault.
+func scoreOf(f fault.Fault) circuit.Score {
+	return [...]circuit.Score{
+		fault.Answer:  circuit.Good,
+		fault.TooMuch: circuit.Throttled,
+		fault.Failure: circuit.Bad,
+		fault.Slow:    circuit.Hung,
+		fault.Unsent:  circuit.Unsent,
+		fault.Unmade:  circuit.None,
+	}[f.Row().Breaker]
 }

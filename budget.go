@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/gobackoff/backoff/internal/clock"
+	"github.com/gobackoff/backoff/internal/evidence"
+	"github.com/gobackoff/backoff/internal/fault"
 )
 
 // A Budget bounds the load that calls, and above all their retries, put on a
@@ -104,7 +106,7 @@ func (BudgetDefaults) Validate() error { return nil }
 type Attempt struct {
 	_ [0]func() // no unkeyed literals, no ==
 
-	Number   int      // number in the call, from 1; 0 counts as 1
+	Number   int      // number in the call, from 1; 0 counts as 1; 1 also if the program chose to repeat an answer, such as a 404
 	Hedge    bool     // whether it runs beside a slow attempt, instead of after a failure
 	TimedOut bool     // whether the attempt before it ended by its own timeout
 	Class    Class    // class of the failure before it
@@ -143,7 +145,7 @@ type Result struct {
 	TimedOut   bool          // whether its own timeout ended it
 	Canceled   bool          // whether its caller ended it
 	NotSent    bool          // whether it was granted, but not made
-	Class      Class         // class of the error; ClassThrottled also if the server said "do not retry"
+	Class      Class         // class of the error; ClassThrottled also if the server said "do not retry", ClassPermanent also for an answer that the program repeats
 	RetryAfter time.Duration // wait that the server asked for; 0 for none
 	Cost       int           // cost of the attempt, if it is known only now; 0 means Attempt.Cost
 	Took       time.Duration // time that the attempt took; 0 if not measured
@@ -152,28 +154,17 @@ type Result struct {
 // Answered reports whether the service gave the answer that it would give
 // again: success, or a permanent error.
 func (r Result) Answered() bool {
-	return !r.NotSent && !r.Canceled && !r.TimedOut && (!r.Failed || r.Class == ClassPermanent)
+	return r.fault().Row().Budget == fault.Answer
+}
+
+// fault says whose fault the end of the attempt is.
+func (r *Result) fault() fault.Fault {
+	return fault.Of(r.NotSent, r.Canceled, r.TimedOut, r.Failed, evidence.Class(r.Class))
 }
 
 // String returns "success", "permanent", "throttled" (ClassOverloaded, too),
 // "timeout", "canceled", "not sent", or "failed" for any other failure.
-func (r Result) String() string {
-	switch {
-	case r.NotSent:
-		return "not sent"
-	case r.Canceled:
-		return "canceled"
-	case r.TimedOut:
-		return "timeout"
-	case !r.Failed:
-		return "success"
-	case r.Class == ClassPermanent:
-		return "permanent"
-	case r.Class == ClassThrottled || r.Class == ClassOverloaded:
-		return "throttled"
-	}
-	return "failed"
-}
+func (r Result) String() string { return r.fault().Row().Word }
 
 // A Ticket carries, for authors of a [Budget], data of the budget from Reserve
 // to Done. The zero Ticket carries nothing. A Ticket is comparable, and may be

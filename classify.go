@@ -1,10 +1,13 @@
 package backoff
 
 import (
+	"cmp"
+	"context"
 	"time"
 
 	"github.com/gobackoff/backoff/internal/errtree"
 	"github.com/gobackoff/backoff/internal/evidence"
+	"github.com/gobackoff/backoff/internal/fault"
 )
 
 // A Class is what the library needs to know of a failure. The classes are in
@@ -108,6 +111,8 @@ func Cause(err error) error {
 		switch e := err.(type) {
 		case *marked:
 			err = e.err
+		case *fault.Mark:
+			err = e.Err
 		case *Error:
 			switch {
 			case e == nil:
@@ -181,6 +186,8 @@ type failure struct {
 	hint     hint       // wait that the server asked for
 	open     *OpenError // refusal of a breaker; nil if the attempt was made
 	timedOut bool       // whether the policy's own attempt timeout ended it
+
+	said fault.Fault // whose fault it is: in an Error, and in a verdict if a mark or a policy inside said so
 }
 
 // A verdict is what the error of one attempt says, with all that it wraps.
@@ -193,6 +200,7 @@ type verdict struct {
 	persists      bool   // whether only the operation and Classify may end the call (Policy.persists)
 	marked        bool   // whether a mark, or a policy that gave up, set the class
 	judged        bool   // whether a classifier of the policy's own set the class
+	chosen        bool   // whether it retries an answer that the library takes as final
 	gaveUp        bool   // whether a policy inside, or the loop of another library, gave up
 	throttled     bool   // whether a mark below the one that counts says so
 	atOnce        bool   // whether the operation asked for a retry without a wait
@@ -227,15 +235,27 @@ func (v *verdict) judge(classify Classifier, err error) {
 		v.class = classify(err)
 		v.judged = v.class != ClassUnknown
 	}
-	if v.class == ClassUnknown && !plain {
-		v.class = Class(evidence.Of(err, lastOf))
-		if v.persists && !v.class.Retryable() {
-			v.class = ClassUnknown // neither a mark nor Classify said so
+	if v.class <= ClassRetryable && !plain {
+		found := Class(evidence.Of(err, lastOf))
+		switch {
+		case v.judged:
+			v.chosen = found == ClassPermanent && isAnswer(err)
+		case !v.persists || found.Retryable(): // otherwise neither a mark nor Classify said so
+			v.class = found
 		}
 	}
 	if v.atOnce && !v.class.Retryable() {
 		v.class = ClassRetryable
 	}
+}
+
+// isAnswer reports whether an error that is permanent is one of a service, and not of
+// the way to it, nor the end of a context.
+func isAnswer(err error) bool {
+	return !errtree.Find(err, func(err error) bool {
+		_, ofNetwork := err.(interface{ Timeout() bool })
+		return ofNetwork || err == context.Canceled
+	})
 }
 
 // lastOf returns the last error of an [*Error], whose methods are for the loops
@@ -268,6 +288,8 @@ func (v *verdict) read(err error, overruled bool) {
 	case *marked:
 		v.read(e.err, v.readMark(e, overruled))
 		return
+	case *fault.Mark:
+		v.said = e.Fault
 	case *Error:
 		v.readGivenUp(e, overruled)
 		return
@@ -305,6 +327,7 @@ func (v *verdict) readGivenUp(e *Error, overruled bool) {
 		v.mark(ClassPermanent)
 		v.gaveUp = true
 		v.outOfTime = e.ifOutOfTime()
+		v.said = cmp.Or(v.said, e.saidOfLast())
 	case e.Last != nil:
 		atOnce := v.atOnce
 		v.read(e.Last, overruled)
@@ -364,16 +387,42 @@ func (v *verdict) answered() bool {
 	return v.marked && !v.class.Retryable() && !v.gaveUp && v.open == nil
 }
 
+// fault says whose fault the failure is. This is the only place that decides that of
+// an error.
+func (v *verdict) fault() fault.Fault {
+	class := v.classOfAnswer()
+	switch {
+	case v.open != nil:
+		return fault.Refused
+	case v.timedOut || v.innerTimedOut:
+		return fault.Late
+	case v.chosen || v.said == fault.Answered && class < ClassThrottled:
+		return fault.Chosen
+	case v.said != fault.Failed && v.said != fault.Answered:
+		return v.said
+	case class == ClassPermanent && errtree.Is(v.err, context.Canceled): // the operation's own
+		return fault.Left
+	}
+	return fault.OfClass(evidence.Class(class))
+}
+
 // result is what Budget.Done gets for an attempt that failed with this verdict.
 func (v *verdict) result() Result {
-	return Result{
-		Failed:     v.open == nil,
-		NotSent:    v.open != nil,
-		Canceled:   v.ended != nil,
+	whose := v.fault()
+	r := Result{
+		Canceled:   v.ended != nil || whose == fault.Left,
 		TimedOut:   v.timedOut || v.innerTimedOut,
+		NotSent:    whose.Row().Budget == fault.Unmade,
 		Class:      v.classOfAnswer(),
 		RetryAfter: v.hint.after,
 	}
+	switch r.Failed = !r.NotSent; {
+	case whose == fault.Own:
+		r.Class = ClassNotSent
+	case whose.Row().Budget == fault.Answer:
+		r.Class = ClassPermanent
+	}
+	return r
 }
 
 // classOfAnswer returns what the class says of the service. A server that throttles

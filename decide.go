@@ -7,6 +7,7 @@ import (
 
 	"github.com/gobackoff/backoff/internal/clock"
 	"github.com/gobackoff/backoff/internal/errtree"
+	"github.com/gobackoff/backoff/internal/fault"
 )
 
 // fail decides what follows an attempt that failed with err: another one after
@@ -177,6 +178,9 @@ func (r *Run) ask(number int, v *verdict) Attempt {
 	}
 	if v.open != nil {
 		a.Class = ClassUnknown
+	}
+	if v.fault() == fault.Chosen {
+		a.Number = 1
 	}
 	return a
 }

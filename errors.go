@@ -11,6 +11,7 @@ import (
 
 	"github.com/gobackoff/backoff/internal/badfield"
 	"github.com/gobackoff/backoff/internal/clock"
+	"github.com/gobackoff/backoff/internal/fault"
 )
 
 // Sentinels for errors.Is. If the context ended a call, the error of the call
@@ -126,8 +127,16 @@ func (e *Error) note(v *verdict, c count, interrupted bool) {
 	}
 	e.failure.hint = v.hint
 	if v.open == nil || c.number == 1 {
-		e.Last, e.failure.class = v.err, v.class
+		e.Last, e.failure.class, e.failure.said = v.err, v.class, v.fault()
 	}
+}
+
+// saidOfLast returns whose fault Last is, if that is not the service's.
+func (e *Error) saidOfLast() fault.Fault {
+	if f := e.failure.said; f == fault.Chosen || f == fault.Own {
+		return f
+	}
+	return fault.Failed
 }
 
 // endedBy keeps the errors of a context that ended the call.

@@ -267,7 +267,8 @@ func TestAReconnectLoopEndsWhenItsOwnerSaysSoAndTellsWhy(t *testing.T) {
 			require.Equal(t, row.err, (*events)[0].Err)
 			require.Equal(t, row.why == permanent, (*events)[0].Class == backoff.ClassPermanent)
 			if row.why == permanent {
-				require.Equal(t, []string{"permanent"}, clerk.told)
+				word := map[bool]string{false: "permanent", true: "canceled"}[errors.Is(row.err, context.Canceled)]
+				require.Equal(t, []string{word}, clerk.told)
 			}
 		})
 	}

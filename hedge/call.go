@@ -7,6 +7,8 @@ import (
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/hedge/internal/lazyctx"
 	"github.com/gobackoff/backoff/internal/errtree"
+	"github.com/gobackoff/backoff/internal/evidence"
+	"github.com/gobackoff/backoff/internal/fault"
 )
 
 // call is what a race and its pacing both know of a hedged call.
@@ -50,18 +52,22 @@ func (a *attempt) Value(key any) any {
 type failure struct {
 	backoff.Decision // decision after one attempt of many
 	err              error
-	told             bool // the server said when to retry
+	told             bool       // the server said when to retry
+	says             fault.Says // what it says to a hedge
 }
 
 // judge returns what the error of an attempt means.
 func (h *Hedge) judge(err error) failure {
 	rules := backoff.Policy{MaxAttempts: -1, MaxRetryAfter: h.MaxRetryAfter, Classify: h.Classify}
 	_, told := backoff.RetryAfterOf(err)
-	return failure{Decision: rules.Decide(1, err), err: err, told: told}
+	d := rules.Decide(1, err)
+	r := d.Result()
+	whose := fault.Of(r.NotSent, r.Canceled, r.TimedOut, r.Failed, evidence.Class(r.Class))
+	return failure{Decision: d, err: err, told: told, says: whose.Row().Hedge}
 }
 
 // refused reports whether a breaker refused the attempt.
-func (f *failure) refused() bool { return f.Reason == backoff.ReasonOpen }
+func (f *failure) refused() bool { return f.says == fault.Unmade }
 
 // permanent reports whether the failure ends the call. What a breaker or a budget inside
 // the operation refused says nothing of the attempts under way.

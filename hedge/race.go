@@ -215,12 +215,12 @@ func (r *race) fail(a *attempt, f *failure, now time.Time) {
 	if f.told && r.next.why != backoff.ReasonRetryAfter { // otherwise it is known why there are no more hedges
 		r.retryAfter = f.RetryAfter
 	}
-	result := backoff.Result{NotSent: true}
+	result := f.Result()
 	if f.refused() {
 		r.unsent, r.refusal = r.unsent+1, f.err
-	} else {
-		result = f.Result()
-		result.Canceled, result.Took = ended, now.Sub(a.sent)
+	}
+	if !result.NotSent {
+		result.Canceled, result.Took = result.Canceled || ended, now.Sub(a.sent)
 	}
 	r.uncount(a, result)
 	a.Cancel(nil)

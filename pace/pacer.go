@@ -19,6 +19,8 @@ import (
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/internal/badfield"
 	"github.com/gobackoff/backoff/internal/clock"
+	"github.com/gobackoff/backoff/internal/evidence"
+	"github.com/gobackoff/backoff/internal/fault"
 	"github.com/gobackoff/backoff/internal/limits"
 )
 
@@ -211,7 +213,11 @@ func (p *Pacer) Pace(t backoff.Ticket) (backoff.Ticket, time.Duration, bool) {
 
 // Done implements [backoff.Budget].
 func (p *Pacer) Done(t backoff.Ticket, r backoff.Result) {
-	throttled := r.Class == backoff.ClassThrottled && !r.NotSent && !r.Canceled && !r.TimedOut && r.RetryAfter <= maxWait(p.MaxWait)
+	says := whose(&r).Row().Pacer
+	if says == fault.TooMuch && r.RetryAfter > maxWait(p.MaxWait) {
+		says = fault.Quota.Row().Pacer
+	}
+	throttled := says == fault.TooMuch
 
 	// The RetryBudget gets its own tickets back, and counts every success.
 	if t.Word>>62 == 1 {
@@ -223,7 +229,7 @@ func (p *Pacer) Done(t backoff.Ticket, r backoff.Result) {
 	// First attempts that waited in the line were counted when they joined it. One
 	// that another budget delayed is asked for again, and one that was not made is
 	// no call.
-	if t.Word&^withoutTurn == 0 && !throttled && !r.NotSent {
+	if t.Word&^withoutTurn == 0 && !throttled && says != fault.Unmade {
 		p.calls.add()
 	}
 
@@ -236,9 +242,14 @@ func (p *Pacer) Done(t backoff.Ticket, r backoff.Result) {
 	if throttled {
 		p.onThrottled(t.Word, r, paced)
 	} else if paced {
-		p.onOther(t.Word, r)
+		p.onOther(t.Word, says)
 	}
-	p.putBack(t.Word, r.NotSent)
+	p.putBack(t.Word, says == fault.Unmade)
+}
+
+// whose says whose fault the end of an attempt is.
+func whose(r *backoff.Result) fault.Fault {
+	return fault.Of(r.NotSent, r.Canceled, r.TimedOut, r.Failed, evidence.Class(r.Class))
 }
 
 // onThrottled begins a pace, or adjusts the rate to a throttled response.
@@ -261,12 +272,12 @@ func (p *Pacer) onThrottled(t uint64, r backoff.Result, paced bool) {
 }
 
 // onOther adjusts the rate of a pace to a response that is not throttled.
-func (p *Pacer) onOther(t uint64, r backoff.Result) {
+func (p *Pacer) onOther(t uint64, says fault.Says) {
 	fresh := p.fresh(t)
-	switch {
-	case r.Answered():
+	switch says {
+	case fault.Answer:
 		p.speed.onAnswer(p.now, fresh)
-	case r.TimedOut && !r.Canceled: // soon after a throttled response, it is overload too
+	case fault.Slow: // soon after a throttled response, it is overload too
 		if fresh && p.now-p.speed.quietSince() < paceQuiet {
 			p.speed.slowDown(p.now, p.calls.rate())
 		}

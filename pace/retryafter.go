@@ -9,6 +9,7 @@ import (
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/internal/badfield"
 	"github.com/gobackoff/backoff/internal/clock"
+	"github.com/gobackoff/backoff/internal/fault"
 	"github.com/gobackoff/backoff/internal/limits"
 )
 
@@ -140,8 +141,8 @@ func (h *hold) wait(left time.Duration, t backoff.Ticket) time.Duration {
 
 // Done implements [backoff.Budget].
 func (h *HoldOff) Done(_ backoff.Ticket, r backoff.Result) {
-	permanent := r.Failed && r.Answered()
-	if !r.NotSent && !permanent { // a breaker's wait is for its own calls, that of a permanent failure for its own operation
+	f := whose(&r)
+	if f != fault.Wrong && f.Row().Pacer != fault.Unmade { // a breaker's wait is for its own calls, that of a permanent failure for its own operation
 		h.Hold(r.RetryAfter)
 	}
 }

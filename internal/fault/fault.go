@@ -1,0 +1,134 @@
+// Package fault says whose fault the end of an attempt is, and what each guard makes
+// of that. Its table is the only place where that is decided.
+package fault
+
+import "github.com/gobackoff/backoff/internal/evidence"
+
+// A Fault says whose fault the end of an attempt is. The zero Fault blames the
+// service, because what nobody knows may be its failure.
+type Fault uint8
+
+const (
+	// Failed blames the service.
+	Failed Fault = iota
+	// Answered blames nobody.
+	Answered
+	// Wrong blames the request: it would get the same answer again.
+	Wrong
+	// Chosen blames nobody: the program repeats an answer that the library takes
+	// as final.
+	Chosen
+	// Own blames the program: nothing left it.
+	Own
+	// Left blames the caller: it went away, or its own body failed.
+	Left
+	// Quota blames one caller of several, whose credential is throttled or used up.
+	Quota
+	// Throttled blames the load: the service says "too much".
+	Throttled
+	// Overloaded blames the load: the service says "do not retry".
+	Overloaded
+	// Late blames the time: there was no answer in it.
+	Late
+	// Unreached blames the way to the service.
+	Unreached
+	// Refused blames a guard, which did not let the attempt be made.
+	Refused
+)
+
+// Says is what one guard makes of a Fault.
+type Says uint8
+
+const (
+	Nothing Says = iota // nothing about the service
+	Answer              // the service works
+	TooMuch             // the service wants fewer calls
+	Slow                // the service did not answer in time
+	Failure             // the service fails
+	Unsent              // the service was not reached, and to try again costs it nothing
+	Unmade              // there was no attempt; what was granted for it goes back
+)
+
+// A Row is what all guards make of one Fault.
+type Row struct {
+	Breaker, Budget, Pacer, Line, Hedge Says
+
+	Word string // for logs and metrics
+}
+
+// Table has a Row for each Fault. It stands in docs/architecture.md, too.
+var Table = [...]Row{
+	Failed:     {Failure, Failure, Nothing, Failure, Failure, "failed"},
+	Answered:   {Answer, Answer, Answer, Answer, Answer, "success"},
+	Wrong:      {Answer, Answer, Answer, Answer, Answer, "permanent"},
+	Chosen:     {Answer, Answer, Answer, Answer, Failure, "permanent"},
+	Own:        {Nothing, Unmade, Unmade, Nothing, Nothing, "not sent"},
+	Left:       {Nothing, Nothing, Nothing, Nothing, Nothing, "canceled"},
+	Quota:      {Nothing, Failure, Nothing, TooMuch, TooMuch, "throttled"},
+	Throttled:  {TooMuch, Failure, TooMuch, TooMuch, TooMuch, "throttled"},
+	Overloaded: {TooMuch, Failure, Nothing, Failure, TooMuch, "throttled"},
+	Late:       {Slow, Failure, Slow, Failure, Failure, "timeout"},
+	Unreached:  {Unsent, Failure, Nothing, Unsent, Failure, "failed"},
+	Refused:    {Nothing, Unmade, Unmade, Unmade, Unmade, "not sent"},
+}
+
+// Row returns the row of the Fault.
+func (f Fault) Row() *Row { return &Table[f] }
+
+// OfClass returns whose fault a failure is of which only the class is known.
+func OfClass(c evidence.Class) Fault {
+	switch c {
+	case evidence.NotSent:
+		return Unreached
+	case evidence.Throttled:
+		return Throttled
+	case evidence.Overloaded:
+		return Overloaded
+	case evidence.Permanent:
+		return Wrong
+	}
+	return Failed
+}
+
+// Of returns whose fault it is, given what a backoff.Result says. An attempt that was
+// not made, with a failure that was not sent, never left the program.
+func Of(notSent, canceled, timedOut, failed bool, c evidence.Class) Fault {
+	switch {
+	case notSent && c == evidence.NotSent:
+		return Own
+	case notSent:
+		return Refused
+	case canceled:
+		return Left
+	case timedOut:
+		return Late
+	case !failed:
+		return Answered
+	}
+	return OfClass(c)
+}
+
+// A Mark says of an error whose fault it is, where the error itself does not tell.
+// Only this module can make one.
+type Mark struct {
+	Err   error
+	Fault Fault
+}
+
+// As marks err. Answered means that err is about an answer, which may say "too much"
+// nevertheless.
+func As(err error, f Fault) error { return &Mark{err, f} }
+
+// Unmarked returns err without a Mark around it.
+func Unmarked(err error) error {
+	if m, ok := err.(*Mark); ok {
+		return m.Err
+	}
+	return err
+}
+
+// Error returns the text of the error.
+func (m *Mark) Error() string { return m.Err.Error() }
+
+// Unwrap returns the error.
+func (m *Mark) Unwrap() error { return m.Err }
