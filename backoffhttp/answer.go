@@ -11,6 +11,7 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/internal/errtree"
+	"github.com/gobackoff/backoff/internal/fault"
 	"github.com/gobackoff/backoff/internal/gaveup"
 	"github.com/gobackoff/backoff/internal/retryafter"
 )
@@ -64,19 +65,21 @@ func (c *call) ofThisRequest(err error) error {
 	return err
 }
 
-// withoutOwn returns err, unless that is an error of the request's own body. It
-// returns such an error so that it says nothing about the server: neither that the
-// request did not arrive, nor that the server throttles.
+// withoutOwn returns err, unless that is an error of the request's own body, or of a
+// request that net/http refuses to send. It returns such an error so that it says nothing
+// about the server: neither that the request did not arrive, nor that the server
+// throttles.
 func (c *call) withoutOwn(err error) error {
 	own, ok := errtree.As[*ownError](err)
-	if !ok {
+	switch c.turn.Own = ok; {
+	case !ok && isUnfit(err):
+		return fault.As(err, fault.Own)
+	case !ok:
 		return err
+	case (backoff.Policy{Classify: c.t.classify}).Retryable(own.error):
+		return fault.As(backoff.OfClass(own.error, backoff.ClassRetryable), fault.Left)
 	}
-	c.turn.Own = true
-	if (backoff.Policy{Classify: c.t.classify}).Retryable(own.error) {
-		return backoff.OfClass(own.error, backoff.ClassRetryable)
-	}
-	return own.error
+	return fault.As(own.error, fault.Left)
 }
 
 // arrived returns the error of an attempt that got a header, which proves that
@@ -135,9 +138,14 @@ func (c *call) inspect(resp *http.Response) error {
 	}
 	err := c.t.Inspect(resp)
 	if e, ok := errtree.As[*StatusError](err); ok && e != nil {
-		return c.advise(err, e)
+		err = c.advise(err, e)
+	} else {
+		err = arrived(err)
 	}
-	return arrived(err)
+	if class := StatusClass(resp.StatusCode); err == nil || class != backoff.ClassUnknown && class != backoff.ClassPermanent {
+		return err
+	}
+	return fault.As(err, fault.Answered) // whatever the program makes of it
 }
 
 // advise returns err, whose tree holds e, with what the answer says about

@@ -2,6 +2,7 @@ package backoffhttp
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -9,22 +10,37 @@ import (
 	"time"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/internal/fault"
 	"github.com/gobackoff/backoff/internal/limits"
 )
 
-// attempt makes one attempt. It stores the answer in c.resp, and returns what
-// is wrong with it.
-func (c *call) attempt() error {
+// attempt makes one attempt, after one that failed with last, or nil. It stores the
+// answer in c.resp, and returns what is wrong with it.
+func (c *call) attempt(last error) error {
 	c.number++
 	timeout := c.timeout()
 	req, err := c.next(shorter(timeout, c.t.wholeTimeout))
 	if err != nil {
-		return backoff.Permanent(err)
+		return c.withoutBody(last, err)
 	}
 	if c.to != nil {
 		return c.to.Do(req.Context(), func(context.Context) error { return c.sendWithin(req, timeout) })
 	}
 	return c.sendWithin(req, timeout)
+}
+
+// withoutBody returns the error of a call whose request cannot be sent again after it
+// failed with last, because GetBody failed with err.
+func (c *call) withoutBody(last, err error) error {
+	c.turn.Own = true
+	c.number--
+	return fault.As(&backoff.Error{
+		Name:     c.policy.Name,
+		Attempts: c.number,
+		Reason:   backoff.ReasonPermanent,
+		Last:     errors.Join(last, err),
+		Note:     "the body of the request cannot be sent again (Request.GetBody)",
+	}, fault.Own)
 }
 
 // timeout returns how long the attempt may take; 0 means no limit.

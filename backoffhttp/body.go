@@ -33,7 +33,10 @@ func withOwnErrors(req *http.Request) *http.Request {
 	if get != nil {
 		own.GetBody = func() (io.ReadCloser, error) {
 			body, err := get()
-			return ownBody{body}, err
+			if err != nil {
+				return nil, &ownError{err}
+			}
+			return ownBody{body}, nil
 		}
 	}
 	return own

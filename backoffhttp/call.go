@@ -11,6 +11,7 @@ import (
 	"github.com/gobackoff/backoff/guard"
 	"github.com/gobackoff/backoff/guard/endpoint"
 	"github.com/gobackoff/backoff/internal/errtree"
+	"github.com/gobackoff/backoff/internal/fault"
 	"github.com/gobackoff/backoff/internal/refused"
 )
 
@@ -135,7 +136,7 @@ func (c *call) run(run *backoff.Run) error {
 	if _, ok := run.Begin(0); !ok {
 		return run.Err()
 	}
-	return c.judged(c.repeat(run, c.attempt()))
+	return c.judged(c.repeat(run, c.attempt(nil)))
 }
 
 // runPlain is run for a plain request. It prepares nothing before the first
@@ -187,7 +188,7 @@ func (c *call) repeat(run *backoff.Run, err error) error {
 		if !ok {
 			return run.Err()
 		}
-		err = c.attempt()
+		err = c.attempt(err)
 	}
 }
 
@@ -224,7 +225,7 @@ func (c *call) end(err error) (*http.Response, error) {
 	if err == nil {
 		return c.resp, nil
 	}
-	err = c.finalWithoutKey(c.guards.finalError(c.req.Context(), err))
+	err = c.finalWithoutKey(c.guards.finalError(c.req.Context(), fault.Unmarked(err)))
 	if c.number == 0 && c.req.Body != nil {
 		c.req.Body.Close()
 	}

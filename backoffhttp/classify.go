@@ -60,7 +60,10 @@ import (
 //
 // Sources: RFC 9110, 15.5 and 15.6; RFC 9113, 7 and 8.7; Cloud Storage, retry
 // strategy.
-func Classify(err error) backoff.Class {
+func Classify(err error) backoff.Class { return cmp.Or(known(err), backoff.ClassPermanent) }
+
+// known is Classify, but ClassUnknown for an error that Classify does not know.
+func known(err error) backoff.Class {
 	if e, ok := errtree.As[*StatusError](err); ok && e != nil && e.class != backoff.ClassUnknown {
 		return e.class
 	}
@@ -71,31 +74,30 @@ func Classify(err error) backoff.Class {
 	if class == backoff.ClassUnknown && err != io.EOF && errtree.Is(err, io.EOF) {
 		return backoff.ClassRetryable
 	}
-	return cmp.Or(class, backoff.ClassPermanent)
+	return class
 }
 
-// roundTripClass is Classify for what a RoundTripper returned.
-func roundTripClass(err error) backoff.Class {
-	if err == io.EOF { // closed before the answer began
-		return backoff.ClassRetryable
-	}
-	return Classify(err)
-}
-
-// after returns a classifier that asks first, and then roundTripClass if first
-// does not know.
+// after returns the classifier of a policy that asks first: for what a RoundTripper
+// returned. What first does not know, Classify decides.
 func after(first backoff.Classifier) backoff.Classifier {
-	if first == nil {
-		return roundTripClass
-	}
-	return func(err error) backoff.Class {
+	ask := knownAfter(first)
+	return func(err error) backoff.Class { return cmp.Or(ask(err), backoff.ClassPermanent) }
+}
+
+// knownAfter is after for a breaker: what nobody knows is ClassUnknown, and so a failure,
+// because nothing proves that there was an answer.
+func knownAfter(first backoff.Classifier) backoff.Classifier {
+	return func(err error) (class backoff.Class) {
 		if _, late := err.(attemptTimeout); late {
 			return backoff.ClassRetryable // as in Policy.Do
 		}
-		if class := first(err); class != backoff.ClassUnknown {
-			return class
+		if first != nil {
+			class = first(err)
 		}
-		return roundTripClass(err)
+		if class == backoff.ClassUnknown && err == io.EOF { // closed before the answer began
+			return backoff.ClassRetryable
+		}
+		return cmp.Or(class, known(err))
 	}
 }
 

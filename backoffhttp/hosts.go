@@ -132,7 +132,7 @@ func (t *engine) openGuarded() {
 		return &guard.Service{
 			Name:          key,
 			Observer:      observer,
-			Classify:      t.classify,
+			Classify:      knownAfter(policy.Classify),
 			FailFast:      t.FailFast,
 			MaxRetryAfter: policy.MaxRetryAfter,
 			NoBudget:      t.Control == nil && policy.Budget != nil, // it would never be asked

@@ -216,7 +216,7 @@ func (b *resumedBody) ask() error {
 	c.req.Header = c.req.Header.Clone()
 	c.req.Header.Set("Range", "bytes="+strconv.FormatInt(b.next, 10)+"-"+end)
 	c.req.Header.Set("If-Range", b.validator)
-	err := c.attempt()
+	err := c.attempt(nil)
 	b.call.number, b.call.resp = c.number, c.resp
 	switch {
 	case c.resp != nil && c.resp.StatusCode == http.StatusRequestedRangeNotSatisfiable:
