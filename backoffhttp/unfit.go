@@ -20,6 +20,7 @@ var unfit = [...]string{
 	"http: Request.Write on Request with no Host or URL set",
 	"http: Request.ContentLength=",
 	"http: ContentLength=",
+	"idna: ",
 	"unsupported protocol scheme ",
 	"unsupported scheme",
 	"invalid Trailer key ",
