@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"reflect"
 	"runtime"
@@ -17,6 +18,7 @@ import (
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/guard"
 	"github.com/gobackoff/backoff/hedge"
+	"github.com/gobackoff/backoff/internal/fault"
 	"github.com/gobackoff/backoff/internal/inbound"
 )
 
@@ -71,6 +73,40 @@ func TestBreakerVerdicts(t *testing.T) {
 			require.Equal(t, []int{c.good, c.bad, c.streak}, []int{int(s.Successes), int(s.Failures), s.ConsecutiveFailures}, c.name)
 		}
 	})
+}
+
+func TestBudgetAndBreakerHearTheSameOfAFailure(t *testing.T) {
+	again := backoff.RetryIf(func(error) bool { return true })
+	for _, c := range []struct {
+		err       error
+		told      string
+		number    int // of the retry
+		good, bad uint64
+	}{
+		{&httpStatus{404, errOutage}, "permanent", 1, 1, 0},
+		{fault.As(errOutage, fault.Answered), "permanent", 1, 1, 0},
+		{fault.As(backoff.OfClass(errOutage, backoff.ClassThrottled), fault.Answered), "throttled", 2, 0, 0},
+		{fault.As(errOutage, fault.Own), "not sent", 2, 0, 0},
+		{fault.As(errOutage, fault.Left), "canceled", 2, 0, 0},
+		{fmt.Errorf("get: %w", &net.DNSError{IsNotFound: true}), "failed", 2, 0, 1},
+		{fmt.Errorf("get: %w", context.Canceled), "failed", 2, 0, 1},
+	} {
+		var inner, outer clerk
+		p := backoff.Policy{MaxAttempts: 2, Schedule: backoff.Constant(0), Classify: again, Budget: &inner}
+		b := rateBreaker()
+		b.Classify = again
+		around := backoff.Policy{Budget: &outer}
+		err := around.Do(t.Context(), b.Wrap(p.Wrap(func(context.Context) error { return c.err })))
+		require.ErrorIs(t, err, c.err)
+		require.Equal(t, []string{c.told, c.told}, inner.told)
+		require.Equal(t, c.number, inner.asked[1].Number, c.told)
+		require.Equal(t, []uint64{c.good, c.bad}, []uint64{b.Stats().Successes, b.Stats().Failures}, "%T: %[1]v", c.err)
+		if c.good > 0 || c.told == "not sent" {
+			require.Equal(t, []string{c.told}, outer.told, "it is the same to who is around")
+		}
+	}
+	sentinel := errors.New("sentinel")
+	require.Same(t, sentinel, backoff.Cause(fault.As(sentinel, fault.Own)))
 }
 
 // policyError returns what a policy returns for an operation that fails with
