@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/internal/fault"
 )
 
 const (
@@ -195,14 +196,22 @@ func attemptError(ctx context.Context, err error, trailer metadata.MD, notSent b
 	if notSent && isDistrust(err.Error()) || isTooLarge(status.Convert(f)) {
 		return backoff.Permanent(f)
 	}
-	if status.Code(f) == codes.DeadlineExceeded {
+	switch status.Code(f) {
+	case codes.DeadlineExceeded:
 		f.expired = expired(ctx)
+	case codes.Aborted: // the service works, and met a conflict
+		return fault.As(withHint(f), fault.Answered)
 	}
-	if d, ok := parsePushback(trailer.Get(pushbackKey)); ok {
+	return withHint(f)
+}
+
+// withHint marks a failure with what the server said of a retry.
+func withHint(f *failure) error {
+	if d, ok := parsePushback(f.trailer.Get(pushbackKey)); ok {
 		f.pushed = d >= 0
 		return withPushback(f, d)
 	}
-	if d, ok := retryInfo(err); ok {
+	if d, ok := retryInfo(f.err); ok {
 		return backoff.RetryAfter(f, d)
 	}
 	return f

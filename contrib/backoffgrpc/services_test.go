@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	pb "google.golang.org/grpc/interop/grpc_testing"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
 	"github.com/gobackoff/backoff"
@@ -20,6 +21,7 @@ import (
 	"github.com/gobackoff/backoff/control"
 	"github.com/gobackoff/backoff/guard"
 	"github.com/gobackoff/backoff/guard/endpoint"
+	"github.com/gobackoff/backoff/plug"
 )
 
 // guarded is a config under whose policy calls ask the Services.
@@ -61,6 +63,37 @@ func TestAPatientCallThatEndsHasTheStatusOfTheEndAndTheLastError(t *testing.T) {
 	gave := policyError(t, err)
 	require.Equal(t, backoff.ReasonDeadline, gave.Reason)
 	require.Equal(t, codes.Unavailable, status.Code(gave.Last))
+}
+
+func TestWhatIsNoFaultOfTheServiceCountsForNoneOfItsGuards(t *testing.T) {
+	for name, c := range map[string]struct {
+		code    codes.Code // that the server answers
+		value   string     // of the metadata
+		want    codes.Code
+		answers uint64
+	}{
+		"metadata that cannot be sent": {codes.OK, "a\nb", codes.Internal, 0},
+		"an answer that is repeated":   {codes.NotFound, "", codes.NotFound, 10},
+		"a conflict":                   {codes.Aborted, "", codes.Aborted, 10},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var guards guard.Service
+			config := guarded(backoff.Policy{
+				Schedule: backoff.Constant(time.Millisecond),
+				Classify: plug.OnCode(status.Code, c.code),
+			}, &guard.Services{New: func(string) *guard.Service { return &guards }})
+			s := &service{unary: fails(1000, c.code)}
+			client := dial(t, s.serve(t), config)
+			for range 10 {
+				_, err := client.UnaryCall(metadata.AppendToOutgoingContext(t.Context(), "x-name", c.value), &pb.SimpleRequest{})
+				require.Equal(t, c.want, status.Code(err))
+			}
+			state := guards.State()
+			require.Equal(t, []uint64{c.answers, 0}, []uint64{state.Breaker.Successes, state.Breaker.Failures})
+			require.Equal(t, []uint64{4 * c.answers, 0}, []uint64{state.Budget.Successes, state.Budget.Retries})
+			require.EqualValues(t, 4*c.answers, s.calls())
+		})
+	}
 }
 
 func TestClientsShareTheGuardsOfATarget(t *testing.T) {

@@ -2,6 +2,7 @@ package backoffgrpc
 
 import (
 	"context"
+	"slices"
 	"sync/atomic"
 
 	"google.golang.org/grpc"
@@ -9,6 +10,8 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
+
+	"github.com/gobackoff/backoff/internal/fault"
 )
 
 // sight is what grpc-go tells of one attempt by the options of its call. It
@@ -30,5 +33,14 @@ func (s *sight) error(ctx context.Context, err error) error {
 	if !s.over.Load() {
 		return attemptError(ctx, err, nil, false)
 	}
-	return attemptError(ctx, err, s.trailer, s.peer.Addr == nil && status.Code(err) == codes.Unavailable)
+	code, opened := status.Code(err), s.peer.Addr != nil
+	failed := attemptError(ctx, err, s.trailer, !opened && code == codes.Unavailable)
+	if !opened && !slices.Contains(onTheWay, code) {
+		return fault.As(failed, fault.Own)
+	}
+	return failed
 }
+
+// onTheWay are the codes with which grpc-go says that it opened no stream in time, or could
+// not. With any other one it refused the call, such as for its metadata.
+var onTheWay = []codes.Code{codes.Unavailable, codes.DeadlineExceeded, codes.Canceled, codes.ResourceExhausted}
