@@ -23,6 +23,7 @@ const (
 	lease    = 5 * time.Second        // time that a probe should have left
 	maxHold  = 5 * time.Minute        // for which one answer keeps all calls back
 	crowd    = 64                     // successes, at least, let more calls in flight than usual
+	downRow  = 3                      // failures in a row end the recovery
 )
 
 // A Circuit says whether the service is down.
@@ -168,7 +169,7 @@ func (l *Line) failed(now time.Time, r Result) {
 		l.until = until
 	}
 	l.flow.shrink()
-	if l.recovers && !l.closed() {
+	if l.row >= downRow || !l.closed() {
 		l.recovers = false
 	}
 	l.postpone(now)
