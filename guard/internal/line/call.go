@@ -32,10 +32,10 @@ func (c *Call) Succeed() {
 }
 
 // Settle ends a call that failed. It reports whether the call may Wait for another
-// turn: the service has answered nobody since the call began, as far as is known, or
-// has no room.
+// turn: the service has answered nobody since the call began, as far as is known, was
+// down since, or has no room.
 func (c *Call) Settle(r Result) (waits bool) {
-	nobody := c.line.settle(c, r)
+	mayWait := c.line.settle(c, r)
 	if c.turn != nil && r.Verdict != Refused {
 		c.turn.failed++
 	}
@@ -43,7 +43,7 @@ func (c *Call) Settle(r Result) (waits bool) {
 	case Refused, Full:
 		return true
 	case Failed:
-		return nobody
+		return mayWait
 	}
 	return false
 }

@@ -49,7 +49,8 @@ type Line struct {
 	since    time.Time // when the first of them failed
 	why      error     // with which the last one failed
 	queue    queue
-	wasDown  bool // the circuit was open since the last call left the line
+	wasDown  bool   // the circuit was open since the last call left the line
+	lastDown uint64 // 1 and the answers when the circuit was last seen open; 0 if it never was
 	recovers bool // it has closed again, and calls still wait
 	turn     bool // an answer lets one call go, while the circuit was never open
 
@@ -101,8 +102,8 @@ func (l *Line) Waiting() int {
 }
 
 // settle records how a call ended. It reports whether the service has answered nobody
-// since the call began.
-func (l *Line) settle(c *Call, r Result) (nobody bool) {
+// since the call began, or was down since.
+func (l *Line) settle(c *Call, r Result) (mayWait bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := clock.Now()
@@ -115,11 +116,14 @@ func (l *Line) settle(c *Call, r Result) (nobody bool) {
 	case Refused:
 		l.why = r.Err
 	}
-	l.wasDown = l.wasDown || !l.closed()
+	if !l.closed() {
+		l.wasDown, l.lastDown = true, l.answers+1
+	}
 	l.queue.room = true
-	nobody = c.state>>answersBit == l.answers
+	began := c.state >> answersBit
+	mayWait = began == l.answers || began < l.lastDown
 	l.dispatch(now)
-	return nobody
+	return mayWait
 }
 
 // leave ends the turn of a call.
