@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/gobackoff/backoff/internal/circuit"
-	"github.com/gobackoff/backoff/internal/inbound"
 	"github.com/gobackoff/backoff/internal/inorder"
 )
 
@@ -18,11 +17,11 @@ import (
 //	err := breaker.Do(ctx, policy.Wrap(op))
 //
 // A closed circuit admits every call. It opens when half of at least 20 calls
-// failed within 10 seconds, or after 5 failures in a row over at least a second.
-// An open circuit refuses every call with an [*OpenError]: for 5 seconds the
-// first time, and a fifth longer each further time, up to a minute. Then it is
-// half-open: it admits one call at a time, as a probe. Two successful probes
-// close it, and a failed one opens it again.
+// failed within 10 seconds, or after so many failures in a row, over at least a
+// second, that the service must serve nobody. An open circuit refuses every call
+// with an [*OpenError], for a 32nd of the time that the service has been down.
+// Then it is half-open: it admits one call at a time, as a probe. Two successful
+// probes close it, and a failed one opens it again.
 //
 // A call succeeds if its error is nil or of ClassPermanent, such as a 404. Any
 // other error is a failure, and so is a panic or a runtime.Goexit. For an
@@ -33,10 +32,14 @@ import (
 // whole Window, MinCalls throttled and failed calls in a row open the circuit,
 // unless FailureRate is negative. A throttled probe fails.
 //
-// Never counted are the cancellation of the caller's context, a
+// Never counted are the cancellation of the caller's context, a deadline of the
+// caller that left less time than the service usually takes to answer, a
 // context.Canceled of the operation, the error of a policy that made no
 // attempt, ErrOpen, ErrBudget, a ClassThrottled response that asks for a wait
 // beyond MaxRetryAfter, and a call during which the circuit changed its state.
+//
+// A probe may call the breaker again with its context, for example to fetch a
+// token. This inner call passes, and does not count.
 //
 // The zero value is ready to use. It is safe for concurrent use, and must not be
 // copied, nor its fields changed, after first use. The functions in Jitter,
@@ -68,8 +71,10 @@ type Breaker struct {
 	// 10,000. 0 and negative mean that Window counts.
 	WindowCalls int
 
-	// Failures in a row that open the circuit. Defaults to 5; negative switches
-	// the rule off.
+	// Failures in a row that open the circuit. Defaults to 5, and to more where
+	// a share of the calls in the window before them failed: a service that
+	// fails half of its calls has 5 in a row often, and 9 hardly ever. Negative
+	// switches the rule off.
 	ConsecutiveFailures int
 
 	// Least time from the first of these failures to the last. Defaults to 1
@@ -93,10 +98,19 @@ type Breaker struct {
 
 	// Time that the circuit stays open: OpenFor.Delay(1) the first time,
 	// OpenFor.Delay(2) if it opens again, and so on, until it was closed for a
-	// whole Window. Defaults to Exponential{Initial: 5 * time.Second,
-	// Multiplier: 1.2, Max: time.Minute}, with an Initial of 250 ms after a
-	// failure of ClassNotSent that is no timeout, such as a refused connection.
-	// By default such openings do not make later ones longer.
+	// whole Window. The default depends on the failure that opened it.
+	//
+	// If the service serves nobody, or the failure is of ClassNotSent and no
+	// timeout, such as a refused connection, it is a 32nd of the time since the
+	// first of the failures in a row, from 25 ms to a minute. After a timeout it
+	// is at least the time of 5 calls of this program, at most 2 seconds; if the
+	// service serves some calls, that of 20, at most 5 seconds. It counts from
+	// the last probe.
+	//
+	// Otherwise, and at most after a timeout, it is Exponential{Initial: 5 *
+	// time.Second, Multiplier: 1.2, Max: time.Minute}. The shorter openings do
+	// not make these longer. With Shared, or after TripIf, only ClassNotSent is
+	// different: 250 ms at first, and a fifth longer each time.
 	OpenFor Schedule
 
 	// Spread of OpenFor. Defaults to UniformJitter(0.8, 1.2).
@@ -116,8 +130,9 @@ type Breaker struct {
 	ProbeSuccesses int
 
 	// Time after which a probe that has not ended lets another call probe. Its
-	// result still counts. Defaults to OpenFor.Delay(1), or the time that the
-	// circuit was open if that is longer. Less than the default means the
+	// result still counts, but for a failure after the success of a later probe.
+	// Defaults to the time that the circuit was open, and at least to 25 ms, or
+	// to OpenFor.Delay(1) if OpenFor is set. Less than the default means the
 	// default.
 	ProbeTimeout time.Duration
 
@@ -128,7 +143,10 @@ type Breaker struct {
 	// Least time that a call must have taken to be a failure if its caller's
 	// deadline ended it. Defaults to none, or to 1 second if a client of this
 	// process chose the deadline (see WithInboundDeadline of package guard),
-	// and the error is not ErrAttemptTimeout. Negative means none.
+	// and the error is not ErrAttemptTimeout. The call must also have taken
+	// longer than the service usually takes to answer, if that is known: twice
+	// as long, if another call was answered meanwhile. Negative means that every
+	// such call is a failure.
 	MinAttemptTime time.Duration
 
 	// Classifier of errors. Defaults to DefaultClassifier.
@@ -174,6 +192,7 @@ type Breaker struct {
 	mu    inorder.Mutex // its Unlock reports transitions to the Observer
 	timer *time.Timer   // end of the open phase; nil if none is set
 	row   *openings     // newest openings in a row; nil if there were none
+	usual circuit.Usual // how long the service takes to answer
 }
 
 const maxWindowCalls = 10_000
@@ -232,7 +251,7 @@ type BreakerTransition struct {
 
 	At         time.Time
 	Generation uint64        // changes of state so far, this one included; a Reset or Force that keeps the state counts, too
-	Openings   int           // times that the circuit opened since it was last closed for a whole Window
+	Openings   int           // times that the circuit opened since it was last closed for a whole Window; some 130 in an outage of a minute
 	Err        error         // failure that opened the circuit
 	RetryAfter time.Duration // time that the circuit will be open; 0 if it is not known
 }
@@ -273,9 +292,7 @@ func (b *Breaker) Do(ctx context.Context, op func(context.Context) error) error 
 			return err
 		}
 	}
-	if c.began == 0 && c.phase != nil && inbound.Limits(ctx) {
-		c.began = c.phase.Age()
-	}
+	ctx = c.begin()
 	defer c.leave()
 	err := op(ctx)
 	c.returned = true

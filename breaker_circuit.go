@@ -6,6 +6,7 @@ import (
 
 	"github.com/gobackoff/backoff/internal/circuit"
 	"github.com/gobackoff/backoff/internal/draw"
+	"github.com/gobackoff/backoff/internal/inbound"
 )
 
 // config returns the settings of the circuit.
@@ -234,7 +235,7 @@ type call struct {
 	ctx      context.Context
 	phase    *phase        // that admitted it; nil if its end has no consequence
 	probe    uint32        // the number of a probe; 0 if it is none
-	began    time.Duration // the age of the phase then, where the duration matters
+	began    time.Duration // the age of the phase then; 0 if it is not known
 	returned bool          // from the operation
 }
 
@@ -258,6 +259,9 @@ func (b *Breaker) ask(ctx context.Context) (call, error) {
 	defer b.mu.Unlock()
 	in := circuit.Input{Kind: circuit.Ask, Hold: b.consult(ctx, b.expire(ctx))}
 	p := b.phase.Load()
+	if p.Kind == circuit.HalfOpen && ctx.Value(probeOf{b}) == p {
+		return call{}, nil // the probe itself asks
+	}
 	e := b.step(ctx, &in, nil)
 	switch {
 	case !e.Admitted:
@@ -266,6 +270,22 @@ func (b *Breaker) ask(ctx context.Context) (call, error) {
 		return call{}, nil
 	}
 	return call{breaker: b, ctx: ctx, phase: p, probe: e.Probe, began: in.Age}, nil
+}
+
+// probeOf is the key of the phase that let a probe in, in the context of the
+// probe.
+type probeOf struct{ *Breaker }
+
+// begin returns the context for the operation. That of a probe lets the probe
+// call the breaker again.
+func (c *call) begin() context.Context {
+	switch {
+	case c.probe != 0:
+		return context.WithValue(c.ctx, probeOf{c.breaker}, c.phase)
+	case c.began == 0 && c.phase != nil && inbound.Limits(c.ctx):
+		c.began = c.phase.Age()
+	}
+	return c.ctx
 }
 
 // refuse returns why a call is refused, nil if it is not, and tells the

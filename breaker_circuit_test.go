@@ -368,7 +368,7 @@ func TestBreakerIsNotWedgedByAProbe(t *testing.T) {
 		time.Sleep(5*time.Second - 1)
 		require.Zero(t, feed(b, 1, nil), "its lease is as long as the circuit was open")
 		time.Sleep(time.Nanosecond)
-		require.Equal(t, 1, feed(b, 1, nil))
+		require.Equal(t, 1, feed(b, 1, context.Canceled))
 		answer <- errOutage
 		synctest.Wait()
 		require.Equal(t, backoff.BreakerOpen, b.State(), "a late answer counts")
@@ -398,6 +398,26 @@ func TestBreakerIsNotWedgedByAProbe(t *testing.T) {
 		require.Zero(t, feed(b, 1, nil))
 		time.Sleep(time.Nanosecond)
 		require.Equal(t, 2, feed(b, 2, nil))
+	})
+}
+
+// A token source may ask the same service as the call that it is for.
+func TestAProbeMayCallTheBreakerAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := halfOpenBreaker(t)
+		var kept context.Context
+		require.NoError(t, b.Do(t.Context(), func(ctx context.Context) error {
+			kept = ctx
+			require.Equal(t, errOutage, b.Do(ctx, func(context.Context) error { return errOutage }))
+			require.Equal(t, 1, b.Stats().Probes)
+			require.Zero(t, feed(b, 1, nil), "others do not pass")
+			return nil
+		}))
+		require.Equal(t, backoff.BreakerHalfOpen, b.State(), "what passed does not count")
+		feed(b, 1, errOutage)
+		time.Sleep(time.Minute)
+		permit(t, b)
+		require.ErrorIs(t, b.Do(kept, nil), backoff.ErrOpen, "it was a probe once")
 	})
 }
 

@@ -247,6 +247,8 @@ type modelCircuit struct {
 	row    []modelCall   // closed: what failed or was throttled since the last success
 	leases map[*modelPermit]bool
 	passed int // probes that succeeded
+	probes int // so far
+	served int // number of the newest that succeeded
 }
 
 // A modelCall is a call that ended.
@@ -259,13 +261,14 @@ type modelCall struct {
 type modelPermit struct {
 	phase    int
 	at, ends time.Time
+	number   int // of a probe
 }
 
 // Enter begins a phase.
 func (m *modelCircuit) Enter(k circuit.Kind) {
 	m.kind, m.since = k, time.Now()
 	m.Phases++
-	m.calls, m.begun, m.inARow, m.row, m.passed, m.leases = nil, 0, nil, nil, 0, map[*modelPermit]bool{}
+	m.calls, m.begun, m.inARow, m.row, m.passed, m.probes, m.served, m.leases = nil, 0, nil, nil, 0, 0, 0, map[*modelPermit]bool{}
 }
 
 func (m *modelCircuit) elapsed() time.Duration { return time.Since(m.since) }
@@ -310,6 +313,8 @@ func (m *modelCircuit) Allow() *modelPermit {
 			return nil
 		}
 		m.leases[p] = true
+		m.probes++
+		p.number = m.probes
 	}
 	return p
 }
@@ -332,18 +337,21 @@ func (m *modelCircuit) Done(p *modelPermit, s circuit.Score) {
 	case p.phase != m.Phases:
 	case m.kind == circuit.HalfOpen:
 		delete(m.leases, p)
-		m.probed(s, slow)
+		m.probed(p, s, slow)
 	case s != circuit.None:
 		m.count(s, slow)
 	}
 }
 
-func (m *modelCircuit) probed(s circuit.Score, slow bool) {
+func (m *modelCircuit) probed(p *modelPermit, s circuit.Score, slow bool) {
 	switch {
 	case s == circuit.None:
 	case s != circuit.Good || slow:
-		m.open()
+		if p.number >= m.served {
+			m.open()
+		}
 	default:
+		m.served = max(m.served, p.number)
 		if m.passed++; m.passed == m.ProbeSuccesses {
 			m.Enter(circuit.Closed)
 		}

@@ -34,27 +34,45 @@ func (c call) score(err error) circuit.Input {
 		score, hint := c.breaker.scoreOfError(err)
 		in.Score, in.Rest = score, c.breaker.holdOpenFor(hint)
 	}
-	least := c.breaker.MinAttemptTime
-	if in.Score >= circuit.Hung && inbound.Limits(c.ctx) && !errtree.Is(err, ErrAttemptTimeout) {
-		deadline, _ := c.ctx.Deadline()
-		if least = limits.Or(least, time.Second); !clock.Now().Before(deadline) {
-			ended = context.DeadlineExceeded // though the context may not know yet
-		}
-	}
-	if c.phase.Paths.Time || least > 0 {
-		c.scoreTime(&in, ended != nil, least)
+	if c.phase.Paths.Time || c.began > 0 || c.probe != 0 || in.Score >= circuit.Hung {
+		c.scoreTime(&in, err)
 	}
 	return in
 }
 
-// scoreTime adds what the duration of the call says. A deadline of the caller
-// that left the call less time than least says nothing about the service.
-func (c call) scoreTime(in *circuit.Input, ended bool, least time.Duration) {
-	took := c.phase.Age() - c.began
+// scoreTime adds what the duration of the call says.
+func (c call) scoreTime(in *circuit.Input, err error) {
+	age := c.phase.Age()
+	took := age - c.began
 	in.Slow = c.breaker.SlowCall > 0 && took >= c.breaker.SlowCall
-	if ended && in.Score >= circuit.Hung && took < least {
+	switch {
+	case in.Score == circuit.Good && (c.began > 0 || c.probe != 0):
+		c.breaker.usual.Learn(took, c.phase.Began.Add(age))
+	case in.Score >= circuit.Hung && c.hurried(err, took):
 		in.Score = circuit.None
 	}
+}
+
+// hurried reports whether a deadline of the caller ended the call too early to
+// say anything about the service.
+func (c call) hurried(err error, took time.Duration) bool {
+	least, ended, chosen := c.breaker.MinAttemptTime, c.ctx.Err() != nil, inbound.Limits(c.ctx)
+	if !ended && !chosen {
+		return false
+	}
+	timedOut := errtree.Is(err, ErrAttemptTimeout)
+	if chosen && !timedOut {
+		deadline, _ := c.ctx.Deadline()
+		least = limits.Or(least, time.Second)
+		ended = ended || !clock.Now().Before(deadline) // though the context may not know yet
+	}
+	switch {
+	case !ended || took < least:
+		return ended
+	case least < 0 || timedOut || context.Cause(c.ctx) == ErrAttemptTimeout:
+		return false
+	}
+	return c.phase.Hurried(&c.breaker.usual, took)
 }
 
 // holdOpenFor returns for how long a server asks to be left alone.

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"reflect"
 	"runtime"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -318,6 +320,63 @@ func TestBreakerSetsTheCallersEndApart(t *testing.T) {
 		require.NoError(t, b.Do(ctx, func(context.Context) error { cancel(); return nil }))
 		require.EqualValues(t, 1, b.Stats().Successes)
 	})
+}
+
+// answersIn is an operation that takes so long.
+func answersIn(d time.Duration) func(context.Context) error {
+	return func(ctx context.Context) error {
+		select {
+		case <-time.After(d):
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+func TestCallersInAHurryCostPatientOnesNothing(t *testing.T) {
+	for _, rate := range []int{100, 1000} {
+		bubble(t, fmt.Sprint(rate), func(t *testing.T) {
+			random := rand.New(rand.NewPCG(1, 0))
+			b := backoff.Breaker{Rand: rand.New(rand.NewPCG(1, 0)).Float64}
+			var failed atomic.Int32
+			for n := range 20 * rate {
+				ctx, patient := within(t, 50*time.Millisecond), random.IntN(10) == 0
+				if patient {
+					ctx = context.Background()
+				}
+				go func() {
+					if b.Do(ctx, answersIn(200*time.Millisecond)) != nil && patient && n > 10*rate {
+						failed.Add(1)
+					}
+				}()
+				time.Sleep(time.Second / time.Duration(rate))
+			}
+			time.Sleep(time.Second)
+			require.Zero(t, failed.Load(), "when the usual time is known")
+		})
+	}
+}
+
+func TestADeadlineCountsIfItLeftTwiceTheUsualTime(t *testing.T) {
+	for left, counts := range map[time.Duration]bool{199 * time.Millisecond: false, 200 * time.Millisecond: true} {
+		bubble(t, left.String(), func(t *testing.T) {
+			b := rateBreaker()
+			call := func(d time.Duration, op func(context.Context) error) { _ = b.Do(within(t, d), op) }
+			call(left, hang)
+			require.EqualValues(t, 1, b.Stats().Failures, "nothing is known")
+			call(time.Minute, answersIn(100*time.Millisecond))
+			require.Equal(t, 1, b.Stats().ConsecutiveFailures+int(b.Stats().Successes))
+			go call(time.Minute, answersIn(100*time.Millisecond))
+			call(left, hang)
+			before := b.Stats().ConsecutiveFailures
+			require.Equal(t, counts, before == 1)
+			call(left, hang)
+			require.Equal(t, before+1, b.Stats().ConsecutiveFailures, "nobody was answered meanwhile")
+			call(99*time.Millisecond, hang)
+			require.Equal(t, before+1, b.Stats().ConsecutiveFailures, "nobody could be")
+		})
+	}
 }
 
 func TestBreakerCountsPanicsAndPassesThemOn(t *testing.T) {

@@ -194,6 +194,7 @@ type Probes struct {
 	Leases    Leases        // of the probes without an answer
 	Granted   uint32        // probes so far
 	Successes uint32        // in a row, as a failure ends the phase
+	Served    uint32        // number of the newest probe that succeeded
 	Newest    time.Duration // when the last probe was admitted
 }
 

@@ -438,7 +438,9 @@ func (e *explorer) probes(before world, in Input, after world, effects Effects) 
 	}
 	success := in.Score == Good && !in.Slow
 	switch {
-	case !success && (after.state.Kind != Open || !effects.Draw):
+	case !success && in.Permit.Probe < was.Probes.Served && effects.Changed:
+		return "a probe failed after a later one succeeded, and the circuit changes"
+	case !success && in.Permit.Probe >= was.Probes.Served && (after.state.Kind != Open || !effects.Draw):
 		return "a probe failed and the circuit is not open"
 	case success && before.passed+1 == e.config.ProbeSuccesses && after.state.Kind != Closed:
 		return "enough probes succeeded and the circuit is not closed"

@@ -33,6 +33,7 @@ type Live struct {
 	Last  *Outage        // since the last closed phase; the caller passes it on
 
 	begun  atomic.Uint32 // calls on PathFirst
+	timed  atomic.Bool   // whether calls of a closed phase read the clock
 	failed *failed       // of a closed phase; nil until a call failed or was slow
 	probes *Probes       // of a half-open phase
 }
@@ -56,13 +57,14 @@ type failed struct {
 
 // Paths says what calls of a closed circuit have to do.
 type Paths struct {
-	Time    bool // read the clock
+	Time    bool // read the clock from the beginning
 	Consult bool // ask the fleet, before anything else
 }
 
 // Begin makes a zero Live the phase p, beginning now.
 func (l *Live) Begin(p Phase, paths Paths) {
 	l.Phase, l.Paths, l.Began = p, paths, clock.Now()
+	l.timed.Store(paths.Time)
 	if p.Kind == HalfOpen {
 		l.probes = new(Probes)
 	}
@@ -103,7 +105,7 @@ func (l *Live) consulted() {
 	switch {
 	case l.Openings == 0 && l.Good.Total() == 0:
 		l.Path.Store(PathFirst)
-	case l.Paths.Time:
+	case l.timed.Load():
 		l.Path.Store(PathTime)
 	default:
 		l.Path.Store(PathCount)
@@ -137,7 +139,7 @@ func (l *Live) Admit(generator func() float64) (path uint32, age time.Duration) 
 // its path. Calls are not counted after the first success.
 func (l *Live) admitFirst() (path uint32) {
 	path = PathCount
-	if l.Paths.Time {
+	if l.timed.Load() {
 		path = PathTime
 	}
 	if l.begun.Add(1); l.Good.Total() > 0 {

@@ -111,15 +111,19 @@ func (m *machine) answer(c *Config, in *Input) {
 }
 
 // answerProbe counts a probe also after its lease: if all take longer, the circuit
-// would neither close nor open again.
+// would neither close nor open again. A failure says nothing beside the success of
+// a later probe.
 func (m *machine) answerProbe(c *Config, in *Input) {
 	m.Probes.Leases = m.Probes.Leases.after(in.Age).without(in.Permit.Probe)
 	switch {
 	case in.Score == None:
 	case in.Score != Good || in.Slow:
-		m.open(c, in, in.Rest, TriggerProbe)
+		if in.Permit.Probe >= m.Probes.Served {
+			m.open(c, in, in.Rest, TriggerProbe)
+		}
 	default:
 		m.Probes.Successes++
+		m.Probes.Served = max(m.Probes.Served, in.Permit.Probe)
 		if int(m.Probes.Successes) >= c.ProbeSuccesses {
 			m.close(c)
 		}

@@ -51,8 +51,8 @@ type Line struct {
 	queue    queue
 	wasDown  bool   // the circuit was open since the last call left the line
 	lastDown uint64 // 1 and the answers when the circuit was last seen open; 0 if it never was
-	recovers bool // it has closed again, and calls still wait
-	turn     bool // an answer lets one call go, while the circuit was never open
+	recovers bool   // it has closed again, and calls still wait
+	turn     bool   // an answer lets one call go, while the circuit was never open
 
 	probe  *waiter   // under way; nil if there is none
 	probes int       // so far
