@@ -165,9 +165,9 @@ func TestTheObserverHearsOfTheBreakerOfTheHostAndOfEachCallThatItRefuses(t *test
 			Base:   newWire(answer(500)),
 			Policy: backoff.Policy{Name: "search", MaxAttempts: 1, Observer: seen.observe},
 		}
-		for range 7 {
+		for i := range 7 {
+			time.Sleep(time.Duration(5-min(i, 5)) * time.Second)
 			_ = try(tr, newRequest(t, "GET", "http://a.test/", nil))
-			time.Sleep(time.Second)
 		}
 		require.Equal(t, []string{
 			"search: GET a.test: give up",

@@ -262,8 +262,8 @@ func TestTenantsShareTheCircuitOfTheirHost(t *testing.T) {
 		w := newWire(answer(503))
 		tr := &backoffhttp.Transport{Base: w}
 		for i := range 40 {
-			_ = try(tr, as(t, "Bearer "+strconv.Itoa(i%3), "http://a.test/"))
 			time.Sleep(250 * time.Millisecond)
+			_ = try(tr, as(t, "Bearer "+strconv.Itoa(i%3), "http://a.test/"))
 		}
 		_, err := tr.RoundTrip(as(t, "Bearer new", "http://a.test/"))
 		require.ErrorIs(t, err, backoff.ErrOpen)
