@@ -71,10 +71,9 @@ type Breaker struct {
 	// 10,000. 0 and negative mean that Window counts.
 	WindowCalls int
 
-	// Failures in a row that open the circuit. Defaults to 5, and to more where
-	// a share of the calls in the window before them failed: a service that
-	// fails half of its calls has 5 in a row often, and 9 hardly ever. Negative
-	// switches the rule off.
+	// Failures in a row that open the circuit. Defaults to 5, and to more if
+	// calls in the window before them failed, too. Negative switches the rule
+	// off.
 	ConsecutiveFailures int
 
 	// Least time from the first of these failures to the last. Defaults to 1
@@ -101,16 +100,15 @@ type Breaker struct {
 	// whole Window. The default depends on the failure that opened it.
 	//
 	// If the service serves nobody, or the failure is of ClassNotSent and no
-	// timeout, such as a refused connection, it is a 32nd of the time since the
-	// first of the failures in a row, from 25 ms to a minute. After a timeout it
-	// is at least the time of 5 calls of this program, at most 2 seconds; if the
-	// service serves some calls, that of 20, at most 5 seconds. It counts from
-	// the last probe.
+	// timeout, it is a 32nd of the time since the first of the failures in a
+	// row, from 25 ms to a minute. After a timeout it is at least the time of 5
+	// calls, up to 2 seconds; if the service serves some calls, of 20, up to 5
+	// seconds. It counts from the last probe.
 	//
 	// Otherwise, and at most after a timeout, it is Exponential{Initial: 5 *
-	// time.Second, Multiplier: 1.2, Max: time.Minute}. The shorter openings do
-	// not make these longer. With Shared, or after TripIf, only ClassNotSent is
-	// different: 250 ms at first, and a fifth longer each time.
+	// time.Second, Multiplier: 1.2, Max: time.Minute}, which the others do not
+	// lengthen. With Shared or TripIf, only ClassNotSent is different: 250 ms at
+	// first, and a fifth longer each time.
 	OpenFor Schedule
 
 	// Spread of OpenFor. Defaults to UniformJitter(0.8, 1.2).
@@ -143,10 +141,9 @@ type Breaker struct {
 	// Least time that a call must have taken to be a failure if its caller's
 	// deadline ended it. Defaults to none, or to 1 second if a client of this
 	// process chose the deadline (see WithInboundDeadline of package guard),
-	// and the error is not ErrAttemptTimeout. The call must also have taken
-	// longer than the service usually takes to answer, if that is known: twice
-	// as long, if another call was answered meanwhile. Negative means that every
-	// such call is a failure.
+	// and the error is not ErrAttemptTimeout. If the usual time of an answer is
+	// known, the call must have taken longer, and twice as long if another call
+	// was answered meanwhile. Negative means neither.
 	MinAttemptTime time.Duration
 
 	// Classifier of errors. Defaults to DefaultClassifier.
@@ -251,7 +248,7 @@ type BreakerTransition struct {
 
 	At         time.Time
 	Generation uint64        // changes of state so far, this one included; a Reset or Force that keeps the state counts, too
-	Openings   int           // times that the circuit opened since it was last closed for a whole Window; some 130 in an outage of a minute
+	Openings   int           // times that the circuit opened since it was last closed for a whole Window, often 130 in a minute
 	Err        error         // failure that opened the circuit
 	RetryAfter time.Duration // time that the circuit will be open; 0 if it is not known
 }

@@ -173,8 +173,7 @@ func (b *Breaker) drawOpenTime(number int, o *circuit.Outage) time.Duration {
 	if number == 1 || b.row == nil {
 		b.row = new(openings)
 	}
-	d := b.openTimeAfter(number, o)
-	b.row.last = max(0, jitter(d, b.row.last, draw.Unit(b.Rand)))
+	b.row.last = max(0, jitter(b.openTimeAfter(number, o), b.row.last, draw.Unit(b.Rand)))
 	if !b.ownOpenTime(o) {
 		b.row.lease = max(b.row.last, b.openTime(1))
 		return b.row.last
@@ -192,14 +191,12 @@ func (b *Breaker) ownOpenTime(o *circuit.Outage) bool {
 // openTimeAfter returns how long the circuit stays open, before jitter. The
 // brief openings do not lengthen the others.
 func (b *Breaker) openTimeAfter(number int, o *circuit.Outage) time.Duration {
-	usual, d := b.openTime(max(1, number-b.row.brief)), time.Duration(0)
-	switch {
-	case b.ownOpenTime(o):
+	usual := b.openTime(max(1, number-b.row.brief))
+	d := usual
+	if b.ownOpenTime(o) {
 		d = o.OpenFor(usual)
-	case b.OpenFor == nil && o.Cause == circuit.Unsent:
+	} else if b.OpenFor == nil && o.Cause == circuit.Unsent {
 		d = defaultOpenFor(250 * time.Millisecond).Delay(number)
-	default:
-		return usual
 	}
 	if d != usual {
 		b.row.brief++

@@ -66,13 +66,11 @@ func (c call) hurried(err error, took time.Duration) bool {
 		least = limits.Or(least, time.Second)
 		ended = ended || !clock.Now().Before(deadline) // though the context may not know yet
 	}
-	switch {
-	case !ended || took < least:
+	if !ended || took < least {
 		return ended
-	case least < 0 || timedOut || context.Cause(c.ctx) == ErrAttemptTimeout:
-		return false
 	}
-	return c.phase.Hurried(&c.breaker.usual, took)
+	callers := least >= 0 && !timedOut && context.Cause(c.ctx) != ErrAttemptTimeout
+	return callers && c.phase.Hurried(&c.breaker.usual, took)
 }
 
 // holdOpenFor returns for how long a server asks to be left alone.
