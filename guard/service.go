@@ -158,6 +158,7 @@ func (s *Service) setUp() {
 // while it is slower than usual.
 func (s *Service) newBreaker() *backoff.Breaker {
 	b := &backoff.Breaker{Name: s.Name, Observer: s.Observer, Classify: s.Classify, MaxRetryAfter: max(0, s.MaxRetryAfter)}
+	b.ProbeSuccesses = 1 // the line bounds how many calls follow
 	b.FailureRate, b.TripIf = 1, func(now backoff.BreakerStats) bool {
 		const calls = 20
 		known := s.parts.Load().stats
