@@ -31,7 +31,8 @@ const (
 	worstQueue = "queue"       // seconds of work before the server, at most
 	lost       = "lost"        // the time whose calls failed, in multiples of the down time
 	recovery   = "recovery"    // seconds until nine in ten calls succeed for 5 s
-	back       = "back"        // seconds until calls are answered at once again
+	back       = "back"        // seconds until a call succeeds, and none fails any more
+	drained    = "drained"     // seconds until calls are answered at once, too
 	meanwhile  = "meanwhile"   // attempts for a call that begins while the service is down
 	leaf       = "leaf"        // attempts at the last service for a call
 	least      = "least share" // of what was served, the smallest part of a program, in percent
@@ -44,7 +45,7 @@ type format struct{ name, format string }
 var order = []format{
 	{success, "%.1f %%"}, {could, "%.1f %%"}, {perCall, "%.2f"}, {median, "%.3g s"}, {slow, "%.3g s"},
 	{refusals, "%.1f %%"}, {took, "%.1f s"}, {ideal, "%.1f s"}, {lost, "%.2f x"},
-	{worstQueue, "%.2f s"}, {recovery, "%.0f s"}, {back, "%.2f s"}, {meanwhile, "%.3f"}, {leaf, "%.3f"}, {least, "%.1f %%"},
+	{worstQueue, "%.2f s"}, {recovery, "%.0f s"}, {back, "%.2f s"}, {drained, "%.2f s"}, {meanwhile, "%.3f"}, {leaf, "%.3f"}, {least, "%.1f %%"},
 }
 
 // String prints the figures in a line.
@@ -106,19 +107,32 @@ func (c calls) recovered(from time.Duration) float64 {
 	return -1
 }
 
-// back returns how many seconds after a time the last call began that was not
-// answered at once, before all calls of half a second, and ten at least, were.
-func (c calls) back(from time.Duration, rate float64) float64 {
+// after adds how soon after the end of an outage calls were served again, and all
+// of them at once.
+func (f figures) after(end time.Duration, all calls, rate float64) figures {
+	first := all.end() - end
+	for _, one := range all {
+		if at := one.began + one.took - end; one.ok && at >= 0 {
+			first = min(first, at)
+		}
+	}
+	served := all.settled(end, rate, time.Hour)
+	return f.with(back, max(first, served).Seconds()).with(drained, all.settled(end, rate, 100*time.Millisecond).Seconds())
+}
+
+// settled returns how long after a time the last call began that did not succeed
+// in time, before all calls of half a second, and ten at least, did.
+func (c calls) settled(from time.Duration, rate float64, within time.Duration) time.Duration {
 	last, row := from, 0
 	for _, one := range c {
-		if row++; !one.ok || one.took > 100*time.Millisecond {
+		if row++; !one.ok || one.took > within {
 			last, row = max(from, one.began), 0
 		}
 		if one.began >= from && row >= max(10, int(rate/2)) {
 			break
 		}
 	}
-	return (last - from).Seconds()
+	return last - from
 }
 
 // A board is what the clients made of each world, by "group/name".

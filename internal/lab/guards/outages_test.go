@@ -57,17 +57,19 @@ func (x trouble) servable(began time.Duration) bool {
 
 // A way is how a service is away.
 type way struct {
-	name string
-	says answer
+	name    string
+	says    answer
+	timeout time.Duration // of an attempt
 }
 
-var ways = []way{{"refused", refused()}, {"503", unavailable(usual)}, {"hung", answer{after: never}}, {"no name", unnamed()}}
+var ways = []way{{"refused", refused(), 0}, {"503", unavailable(usual), 0}, {"hung", answer{after: never}, time.Second}, {"no name", unnamed(), 0}}
 
 // An absence is an outage, and those who call meanwhile.
 type absence struct {
 	way
 	rate            float64
 	lasts, deadline time.Duration // no deadline is 0
+	between         int           // services
 }
 
 // outages are absences of all ways and lengths for callers who have half a
@@ -77,11 +79,11 @@ func outages() (worlds []world) {
 	deadlines := []time.Duration{soon, time.Second, 5 * time.Second, 0}
 	for j, lasts := range []time.Duration{300 * time.Millisecond, time.Second, 3 * time.Second, 10 * time.Second, time.Minute} {
 		for _, w := range ways {
-			worlds = append(worlds, absence{w, 10, lasts, soon}.world(), absence{w, 100, lasts, soon}.world())
+			worlds = append(worlds, absence{w, 10, lasts, soon, 0}.world(), absence{w, 100, lasts, soon, 0}.world())
 		}
 		for i, deadline := range deadlines { // a Latin square
 			if rate := rates[(i+j)%4]; deadline != soon || rate != 10 && rate != 100 {
-				worlds = append(worlds, absence{ways[(2*i+j)%4], rate, lasts, deadline}.world())
+				worlds = append(worlds, absence{ways[(2*i+j)%4], rate, lasts, deadline, 0}.world())
 			}
 		}
 	}
@@ -116,25 +118,20 @@ func (x absence) run(c client, seed uint64) figures {
 	from, length := x.when()
 	down := func(t time.Duration) bool { return t >= from && t < from+x.lasts }
 	l := load{rate: x.rate, length: length, deadline: x.deadline, seed: seed}
-	all, f := trouble{load: l, says: x.says, down: down, timeout: time.Second}.live(c)
-	return f.with(back, all.back(from+x.lasts, x.rate))
+	all, f := trouble{load: l, says: x.says, down: down, between: x.between, timeout: x.timeout}.live(c)
+	return f.after(from+x.lasts, all, x.rate)
 }
 
 // outlasts reports whether calls have time until the outage has ended. Without a
 // deadline they wait for 5 s, and an attempt that hangs takes a second.
 func (x absence) outlasts() bool {
-	has := cmp.Or(x.deadline, 5*time.Second)
-	if x.name == "hung" {
-		has -= time.Second
-	}
-	return has > x.lasts
+	return cmp.Or(x.deadline, 5*time.Second)-x.timeout > x.lasts
 }
 
 // bars returns the bars of the absence. Short hangs that few calls notice have
 // none.
 func (x absence) bars() []bar {
-	seldom := x.rate <= 10
-	if seldom && x.name == "hung" && x.lasts < 10*time.Second {
+	if x.rate <= 10 && x.timeout > 0 && x.lasts < 10*time.Second {
 		return nil
 	}
 	bars := []bar{within(failfast, 1, none)}
@@ -254,13 +251,7 @@ func chainOutages() (worlds []world) {
 			worlds = append(worlds, world{
 				group: "chain outage", name: fmt.Sprintf("%d between, the last is down for %v", between, lasts), quick: lasts == 3*time.Second,
 				bars: []bar{atMost(ours, back, lasts.Seconds()/10+2), atMost(ours, meanwhile, 1.02)},
-				run: func(c client, seed uint64) figures {
-					const from = 10 * time.Second
-					l := load{rate: 100, length: from + 2*lasts + from, deadline: soon, seed: seed}
-					down := func(t time.Duration) bool { return t >= from && t < from+lasts }
-					all, f := trouble{load: l, says: refused(), down: down, between: between}.live(c)
-					return f.with(back, all.back(from+lasts, l.rate))
-				},
+				run:  absence{ways[0], 100, lasts, soon, between}.run,
 			})
 		}
 	}

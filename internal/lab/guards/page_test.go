@@ -88,7 +88,7 @@ var titles = map[string]string{
 	success: "Calls that succeed", perCall: "Attempts per call", median: "Wait of the median call that succeeds",
 	slow: "Wait of 99 of 100 calls that succeed, at most", refusals: "Requests that the limit refuses",
 	took: "Until the last call has ended", worstQueue: "The server's queue, at most",
-	lost: "Lost", recovery: "Recovery", meanwhile: "Attempts meanwhile, per call", back: "Back", leaf: "Attempts at the last service, per call",
+	lost: "Lost", recovery: "Recovery", meanwhile: "Attempts meanwhile, per call", back: "Back", drained: "Drained", leaf: "Attempts at the last service, per call",
 	least: "Share of the program that got least",
 }
 
@@ -215,7 +215,7 @@ var highlights = []highlight{
 	{"chain/1 between, the last fails 30 %", success,
 		"A service between the caller and one that fails three times in ten"},
 	{"chain outage/2 between, the last is down for 10s", success,
-		"Two services between the caller and one that is down for 10 s of 40"},
+		"Two services between the caller and one that is down for 10 s of 30"},
 	{"limits/1 programs at 100 a second", success,
 		"A limit of 100 a second, and 50 workers who want more"},
 	{"overload/25 % fail at load 90 %, 20 processes", success,
@@ -318,12 +318,13 @@ it can do, and it rejects what comes while 200 ms of work wait. That begins afte
 except "from the start". "Could" is what remains when retries get all
 of its work that first attempts leave.`, []string{success, perCall}},
 	{"outage", "Outages", `The service refuses connections for a while, says 503, takes requests and never answers, or its name is
-not found. An attempt has a second. "Could" is how many calls see the service up while they have time. "Meanwhile" is
-how many attempts there are for a call that begins in the outage. "Back" is when the last call began after the
-outage that was not answered at once, until half a second of calls were.`, []string{success, meanwhile, back}},
+not found. An attempt has a second to answer. "Could" is how many calls see the service up while they have time. "Meanwhile" is
+how many attempts there are for a call that begins in the outage. "Back" is how
+long after the outage the first call succeeds, and the last one begins that fails. "Drained" is how long calls still
+wait for more than a tenth of a second.`, []string{success, meanwhile, back, drained}},
 	{"flapping", "A service that comes and goes", `The service is up and down in turn.`, []string{success, meanwhile}},
 	{"chain outage", "An outage behind other services", `As in [services between](#services-between), but the last service refuses
-connections for a while, and else answers.`, []string{success, meanwhile, back}},
+connections for a while, and else answers.`, []string{success, meanwhile, back, drained}},
 	{"mixture", "Good calls beside bad ones", `A share of the calls of a host fails, whatever the client does: one path says 503,
 or all that is not idempotent, or the paths of one upstream say 502; or the callers have 30 ms where an answer takes
 200. The figures are those of the other calls. Attempts are those of all.`, []string{success, perCall}},
