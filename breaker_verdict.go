@@ -27,7 +27,7 @@ func (c call) score(err error) circuit.Input {
 		in.Score = circuit.Bad
 		return in
 	case ended != nil && ended != context.DeadlineExceeded:
-		in.Score = scoreOf(fault.Left)
+		in.Score = fault.Left.Score()
 	case ended != nil && errtree.Is(err, context.Canceled): // the operation's way to report the deadline
 		in.Score = circuit.Hung
 	default:
@@ -131,10 +131,9 @@ func (s *scoring) throughPolicy(err error) (circuit.Score, hint, bool) {
 		return score, h, true
 	case *marked:
 		return s.ofMarked(e)
-	case *fault.Mark:
-		if e.Fault != fault.Answered { // whatever is below it
-			return scoreOf(e.Fault), hint{}, true
-		}
+	}
+	if f, ok := fault.Said(err); ok && f != fault.Answered { // whatever is below it
+		return f.Score(), hint{}, true
 	}
 	branches, inner := errtree.Unwrap(err)
 	if inner != nil {
@@ -216,22 +215,10 @@ func (s *scoring) ofOperation(err error) (circuit.Score, hint) {
 func (s *scoring) ofVerdict(v *verdict, err error) circuit.Score {
 	whose, after := v.fault(), v.hint.after
 	switch {
-	case v.classOfAnswer() == ClassThrottled && s.breaker.capRetryAfter(after) < after:
+	case whose == fault.Throttled && s.breaker.capRetryAfter(after) < after:
 		whose = fault.Quota
 	case (whose == fault.Unreached || whose == fault.Failed) && s.walk.Find(err, errtree.IsTimeout):
 		whose = fault.Late
 	}
-	return scoreOf(whose)
-}
-
-// scoreOf returns the score of a fault.
-func scoreOf(f fault.Fault) circuit.Score {
-	return [...]circuit.Score{
-		fault.Answer:  circuit.Good,
-		fault.TooMuch: circuit.Throttled,
-		fault.Failure: circuit.Bad,
-		fault.Slow:    circuit.Hung,
-		fault.Unsent:  circuit.Unsent,
-		fault.Unmade:  circuit.None,
-	}[f.Row().Breaker]
+	return whose.Score()
 }

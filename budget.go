@@ -106,7 +106,7 @@ func (BudgetDefaults) Validate() error { return nil }
 type Attempt struct {
 	_ [0]func() // no unkeyed literals, no ==
 
-	Number   int      // number in the call, from 1; 0 counts as 1; 1 also if the program chose to repeat an answer, such as a 404
+	Number   int      // number in the call, from 1; 0 counts as 1, and the repetition of an answer, such as a 404, is 1
 	Hedge    bool     // whether it runs beside a slow attempt, instead of after a failure
 	TimedOut bool     // whether the attempt before it ended by its own timeout
 	Class    Class    // class of the failure before it

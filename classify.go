@@ -1,7 +1,6 @@
 package backoff
 
 import (
-	"cmp"
 	"context"
 	"time"
 
@@ -239,7 +238,7 @@ func (v *verdict) judge(classify Classifier, err error) {
 		found := Class(evidence.Of(err, lastOf))
 		switch {
 		case v.judged:
-			v.chosen = found == ClassPermanent && isAnswer(err)
+			v.chosen = found == ClassPermanent && evidence.IsAnswer(err) || found == ClassUnknown && v.said == fault.Answered
 		case !v.persists || found.Retryable(): // otherwise neither a mark nor Classify said so
 			v.class = found
 		}
@@ -247,15 +246,6 @@ func (v *verdict) judge(classify Classifier, err error) {
 	if v.atOnce && !v.class.Retryable() {
 		v.class = ClassRetryable
 	}
-}
-
-// isAnswer reports whether an error that is permanent is one of a service, and not of
-// the way to it, nor the end of a context.
-func isAnswer(err error) bool {
-	return !errtree.Find(err, func(err error) bool {
-		_, ofNetwork := err.(interface{ Timeout() bool })
-		return ofNetwork || err == context.Canceled
-	})
 }
 
 // lastOf returns the last error of an [*Error], whose methods are for the loops
@@ -284,12 +274,13 @@ func (v *verdict) read(err error, overruled bool) {
 	if v.seen++; v.seen > errtree.Most {
 		return
 	}
+	if f, ok := fault.Said(err); ok {
+		v.said = f
+	}
 	switch e := err.(type) {
 	case *marked:
 		v.read(e.err, v.readMark(e, overruled))
 		return
-	case *fault.Mark:
-		v.said = e.Fault
 	case *Error:
 		v.readGivenUp(e, overruled)
 		return
@@ -327,7 +318,9 @@ func (v *verdict) readGivenUp(e *Error, overruled bool) {
 		v.mark(ClassPermanent)
 		v.gaveUp = true
 		v.outOfTime = e.ifOutOfTime()
-		v.said = cmp.Or(v.said, e.saidOfLast())
+		if last := e.failure.said; v.said == fault.Failed && (last == fault.Chosen || last == fault.Own) {
+			v.said = last
+		}
 	case e.Last != nil:
 		atOnce := v.atOnce
 		v.read(e.Last, overruled)
@@ -396,7 +389,7 @@ func (v *verdict) fault() fault.Fault {
 		return fault.Refused
 	case v.timedOut || v.innerTimedOut:
 		return fault.Late
-	case v.chosen || v.said == fault.Answered && class < ClassThrottled:
+	case v.chosen || v.said == fault.Answered && class == ClassUnknown:
 		return fault.Chosen
 	case v.said != fault.Failed && v.said != fault.Answered:
 		return v.said

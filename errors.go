@@ -11,7 +11,6 @@ import (
 
 	"github.com/gobackoff/backoff/internal/badfield"
 	"github.com/gobackoff/backoff/internal/clock"
-	"github.com/gobackoff/backoff/internal/fault"
 )
 
 // Sentinels for errors.Is. If the context ended a call, the error of the call
@@ -129,14 +128,6 @@ func (e *Error) note(v *verdict, c count, interrupted bool) {
 	if v.open == nil || c.number == 1 {
 		e.Last, e.failure.class, e.failure.said = v.err, v.class, v.fault()
 	}
-}
-
-// saidOfLast returns whose fault Last is, if that is not the service's.
-func (e *Error) saidOfLast() fault.Fault {
-	if f := e.failure.said; f == fault.Chosen || f == fault.Own {
-		return f
-	}
-	return fault.Failed
 }
 
 // endedBy keeps the errors of a context that ended the call.

@@ -145,7 +145,7 @@ func (c *call) inspect(resp *http.Response) error {
 	if class := StatusClass(resp.StatusCode); err == nil || class != backoff.ClassUnknown && class != backoff.ClassPermanent {
 		return err
 	}
-	return fault.As(err, fault.Answered) // whatever the program makes of it
+	return fault.As(err, fault.Answered) // whatever Classify makes of it
 }
 
 // advise returns err, whose tree holds e, with what the answer says about

@@ -82,7 +82,9 @@ type Transport struct {
 	// response, and returns an error for a failure, which the classifier of the
 	// policy classifies. It must put back what it reads from the body. An error
 	// without a *StatusError in its tree carries no Retry-After. If a 202 means
-	// "not yet", return Check(resp, 200), and let Policy.Classify retry a 202.
+	// "not yet", return Check(resp, 200), and let Policy.Classify retry a 202. Such
+	// retries cost the budget nothing. An error about a response that Check would
+	// pass, or find permanent, is no failure of the host, unless OfClass marks it.
 	Inspect func(*http.Response) error
 
 	// Rate-limit headers of a vendor, such as GitHubLimits. Defaults to none. An

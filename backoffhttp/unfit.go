@@ -1,9 +1,9 @@
 package backoffhttp
 
 import (
+	"errors"
+	"slices"
 	"strings"
-
-	"github.com/gobackoff/backoff/internal/errtree"
 )
 
 // unfit are the beginnings of errors by which net/http refuses a request that cannot be
@@ -39,13 +39,18 @@ var unfit = [...]string{
 // isUnfit reports whether net/http refused the request, so that its error says nothing of
 // the host.
 func isUnfit(err error) bool {
-	return errtree.Find(err, func(err error) bool {
-		text := err.Error()
-		for _, known := range unfit {
-			if strings.HasPrefix(text, known) || strings.HasPrefix(strings.TrimPrefix(text, "http2: "), known) {
-				return true
-			}
+	for range 3 { // net/http wraps them once
+		if err == nil {
+			break
 		}
-		return false
-	})
+		text := err.Error()
+		short := strings.TrimPrefix(text, "http2: ")
+		if slices.ContainsFunc(unfit[:], func(known string) bool {
+			return strings.HasPrefix(text, known) || strings.HasPrefix(short, known)
+		}) {
+			return true
+		}
+		err = errors.Unwrap(err)
+	}
+	return false
 }

@@ -83,6 +83,11 @@ func TestAnAnswerThatInspectFailsProvesAWorkingHost(t *testing.T) {
 					getRoot(t, tr)
 				}
 				require.Equal(t, failures, counted()[1], "%d, %s", code, class)
+				tr.Inspect = func(resp *http.Response) error {
+					return backoff.OfClass(errors.New("overloaded"), backoff.ClassRetryable)
+				}
+				getRoot(t, tr)
+				require.Equal(t, failures+1, counted()[1], "a mark says that the host failed")
 			})
 		}
 	}

@@ -15,7 +15,6 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/gobackoff/backoff"
-	"github.com/gobackoff/backoff/internal/fault"
 )
 
 const (
@@ -153,6 +152,7 @@ func withFallback(first backoff.Classifier) backoff.Classifier {
 type failure struct {
 	err     error
 	notSent bool // no stream was opened
+	own     bool // grpc-go refused the call before that
 	pushed  bool // the server sent a pushback to retry
 	expired bool // the attempt's own timeout is over
 	trailer metadata.MD
@@ -166,6 +166,18 @@ func (f *failure) Error() string { return f.err.Error() }
 func (f *failure) GRPCStatus() *status.Status {
 	s, _ := statusOf(f.err)
 	return s
+}
+
+// BackoffFault tells guards whose fault the failure is, where the class does not. ABORTED is
+// the answer of a service that works, and met a conflict.
+func (f *failure) BackoffFault() string {
+	switch {
+	case f.own:
+		return "own"
+	case status.Code(f) == codes.Aborted:
+		return "answered"
+	}
+	return ""
 }
 
 // ResponseHeader returns the trailer and the code as it was sent, for
@@ -188,25 +200,16 @@ func (f *failure) Unwrap() []error {
 	return []error{f.err}
 }
 
-// attemptError returns the error of an attempt under ctx in a form that
+// attemptError returns the error of an attempt under ctx, which failed so, in a form that
 // policies and hedges understand.
-func attemptError(ctx context.Context, err error, trailer metadata.MD, notSent bool) error {
-	err = finite(err)
-	f := &failure{err: err, notSent: notSent, trailer: trailer}
-	if notSent && isDistrust(err.Error()) || isTooLarge(status.Convert(f)) {
+func attemptError(ctx context.Context, f *failure) error {
+	f.err = finite(f.err)
+	if f.notSent && isDistrust(f.Error()) || isTooLarge(status.Convert(f)) {
 		return backoff.Permanent(f)
 	}
-	switch status.Code(f) {
-	case codes.DeadlineExceeded:
+	if status.Code(f) == codes.DeadlineExceeded {
 		f.expired = expired(ctx)
-	case codes.Aborted: // the service works, and met a conflict
-		return fault.As(withHint(f), fault.Answered)
 	}
-	return withHint(f)
-}
-
-// withHint marks a failure with what the server said of a retry.
-func withHint(f *failure) error {
 	if d, ok := parsePushback(f.trailer.Get(pushbackKey)); ok {
 		f.pushed = d >= 0
 		return withPushback(f, d)

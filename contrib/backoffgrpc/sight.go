@@ -10,8 +10,6 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
-
-	"github.com/gobackoff/backoff/internal/fault"
 )
 
 // sight is what grpc-go tells of one attempt by the options of its call. It
@@ -31,14 +29,15 @@ func (s *sight) options(opts []grpc.CallOption) []grpc.CallOption {
 // error returns the error of the attempt, under ctx, for policies and hedges.
 func (s *sight) error(ctx context.Context, err error) error {
 	if !s.over.Load() {
-		return attemptError(ctx, err, nil, false)
+		return attemptError(ctx, &failure{err: err})
 	}
 	code, opened := status.Code(err), s.peer.Addr != nil
-	failed := attemptError(ctx, err, s.trailer, !opened && code == codes.Unavailable)
-	if !opened && !slices.Contains(onTheWay, code) {
-		return fault.As(failed, fault.Own)
-	}
-	return failed
+	return attemptError(ctx, &failure{
+		err:     err,
+		notSent: !opened && code == codes.Unavailable,
+		own:     !opened && !slices.Contains(onTheWay, code),
+		trailer: s.trailer,
+	})
 }
 
 // onTheWay are the codes with which grpc-go says that it opened no stream in time, or could

@@ -306,7 +306,7 @@ func (s *stream) RecvMsg(m any) error {
 			s.succeed(err != nil)
 			return err
 		}
-		failed := attemptError(s.ctx, err, inner.Trailer(), false)
+		failed := attemptError(s.ctx, &failure{err: err, trailer: inner.Trailer()})
 		if s.committed.Load() {
 			s.end(failed)
 			return s.fail(err)

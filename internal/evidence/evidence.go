@@ -126,6 +126,15 @@ func ofErrno(e Errno) finding {
 	return 0
 }
 
+// IsAnswer reports whether an error that is Permanent is one of a service, and not of the
+// way to it, nor the end of a context.
+func IsAnswer(err error) bool {
+	return !errtree.Find(err, func(err error) bool {
+		_, ofNetwork := err.(timeouter)
+		return ofNetwork || err == context.Canceled
+	})
+}
+
 // IsRefused reports whether the tree of err has a refused connection.
 func IsRefused(err error) bool {
 	e, ok := errtree.As[Errno](err)

@@ -2,7 +2,10 @@
 // of that. Its table is the only place where that is decided.
 package fault
 
-import "github.com/gobackoff/backoff/internal/evidence"
+import (
+	"github.com/gobackoff/backoff/internal/circuit"
+	"github.com/gobackoff/backoff/internal/evidence"
+)
 
 // A Fault says whose fault the end of an attempt is. The zero Fault blames the
 // service, because what nobody knows may be its failure.
@@ -75,6 +78,18 @@ var Table = [...]Row{
 // Row returns the row of the Fault.
 func (f Fault) Row() *Row { return &Table[f] }
 
+// Score returns what the Fault says to a circuit.
+func (f Fault) Score() circuit.Score {
+	return [...]circuit.Score{
+		Answer:  circuit.Good,
+		TooMuch: circuit.Throttled,
+		Failure: circuit.Bad,
+		Slow:    circuit.Hung,
+		Unsent:  circuit.Unsent,
+		Unmade:  circuit.None,
+	}[f.Row().Breaker]
+}
+
 // OfClass returns whose fault a failure is of which only the class is known.
 func OfClass(c evidence.Class) Fault {
 	switch c {
@@ -108,15 +123,15 @@ func Of(notSent, canceled, timedOut, failed bool, c evidence.Class) Fault {
 	return OfClass(c)
 }
 
-// A Mark says of an error whose fault it is, where the error itself does not tell.
-// Only this module can make one.
+// A Mark says of an error whose fault it is, where the error itself does not tell. Modules
+// that do not see this package have an error with a method: see [Said].
 type Mark struct {
 	Err   error
 	Fault Fault
 }
 
-// As marks err. Answered means that err is about an answer, which may say "too much"
-// nevertheless.
+// As marks err. Answered means that err is about an answer. What err says of the service
+// by itself, such as that it wants fewer calls, counts nevertheless.
 func As(err error, f Fault) error { return &Mark{err, f} }
 
 // Unmarked returns err without a Mark around it.
@@ -125,6 +140,22 @@ func Unmarked(err error) error {
 		return m.Err
 	}
 	return err
+}
+
+// Said returns the Fault that err alone names, without what it wraps.
+func Said(err error) (f Fault, ok bool) {
+	switch e := err.(type) {
+	case *Mark:
+		return e.Fault, true
+	case interface{ BackoffFault() string }:
+		switch e.BackoffFault() {
+		case "own":
+			return Own, true
+		case "answered":
+			return Answered, true
+		}
+	}
+	return 0, false
 }
 
 // Error returns the text of the error.
