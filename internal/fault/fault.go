@@ -108,6 +108,14 @@ func OfClass(c evidence.Class) Fault {
 // Of returns whose fault it is, given what a backoff.Result says. An attempt that was
 // not made, with a failure that was not sent, never left the program.
 func Of(notSent, canceled, timedOut, failed bool, c evidence.Class) Fault {
+	if !notSent && !canceled && !timedOut && !failed { // inlined, for most attempts succeed
+		return Answered
+	}
+	return ofFailure(notSent, canceled, timedOut, failed, c)
+}
+
+// ofFailure is Of for an attempt that did not just succeed.
+func ofFailure(notSent, canceled, timedOut, failed bool, c evidence.Class) Fault {
 	switch {
 	case notSent && c == evidence.NotSent:
 		return Own
