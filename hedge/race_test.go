@@ -14,6 +14,7 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/hedge"
+	"github.com/gobackoff/backoff/internal/fault"
 	"github.com/gobackoff/backoff/internal/steer"
 	"github.com/gobackoff/backoff/limit"
 )
@@ -67,6 +68,17 @@ func TestHedgeIsNotSentIfItsBudgetRefuses(t *testing.T) {
 		require.ErrorIs(t, err, errHedgeUnknown)
 		require.Equal(t, time.Second, took)
 	})
+}
+
+func TestHedgesBudgetHearsWhoseFaultAFailureIs(t *testing.T) {
+	for f, want := range map[fault.Fault]string{fault.Own: "not sent", fault.Left: "canceled", fault.Answered: "permanent"} {
+		synctest.Test(t, func(t *testing.T) {
+			b := new(hedgeBudget)
+			_, _, err := script(inTime(milli, 0, fault.As(errHedgeUnknown, f))).run(t.Context(), &hedge.Hedge{Delay: second, MaxAttempts: 1, Budget: b})
+			require.ErrorIs(t, err, errHedgeUnknown)
+			require.Equal(t, map[uint64][]string{1: {want}}, b.outcomes)
+		})
+	}
 }
 
 func TestHedgeIsNotSentIfItsBudgetIsOutOfPlacesAtTheLastMoment(t *testing.T) {
