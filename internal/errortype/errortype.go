@@ -120,7 +120,7 @@ func unwrapped(err error) error {
 // wrappers are the types of errors that only wrap others. They are names, since most
 // of the types are not exported.
 var wrappers = []string{
-	"*fmt.wrapError", "*fmt.wrapErrors", "*errors.joinError", "*url.Error", "*backoff.marked", "*backoff.Error",
+	"*fmt.wrapError", "*fmt.wrapErrors", "*errors.joinError", "*url.Error", "*backoff.marked", "*backoff.Error", "*fault.Mark",
 	"*backoffhttp.timeoutError", "backoffhttp.notConnected",
 	"*backoffgrpc.failure", "*backoffgrpc.statusError",
 }
