@@ -318,7 +318,7 @@ func (v *verdict) readGivenUp(e *Error, overruled bool) {
 		v.mark(ClassPermanent)
 		v.gaveUp = true
 		v.outOfTime = e.ifOutOfTime()
-		if last := e.failure.said; v.said == fault.Failed && (last == fault.Chosen || last == fault.Own) {
+		if last := e.failure.said; v.said == fault.Unknown && (last == fault.Chosen || last == fault.Own) {
 			v.said = last
 		}
 	case e.Last != nil:
@@ -391,7 +391,7 @@ func (v *verdict) fault() fault.Fault {
 		return fault.Late
 	case v.chosen || v.said == fault.Answered && class == ClassUnknown:
 		return fault.Chosen
-	case v.said != fault.Failed && v.said != fault.Answered:
+	case v.said != fault.Unknown && v.said != fault.Answered:
 		return v.said
 	case class == ClassPermanent && errtree.Is(v.err, context.Canceled): // the operation's own
 		return fault.Left
@@ -412,6 +412,8 @@ func (v *verdict) result() Result {
 	switch r.Failed = !r.NotSent; {
 	case whose == fault.Own:
 		r.Class = ClassNotSent
+	case whose == fault.Failed && r.Class == ClassPermanent: // by a mark
+		r.Class = ClassUnknown
 	case whose.Row().Budget == fault.Answer:
 		r.Class = ClassPermanent
 	}

@@ -74,6 +74,8 @@ func (c *call) withoutOwn(err error) error {
 	switch c.turn.Own = ok; {
 	case !ok && isUnfit(err):
 		return fault.As(err, fault.Own)
+	case !ok && knownAfter(c.guards.source.Classify)(err) == backoff.ClassUnknown:
+		return fault.As(err, fault.Failed) // though it is not retried
 	case !ok:
 		return err
 	case (backoff.Policy{Classify: c.t.classify}).Retryable(own.error):

@@ -93,6 +93,16 @@ func TestAnAnswerThatInspectFailsProvesAWorkingHost(t *testing.T) {
 	}
 }
 
+func TestAnErrorThatNobodyKnowsIsAFailureThoughItIsNotRetried(t *testing.T) {
+	w := newWire(failure(errors.New("unheard of")))
+	tr, _, counted := tallied(w)
+	for range 4 {
+		require.Error(t, try(tr, newRequest(t, "GET", "http://a.test/", nil)))
+	}
+	require.Equal(t, [4]uint64{0, 4, 0, 0}, counted())
+	require.Equal(t, 4, w.requests())
+}
+
 func TestARepeatedAnswerIsNoFailureAndCostsTheBudgetNothing(t *testing.T) {
 	for _, code := range []int{404, 409, 423, 403, 202} {
 		synctest.Test(t, func(t *testing.T) {

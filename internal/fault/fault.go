@@ -7,13 +7,14 @@ import (
 	"github.com/gobackoff/backoff/internal/evidence"
 )
 
-// A Fault says whose fault the end of an attempt is. The zero Fault blames the
-// service, because what nobody knows may be its failure.
+// A Fault says whose fault the end of an attempt is.
 type Fault uint8
 
 const (
+	// Unknown counts as Failed: what nobody knows may be a failure of the service.
+	Unknown Fault = iota
 	// Failed blames the service.
-	Failed Fault = iota
+	Failed
 	// Answered blames nobody.
 	Answered
 	// Wrong blames the request: it would get the same answer again.
@@ -61,6 +62,7 @@ type Row struct {
 
 // Table has a Row for each Fault. It stands in docs/architecture.md, too.
 var Table = [...]Row{
+	Unknown:    {Failure, Failure, Nothing, Failure, Failure, "failed"},
 	Failed:     {Failure, Failure, Nothing, Failure, Failure, "failed"},
 	Answered:   {Answer, Answer, Answer, Answer, Answer, "success"},
 	Wrong:      {Answer, Answer, Answer, Answer, Answer, "permanent"},
@@ -93,6 +95,8 @@ func (f Fault) Score() circuit.Score {
 // OfClass returns whose fault a failure is of which only the class is known.
 func OfClass(c evidence.Class) Fault {
 	switch c {
+	case evidence.Retryable:
+		return Failed
 	case evidence.NotSent:
 		return Unreached
 	case evidence.Throttled:
@@ -102,7 +106,7 @@ func OfClass(c evidence.Class) Fault {
 	case evidence.Permanent:
 		return Wrong
 	}
-	return Failed
+	return Unknown
 }
 
 // Of returns whose fault it is, given what a backoff.Result says. An attempt that was
