@@ -36,19 +36,6 @@ func TestABodyIsRewoundByGetBody(t *testing.T) {
 	})
 }
 
-func TestAGetBodyThatFailsEndsTheCall(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWire(answer(503))
-		gone := errors.New("file removed")
-		req := newRequest(t, "PUT", "http://a.test/", strings.NewReader("content"))
-		req.GetBody = func() (io.ReadCloser, error) { return nil, gone }
-		_, err := over(w).RoundTrip(req)
-		require.ErrorIs(t, err, gone)
-		require.Equal(t, 1, w.requests())
-		require.Zero(t, w.open())
-	})
-}
-
 func TestABodyWithoutGetBodyIsSentOnce(t *testing.T) {
 	tr, w := scripted(answer(503))
 	tr.Policy.ByClass = map[backoff.Class]backoff.ClassLimits{backoff.ClassRetryable: {MaxAttempts: 5}}

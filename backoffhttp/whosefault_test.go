@@ -130,7 +130,8 @@ func TestARepeatedAnswerIsNoFailureAndCostsTheBudgetNothing(t *testing.T) {
 
 func TestABodyThatIsLostHidesNoAnswerAndSaysNothingOfTheHost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		tr, service, counted := tallied(newWire(answer(503, "Retry-After", "2")))
+		w := newWire(answer(503, "Retry-After", "2"))
+		tr, service, counted := tallied(w)
 		lost := func() error {
 			req := newRequest(t, "PUT", "http://a.test/", strings.NewReader("content"))
 			req.GetBody = func() (io.ReadCloser, error) { return nil, io.ErrClosedPipe }
@@ -143,11 +144,13 @@ func TestABodyThatIsLostHidesNoAnswerAndSaysNothingOfTheHost(t *testing.T) {
 			gave, ok := err.(*backoff.Error)
 			require.True(t, ok, "%T", err)
 			require.ErrorIs(t, err, io.ErrClosedPipe)
+			require.ErrorContains(t, err, "(Request.GetBody)")
 			require.Equal(t, 503, statusOf(t, gave.Last).Code)
 			require.Equal(t, []any{1, 2 * time.Second}, []any{gave.Attempts, gave.RetryAfter()})
 			time.Sleep(time.Minute)
 		}
 		require.Equal(t, [4]uint64{0, 0, 0, 0}, counted())
+		require.Equal(t, []int{30, 0}, []int{w.requests(), w.open()})
 		breaker.Trip()
 		time.Sleep(time.Minute)
 		for range 3 {
