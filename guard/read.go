@@ -1,11 +1,11 @@
 package guard
 
 import (
-	"context"
-
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/guard/internal/line"
 	"github.com/gobackoff/backoff/internal/errtree"
+	"github.com/gobackoff/backoff/internal/evidence"
+	"github.com/gobackoff/backoff/internal/fault"
 )
 
 // read takes note of the error with which a call ended. It returns what that says of
@@ -24,7 +24,8 @@ func (w *waiting) read(err error) (r line.Result, again bool) {
 		again = w.readGivenUp(gave, &r)
 	default:
 		w.note(backoff.ReasonPermanent, 1, err)
-		readAnswer(err, &r)
+		result := (backoff.Policy{}).Decide(1, err).Result()
+		r.Verdict = verdictOf(fault.Of(result.NotSent, result.Canceled, result.TimedOut, result.Failed, evidence.Class(result.Class)))
 	}
 	if w.turn.NoFault || w.turn.Own {
 		return line.Result{Err: err}, false
@@ -66,11 +67,8 @@ func (w *waiting) readGivenUp(gave *backoff.Error, r *line.Result) (again bool) 
 			return true
 		}
 	}
-	if class == backoff.ClassThrottled || class == backoff.ClassOverloaded {
-		return false // the budget knows how to wait for that
-	}
-	r.Verdict = line.Failed
-	return gave.Repeatable() && class.Retryable() && w.mayRepeat(gave)
+	r.Verdict = verdictOf(fault.OfClass(evidence.Class(class)))
+	return r.Verdict == line.Failed && gave.Repeatable() && w.mayRepeat(gave)
 }
 
 // mayRepeat reports whether the call has time and attempts left.
@@ -83,9 +81,13 @@ func (w *waiting) mayRepeat(gave *backoff.Error) bool {
 	return false
 }
 
-// readAnswer is read for an error that no policy gave up on.
-func readAnswer(err error, r *line.Result) {
-	if d := (backoff.Policy{}).Decide(1, err); d.Class == backoff.ClassPermanent && !errtree.Is(err, context.Canceled) {
-		r.Verdict = line.Answered
+// verdictOf returns what the line makes of a fault.
+func verdictOf(f fault.Fault) line.Verdict {
+	switch f.Row().Line {
+	case fault.Answer:
+		return line.Answered
+	case fault.Failure, fault.Unsent, fault.Slow:
+		return line.Failed
 	}
+	return line.Silent
 }
