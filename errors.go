@@ -353,7 +353,7 @@ func (e *Error) NonRetriable() {}
 //
 // It is permanent to every policy, except to a [Supervisor]. Its methods say so
 // to the loops of other libraries. There are two ways to wait for the service
-// instead: make the call through a guard.Service that is Patient, or return
+// instead: make the call through a guard.Service, or return
 // OfClass(err, ClassRetryable) from the operation. The policy then waits until
 // the circuit may be tried again, for MaxElapsed at most, or for MaxRetryAfter
 // if MaxElapsed is not set. Such a wait is no attempt, and costs the budget

@@ -62,7 +62,8 @@ func (i idempotency) String() string {
 //
 // A key belongs to one request, which is made again under it, and never to
 // another one. A Transport of package backoffhttp sends the key with Keyed
-// requests only. After one of them has succeeded, it refuses any other.
+// requests only. After one of them has succeeded, it refuses another one to the
+// same address in the same attempt.
 // Under such a context, neither the Transport nor a policy around it repeats a
 // POST that is not Keyed and may have arrived.
 //

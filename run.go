@@ -10,6 +10,7 @@ import (
 	"unsafe"
 
 	"github.com/gobackoff/backoff/internal/clock"
+	"github.com/gobackoff/backoff/internal/idemkey"
 )
 
 // A Run is one call under a [Policy], for a loop of the caller's own. It is for
@@ -265,7 +266,9 @@ func (r *Run) begin() bool {
 		return false
 	}
 	r.phase, r.err = running, nil
-	r.number++
+	if r.number++; r.key != "" {
+		idemkey.Of(r.ctx).Forget()
+	}
 	if r.asked && r.sent.IsZero() { // it has waited
 		r.sent = clock.Now()
 	}

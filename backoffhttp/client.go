@@ -19,9 +19,9 @@ import (
 //     much" (429). Its [backoff.RetryBudget] pays for other retries by success:
 //     the first call to a host may use all of its attempts, and later ones, while
 //     nothing succeeds, make one attempt or two.
-//   - A [backoff.Breaker] opens when calls keep failing: after 5 in a row over
-//     at least a second, or when half of the recent ones have failed. Then
-//     calls fail at once with [backoff.ErrOpen], until a probe succeeds.
+//   - A [backoff.Breaker] opens when all calls fail, 5 of them at least and over a
+//     second, or half of them while the host is slower than usual. Then calls wait
+//     until a probe succeeds, or fail at once if the Transport is FailFast.
 //
 // To change that, set Transport.Services, or Policy.Budget in place of the
 // Pacer. [Unguarded] is a Transport without guards. If a guard or the policy

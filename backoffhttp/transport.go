@@ -59,8 +59,7 @@ type Transport struct {
 	// Services of the hosts. Defaults to one for each host, for this Transport
 	// alone, with a [pace.Pacer] that waits no longer than MaxRetryAfter, and a
 	// [backoff.Breaker] that tells the Observer of Policy of its transitions. Set
-	// it to share, watch or replace them, or to let calls wait for a host that is
-	// down: see [Transport.RoundTrip].
+	// it to share, watch or replace them.
 	Services *guard.Services
 
 	// Whether calls do not wait for a host that cannot serve them now, see FailFast of
@@ -164,22 +163,17 @@ func (t *Transport) engine() *engine { return (*engine)(t) }
 //     requests that are not idempotent get a key, that of their context or a
 //     new one, the same for all attempts of a call and for its redirects.
 //
-// Set Services to let calls wait for a host that is down:
-//
-//	&guard.Services{New: func(host string) *guard.Service {
-//		return &guard.Service{Name: host, Patient: true}
-//	}}
+// A call waits for a host that cannot serve it now, to the deadline of its context
+// or MaxElapsed, and 5 seconds if it has neither: see FailFast of [guard.Service].
+// It holds no connection meanwhile. If it waits in vain, it returns the last
+// response that it got. A request that may not be sent twice waits only while
+// connections are refused.
 //
 // The key of a host is such as "https://example.com", and that of its second
 // credential "https://example.com#2"; SECURITY.md says which credentials share
 // one. If New returns nil, nothing guards that key. A budget with a method
 // Hold(time.Duration), such as [pace.HoldOff], gets the Retry-After of all
 // responses.
-//
-// A patient call holds no connection while it waits. If it ends before its next
-// turn, RoundTrip returns an error with the *StatusError in its tree, and no
-// response. A request that may not be sent twice waits only while connections
-// are refused.
 //
 // With Resume, the Transport asks for the rest of a body (Range) of the same
 // version (If-Range), with all attempts of the policy after each piece that

@@ -64,7 +64,7 @@ type Service struct {
 	// Whether calls do not wait for a service that cannot serve them now. By default a
 	// call waits that the breaker refuses, or that failed while the service answered
 	// nobody: to its deadline or the MaxElapsed of its policy, and 5 seconds if it has
-	// neither. When its turn comes, it makes one attempt more. See docs/patience.md.
+	// neither. When its turn comes, it makes one attempt more. See docs/waiting.md.
 	FailFast bool
 
 	// Most calls that may wait for the service at the same time. Defaults to

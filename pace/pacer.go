@@ -28,7 +28,7 @@ import (
 // such as HTTP 429. Until such responses come, it is only a RetryBudget. Then it
 // paces calls: first attempts, and retries of throttled ones, wait in a line for
 // their turn, at a rate that follows the responses. Ten seconds without a
-// throttled response end the pace. See docs/patience.md for the rule.
+// throttled response end the pace. See docs/waiting.md for the rule.
 //
 // A call waits as long as its context and its policy allow, and no longer than
 // MaxWait. It is refused if 1,000 others wait, or as many as pass in 10 s if that

@@ -163,7 +163,7 @@ func (s Spec) Policy() (backoff.Policy, error) {
 //
 //	service, policy, err := s.Service()
 //	...
-//	service.Patient, policy.Observer = true, observe
+//	service.FailFast, policy.Observer = true, observe
 //	err = service.Do(ctx, policy, fetch)
 //
 // The New of a [guard.Services] can call it for a Service of each key. Then the

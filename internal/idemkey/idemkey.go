@@ -26,11 +26,15 @@ func Of(ctx context.Context) *Key {
 }
 
 // Use notes that a request has succeeded under the key. The first one stays. A request is a
-// number that is not 0.
+// number that is not 0; the upper half says where it is sent.
 func (k *Key) Use(request uint64) { k.used.CompareAndSwap(0, request) }
 
-// Fits reports whether no other request has succeeded under the key.
+// Fits reports whether no other request to the same place has succeeded under the key.
 func (k *Key) Fits(request uint64) bool {
 	used := k.used.Load()
-	return used == 0 || used == request
+	return used == 0 || used == request || used>>32 != request>>32
 }
+
+// Forget begins another attempt, whose request may differ a little: in the time that it
+// tells, or the boundary of its parts.
+func (k *Key) Forget() { k.used.Store(0) }
