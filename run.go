@@ -10,7 +10,6 @@ import (
 	"unsafe"
 
 	"github.com/gobackoff/backoff/internal/clock"
-	"github.com/gobackoff/backoff/internal/idemkey"
 )
 
 // A Run is one call under a [Policy], for a loop of the caller's own. It is for
@@ -266,8 +265,8 @@ func (r *Run) begin() bool {
 		return false
 	}
 	r.phase, r.err = running, nil
-	if r.number++; r.key != "" {
-		idemkey.Of(r.ctx).Forget()
+	if r.number++; r.cancel == nil {
+		r.attempt = nil // which has the key, and that knows its request
 	}
 	if r.asked && r.sent.IsZero() { // it has waited
 		r.sent = clock.Now()

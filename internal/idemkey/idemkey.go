@@ -34,7 +34,3 @@ func (k *Key) Fits(request uint64) bool {
 	used := k.used.Load()
 	return used == 0 || used == request || used>>32 != request>>32
 }
-
-// Forget begins another attempt, whose request may differ a little: in the time that it
-// tells, or the boundary of its parts.
-func (k *Key) Forget() { k.used.Store(0) }
