@@ -42,7 +42,7 @@ func (s *Service) serve(ctx context.Context, p *backoff.Policy, t *Turn, call at
 			return nil
 		}
 	}
-	w := waiting{service: s, policy: p, turn: t, ctx: keyed, began: began}
+	w := waiting{service: s, policy: p, turn: t, ctx: keyed, keyed: made, began: began}
 	err = w.serve(call, err)
 	if made && err != nil {
 		return ofKey(ctx, p, backoff.IdempotencyKey(keyed), err)
@@ -56,6 +56,7 @@ type waiting struct {
 	policy  *backoff.Policy
 	turn    *Turn
 	ctx     context.Context // of the caller
+	keyed   bool            // the service has put a key there
 	began   time.Time       // if the policy has a MaxElapsed
 
 	end      time.Time      // when the call waits no longer; zero before it waits
@@ -144,7 +145,11 @@ func (w *waiting) again(call attempts) error {
 		}
 		held := &turnOf{service: w.service}
 		defer w.leave(held)
-		err := w.service.callOnce(context.WithValue(w.ctx, holding{}, held), &own, w.turn, call)
+		ctx := context.WithValue(w.ctx, holding{}, held)
+		if w.keyed {
+			ctx = backoff.WithIdempotencyKey(ctx, backoff.IdempotencyKey(ctx)) // which knows no request yet
+		}
+		err := w.service.callOnce(ctx, &own, w.turn, call)
 		held.returned = true
 		return err
 	}
