@@ -119,7 +119,7 @@ func (l *Line) settle(c *Call, r Result) (mayWait bool) {
 	if !l.closed() {
 		l.wasDown, l.lastDown = true, l.answers+1
 	}
-	l.queue.room = true
+	l.queue.room = r.Verdict != Full && r.Verdict != Refused
 	began := c.state >> answersBit
 	mayWait = began == l.answers || began < l.lastDown
 	l.dispatch(now)
@@ -144,7 +144,7 @@ func (l *Line) leave(c *Call, now time.Time, answered bool) {
 // answered records an answer of the service. Once the circuit is closed, calls follow.
 func (l *Line) answered(now time.Time) {
 	l.answers++
-	l.row, l.until, l.next = 0, time.Time{}, now.Add(leastGap)
+	l.row, l.since, l.until, l.next = 0, now, time.Time{}, now.Add(leastGap)
 	if l.queue.doubtful != nil {
 		l.tell(l.queue.doubtful, Alone)
 	}
@@ -226,16 +226,20 @@ func (l *Line) turnAt(now time.Time) time.Time {
 // release lets a call go. A call that is no probe, and has less time than twice what
 // calls take, goes without an attempt.
 func (l *Line) release(now time.Time) {
-	probes := !l.recovers && !l.turn
+	probes, room := !l.recovers && !l.turn, l.queue.room
 	w := l.queue.next(now, probes)
 	if !probes && !w.full && w.hasLess(2*l.flow.takes, now) {
 		l.flow.forget(now)
 		l.tell(w, TooLong)
 		return
 	}
-	if probes && !w.full {
+	switch {
+	case !probes || w.full && room:
+	case !w.full:
 		l.probe = w
 		l.probes++
+		fallthrough
+	default:
 		l.postpone(now)
 	}
 	l.turn = false
