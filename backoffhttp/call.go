@@ -57,7 +57,7 @@ func (t *engine) roundTrip(req *http.Request, base http.RoundTripper) (*http.Res
 // unguarded makes a call that no service guards.
 func (c *call) unguarded(ctx context.Context) (*http.Response, error) {
 	if c.canSendPlain() && ctx.Err() == nil {
-		return c.end(c.runPlain(ctx, &c.guards.policy))
+		return c.end(c.runPlain(ctx, nil))
 	}
 	ctx, err := c.prepare(ctx)
 	if err == nil {
@@ -80,7 +80,7 @@ func (c *call) prepare(ctx context.Context) (context.Context, error) {
 }
 
 // runGuarded is run for a call of a service. p is the policy of the call, or has a
-// single attempt for a call that has waited.
+// single attempt for a call that has waited; nil means that of the call.
 func (c *call) runGuarded(ctx context.Context, p *backoff.Policy) error {
 	if c.policy == nil {
 		if err := c.read(); err != nil {
@@ -88,7 +88,9 @@ func (c *call) runGuarded(ctx context.Context, p *backoff.Policy) error {
 		}
 	}
 	own := *c.policy
-	own.MaxAttempts, own.ByClass, own.MaxElapsed = p.MaxAttempts, p.ByClass, p.MaxElapsed
+	if p != nil {
+		own.MaxAttempts, own.ByClass, own.MaxElapsed = p.MaxAttempts, p.ByClass, p.MaxElapsed
+	}
 	c.discard()
 	return c.run(own.Start(ctx))
 }
@@ -143,7 +145,7 @@ func (c *call) run(run *backoff.Run) error {
 // attempt fails, because a Run can be asked about that attempt afterwards. So a
 // call that succeeds at once, as most do, costs almost nothing.
 func (c *call) runPlain(ctx context.Context, p *backoff.Policy) error {
-	if p != &c.guards.policy {
+	if p != nil {
 		return c.runGuarded(ctx, p)
 	}
 	c.number = 1

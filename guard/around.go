@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/gobackoff/backoff"
-	"github.com/gobackoff/backoff/guard/internal/line"
 	"github.com/gobackoff/backoff/internal/refused"
 )
 
@@ -33,13 +32,12 @@ type Turn struct {
 
 	made    bool  // the breaker let the call pass
 	noFault error // the error that the breaker did not get
-	call    line.Call
 }
 
 // Around is for a client that makes its attempts itself, by [backoff.Policy.Start],
-// as the Transport of package backoffhttp does. call makes the attempts that its policy
-// allows: p, or another one with a single attempt if the call waited for its turn. The
-// Budget of p stays as it is: see Parts. Before call returns an error, it sets the
+// as the Transport of package backoffhttp does. call makes the attempts that p allows. If
+// it gets a policy, the call has waited for its turn, and makes the single attempt of that
+// one. The Budget of p stays as it is: see Parts. Before call returns an error, it sets the
 // fields of t that apply. Everything else is as in Client.Do.
 func (s *Service) Around(ctx context.Context, p *backoff.Policy, t *Turn, call func(context.Context, *backoff.Policy) error) error {
 	switch {
@@ -53,7 +51,7 @@ func (s *Service) Around(ctx context.Context, p *backoff.Policy, t *Turn, call f
 
 // failFast makes a call that does not wait.
 func (s *Service) failFast(ctx context.Context, p *backoff.Policy, t *Turn, call attempts) error {
-	err := s.callOnce(ctx, p, t, call)
+	err := s.callOnce(ctx, nil, t, call)
 	if err != nil && !t.made {
 		refused.Tell(ctx, p, err)
 	}
@@ -63,7 +61,8 @@ func (s *Service) failFast(ctx context.Context, p *backoff.Policy, t *Turn, call
 // errNoFault says nothing about a service to its breaker.
 var errNoFault = fmt.Errorf("guard: says nothing about the service: %w", backoff.ErrBudget)
 
-// callOnce makes the call once, if the breaker lets it pass.
+// callOnce makes the call once, if the breaker lets it pass. p is the policy of a call
+// that has waited, or nil.
 func (s *Service) callOnce(ctx context.Context, p *backoff.Policy, t *Turn, call attempts) error {
 	guards := s.use()
 	t.NoFault, t.Own, t.made = false, false, guards.breaker == nil

@@ -10,24 +10,29 @@ import (
 
 // read takes note of the error with which a call ended. It returns what that says of
 // the service, and whether to make the call again might help.
-func (w *waiting) read(err error) (r line.Result, again bool) {
+func (w *waiting) read(t *Turn, err error) (r line.Result, again bool) {
 	if err == nil {
 		return r, true
 	}
 	r.Err = err
 	gave, _ := errtree.As[*backoff.Error](err)
 	switch {
-	case !w.turn.made:
+	case !t.made:
 		again = w.readRefusal(err, &r)
 	case gave != nil:
 		w.note(gave.Reason, gave.Attempts, gave.Last)
 		again = w.readGivenUp(gave, &r)
+	case isRefusal(err): // of a breaker inside
+		w.note(backoff.ReasonOpen, 1, err)
+		r.Verdict, again = line.Refused, w.hasAttempts()
+	case errtree.Is(err, backoff.ErrBudget):
+		w.note(backoff.ReasonPermanent, 1, err)
 	default:
 		w.note(backoff.ReasonPermanent, 1, err)
 		result := (backoff.Policy{}).Decide(1, err).Result()
 		r.Verdict = verdictOf(fault.Of(result.NotSent, result.Canceled, result.TimedOut, result.Failed, evidence.Class(result.Class)))
 	}
-	if w.turn.NoFault || w.turn.Own {
+	if t.NoFault || t.Own {
 		return line.Result{Err: err}, false
 	}
 	return r, again && w.ctx.Err() == nil
@@ -37,15 +42,28 @@ func (w *waiting) read(err error) (r line.Result, again bool) {
 func (w *waiting) note(why backoff.Reason, attempts int, last error) {
 	w.attempts += attempts
 	w.reason = why
-	if last != nil {
-		w.last = last
+	switch {
+	case last == nil:
+	case w.last != nil && (w.ctx.Err() != nil || errtree.Is(last, backoff.ErrOpen)):
+		w.interrupted = last
+	default:
+		w.last, w.interrupted = last, nil
 	}
+}
+
+// isRefusal reports whether err is that of a breaker, so that nothing was sent.
+func isRefusal(err error) bool {
+	d := backoff.Policy{}.Decide(1, err)
+	return errtree.Is(err, backoff.ErrOpen) && d.Result().NotSent
 }
 
 // readRefusal is read for a call that the breaker did not let pass.
 func (w *waiting) readRefusal(err error, r *line.Result) (again bool) {
 	if !errtree.Is(err, backoff.ErrOpen) {
 		return false
+	}
+	if w.attempts == 0 {
+		w.reason = backoff.ReasonOpen
 	}
 	r.Verdict = line.Refused
 	return true
@@ -60,7 +78,7 @@ func (w *waiting) readGivenUp(gave *backoff.Error, r *line.Result) (again bool) 
 		return false
 	case backoff.ReasonOpen: // of a breaker inside
 		r.Verdict = line.Refused
-		return gave.Repeatable()
+		return gave.Repeatable() && w.hasAttempts()
 	case backoff.ReasonBudget:
 		if gave.Attempts == 0 {
 			r.Verdict, r.After = line.Full, 0
@@ -73,12 +91,16 @@ func (w *waiting) readGivenUp(gave *backoff.Error, r *line.Result) (again bool) 
 
 // mayRepeat reports whether the call has time and attempts left.
 func (w *waiting) mayRepeat(gave *backoff.Error) bool {
-	p := w.policy
 	switch gave.Reason {
 	case backoff.ReasonAttempts, backoff.ReasonBudget, backoff.ReasonDeadline:
-		return gave.Attempts > 0 && p.ByClass == nil && (p.MaxAttempts <= 0 || w.attempts < p.MaxAttempts)
+		return gave.Attempts > 0 && w.policy.ByClass == nil && w.hasAttempts() && !w.service.isUnproved()
 	}
 	return false
+}
+
+// hasAttempts reports whether the policy, if it sets a limit, allows another attempt.
+func (w *waiting) hasAttempts() bool {
+	return w.policy.MaxAttempts <= 0 || w.attempts < w.policy.MaxAttempts
 }
 
 // verdictOf returns what the line makes of a fault.

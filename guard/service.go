@@ -220,7 +220,12 @@ func (c *Client) Do(ctx context.Context, op func(context.Context) error) error {
 	if c.service == nil {
 		return errNil
 	}
-	err := c.service.Around(ctx, &c.policy, new(Turn), func(ctx context.Context, p *backoff.Policy) error { return p.Do(ctx, op) })
+	err := c.service.Around(ctx, &c.policy, new(Turn), func(ctx context.Context, p *backoff.Policy) error {
+		if p != nil {
+			return p.Do(ctx, op)
+		}
+		return c.policy.Do(ctx, op)
+	})
 	if gave, ok := err.(*backoff.Error); ok && c.lends && gave.Reason == backoff.ReasonBudget && gave.Note == "" {
 		named := *gave
 		named.Note = "the guard.Service has it"

@@ -136,6 +136,12 @@ type unproved struct {
 
 const proved = 3
 
+// isUnproved reports whether the service has no retries yet.
+func (s *Service) isUnproved() bool {
+	u, ok := s.use().budget.(*unproved)
+	return ok && u.successes.Load() < proved
+}
+
 // Reserve implements [backoff.Budget].
 func (u *unproved) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
 	if !a.First() && u.successes.Load() < proved {

@@ -25,7 +25,7 @@ func WithFailFast(ctx context.Context) context.Context {
 	return context.WithValue(ctx, failFast{}, true)
 }
 
-// Attempts makes the attempts that a policy allows.
+// attempts makes the attempts of a call: those of a policy, or of that of the call if it is nil.
 type attempts = func(context.Context, *backoff.Policy) error
 
 // serve makes a call. If the service cannot serve it now, the call waits.
@@ -35,15 +35,17 @@ func (s *Service) serve(ctx context.Context, p *backoff.Policy, t *Turn, call at
 	if p.MaxElapsed > 0 {
 		began = clock.Now()
 	}
-	err, wait := error(nil), false
-	if t.call, wait = s.line.NewCall(); !wait {
-		if err = s.callOnce(keyed, p, t, call); err == nil {
-			t.call.Succeed()
+	var err error
+	of, wait := s.line.NewCall()
+	if !wait {
+		if err = s.callOnce(keyed, nil, t, call); err == nil {
+			of.Succeed()
 			return nil
 		}
 	}
-	w := waiting{service: s, policy: p, turn: t, ctx: keyed, keyed: made, began: began}
-	err = w.serve(call, err)
+	own := *p
+	w := waiting{service: s, policy: &own, call: of, ctx: keyed, keyed: made, began: began}
+	err = w.serve(t, call, err)
 	if made && err != nil {
 		return ofKey(ctx, p, backoff.IdempotencyKey(keyed), err)
 	}
@@ -54,33 +56,38 @@ func (s *Service) serve(ctx context.Context, p *backoff.Policy, t *Turn, call at
 type waiting struct {
 	service *Service
 	policy  *backoff.Policy
-	turn    *Turn
+	call    line.Call
 	ctx     context.Context // of the caller
 	keyed   bool            // the service has put a key there
 	began   time.Time       // if the policy has a MaxElapsed
 
-	end      time.Time      // when the call waits no longer; zero before it waits
-	attempts int            // made so far
-	reason   backoff.Reason // why the policy gave up, at last
-	last     error          // of the last attempt; nil if there was none
+	end         time.Time      // when the call waits no longer; zero before it waits
+	made        bool           // the breaker let the call pass, at last
+	attempts    int            // made so far
+	reason      backoff.Reason // why the policy gave up, at last
+	last        error          // of the last attempt; nil if there was none
+	interrupted error          // of an attempt after that, which the caller or a breaker ended
 }
 
 // serve goes on with a call that ended with err, or that must wait before it begins.
-func (w *waiting) serve(call attempts, err error) error {
+func (w *waiting) serve(t *Turn, call attempts, err error) error {
 	waits := !w.failsFast()
 	for {
-		w.policy = cmp.Or(w.turn.Policy, w.policy)
-		r, again := w.read(err)
-		if again = (err == nil || w.turn.call.Settle(r) && again) && waits; err != nil && !again {
+		w.policy, w.made = cmp.Or(t.Policy, w.policy), t.made
+		r, again := w.read(t, err)
+		if again = (err == nil || w.call.Settle(r) && again) && waits; err != nil && !again {
 			return w.failed(err)
 		}
 		if again {
+			if t.BeforeWait != nil {
+				t.BeforeWait()
+			}
 			if end := w.wait(r); end != line.Went {
 				return w.gaveUp(end, err)
 			}
 		}
-		if err = w.again(call); err == nil {
-			w.turn.call.Succeed()
+		if err = w.again(t, call); err == nil {
+			w.call.Succeed()
 			return nil
 		}
 	}
@@ -112,13 +119,14 @@ func (w *waiting) wait(r line.Result) line.End {
 	if w.end.IsZero() {
 		w.end = w.endOfWaiting()
 	}
-	if w.turn.BeforeWait != nil {
-		w.turn.BeforeWait()
+	ctx := w.ctx
+	if !w.bounded() {
+		own, cancel := context.WithDeadline(ctx, w.end)
+		defer cancel()
+		ctx = own
 	}
-	ctx, cancel := context.WithDeadline(w.ctx, w.end)
-	defer cancel()
 	rank := int(backoff.PriorityOf(ctx) - backoff.PriorityBackground)
-	return w.turn.call.Wait(ctx, rank, w.service.maxWaiting(), r)
+	return w.call.Wait(ctx, rank, w.service.maxWaiting(), r)
 }
 
 // endOfWaiting returns when the call waits no longer.
@@ -136,7 +144,7 @@ func (w *waiting) endOfWaiting() time.Time {
 }
 
 // again makes the call when it is its turn. A call that has waited makes one attempt.
-func (w *waiting) again(call attempts) error {
+func (w *waiting) again(t *Turn, call attempts) error {
 	if !w.end.IsZero() {
 		own := *w.policy
 		own.MaxAttempts, own.ByClass = 1, nil
@@ -149,18 +157,18 @@ func (w *waiting) again(call attempts) error {
 		if w.keyed {
 			ctx = backoff.WithIdempotencyKey(ctx, backoff.IdempotencyKey(ctx)) // which knows no request yet
 		}
-		err := w.service.callOnce(ctx, &own, w.turn, call)
+		err := w.service.callOnce(ctx, &own, t, call)
 		held.returned = true
 		return err
 	}
-	return w.service.callOnce(w.ctx, w.policy, w.turn, call)
+	return w.service.callOnce(w.ctx, nil, t, call)
 }
 
 // leave ends the turn of a call, also one that panics or leaves its goroutine.
 func (w *waiting) leave(held *turnOf) {
 	held.over.Store(true)
 	if !held.returned {
-		w.turn.call.Settle(line.Result{Verdict: line.Failed, Err: errCrashed})
+		w.call.Settle(line.Result{Verdict: line.Failed, Err: errCrashed})
 	}
 }
 
@@ -170,7 +178,7 @@ var errCrashed = errors.New("guard: operation panicked or left its goroutine")
 func (w *waiting) failed(err error) error {
 	switch {
 	case w.end.IsZero():
-		if !w.turn.made {
+		if !w.made {
 			refused.Tell(w.ctx, w.policy, err)
 		}
 		return err
@@ -191,12 +199,10 @@ func (w *waiting) gaveUp(end line.End, err error) error {
 		return w.told(w.error(backoff.ReasonDeadline))
 	case end == line.Ended && w.policy.MaxElapsed > 0:
 		return w.told(w.error(backoff.ReasonElapsed))
-	case err != nil && w.turn.call.Waited == 0 && end != line.Ended:
+	case err != nil && w.call.Waited == 0 && end != line.Ended:
 		return w.told(err)
-	case w.attempts == 0:
-		return w.told(w.error(backoff.ReasonOpen))
 	}
-	return w.error(w.reason)
+	return w.told(w.error(cmp.Or(w.reason, backoff.ReasonOpen)))
 }
 
 // bounded reports whether the caller's deadline ends the waiting.
@@ -207,7 +213,7 @@ func (w *waiting) bounded() bool {
 
 // told tells the observer of a call without an attempt that it ended.
 func (w *waiting) told(err error) error {
-	if w.attempts == 0 {
+	if w.attempts == 0 && w.reason != backoff.ReasonBudget {
 		refused.Tell(w.ctx, w.policy, err)
 	}
 	return err
@@ -215,12 +221,16 @@ func (w *waiting) told(err error) error {
 
 // error is the error of a call that has waited, or wanted to.
 func (w *waiting) error(why backoff.Reason) error {
-	e := backoff.Error{Name: w.service.Name, Attempts: w.attempts, Reason: why, Last: w.last}
-	if w.last == nil {
-		e.Last = w.service.refusal(w.turn.call.Why)
+	e := backoff.Error{Name: w.service.Name, Attempts: w.attempts, Reason: why, Last: w.last, Interrupted: w.interrupted}
+	switch {
+	case w.last != nil:
+	case w.reason != backoff.ReasonBudget:
+		e.Last = w.service.refusal(w.call.Why)
+	case why != w.reason:
+		e.Last = backoff.ErrBudget
 	}
-	if w.turn.call.Waited > 0 {
-		e.Note = waited(w.turn.call.Waited, w.turn.call.Probes)
+	if w.call.Waited > 0 {
+		e.Note = waited(w.call.Waited, w.call.Probes)
 	}
 	return w.policy.GiveUp(w.ctx, e)
 }

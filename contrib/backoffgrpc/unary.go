@@ -103,7 +103,7 @@ func (u *unary) retry(ctx context.Context, under *carried, services *guard.Servi
 	}
 	budget, _ := s.Parts()
 	own.Budget = cmp.Or(own.Budget, budget)
-	return s.Around(ctx, &own, &guard.Turn{FailFast: true}, func(ctx context.Context, p *backoff.Policy) error { return p.Do(ctx, attempt) })
+	return s.Around(ctx, &own, &guard.Turn{FailFast: true}, func(ctx context.Context, _ *backoff.Policy) error { return own.Do(ctx, attempt) })
 }
 
 // attempt makes one attempt, which is measured if somebody observes the call.
