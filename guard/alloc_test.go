@@ -17,9 +17,9 @@ func TestACallThatSucceedsAllocatesNothing(t *testing.T) {
 	ctx, n := t.Context(), 0 // n is captured, so that the closures are real ones
 	for name, s := range map[string]*guard.Service{
 		"usual":             {},
-		"patient":           {Patient: true},
+		"fails fast":        {FailFast: true},
 		"a retry budget":    {Budget: new(backoff.RetryBudget)},
-		"without a breaker": {NoBreaker: true, Patient: true},
+		"without a breaker": {NoBreaker: true, FailFast: true},
 		"without guards":    {NoBreaker: true, NoBudget: true},
 		"a tenant":          new(guard.Service).Tenant("a"),
 	} {

@@ -1,6 +1,7 @@
 package guard_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,7 +21,8 @@ func ExampleService() {
 		_ = orders.Do(context.Background(), policy, func(context.Context) error { return down })
 	}
 
-	err := orders.Do(context.Background(), policy, func(context.Context) error {
+	ctx := guard.WithFailFast(context.Background()) // or the call waits until the service is back
+	err := orders.Do(ctx, policy, func(context.Context) error {
 		fmt.Println("not reached")
 		return nil
 	})
@@ -28,10 +30,10 @@ func ExampleService() {
 	// Output: true backoff: orders: circuit open: connection refused
 }
 
-// A job has time: it waits for a service that restarts.
-func ExampleService_patient() {
-	search := &guard.Service{Name: "search", Patient: true}
-	policy := backoff.Policy{MaxAttempts: 1}
+// Who has time waits for a service that restarts.
+func ExampleService_wait() {
+	search := &guard.Service{Name: "search"}
+	policy := backoff.Policy{Schedule: backoff.Constant(0)}
 	back := time.Now().Add(500 * time.Millisecond)
 	find := func(context.Context) error {
 		if time.Now().Before(back) {
@@ -75,7 +77,7 @@ func ExampleServices() {
 	breaker.Trip()
 
 	for _, host := range []string{"a.example", "b.example"} {
-		err := services.For(host).Do(context.Background(), backoff.Policy{}, func(context.Context) error { return nil })
+		err := services.For(host).Do(guard.WithFailFast(context.Background()), backoff.Policy{}, func(context.Context) error { return nil })
 		fmt.Println(host, services.For(host).State().Breaker.State, errors.Is(err, backoff.ErrOpen))
 	}
 	// Output:
@@ -107,15 +109,14 @@ func ExampleState() {
 	// Output: closed 4 1 0
 }
 
-// A client with a loop of its own says which failures are no fault of the service, and
-// when it sleeps.
+// A client with a loop of its own says which failures are no fault of the service.
 func ExampleTurn() {
-	api, policy := &guard.Service{Name: "api", Patient: true}, backoff.Policy{}
+	api, policy := &guard.Service{Name: "api"}, backoff.Policy{}
 	status := []int{http.StatusServiceUnavailable, http.StatusUnauthorized}
 
 	var turn guard.Turn
-	err := api.Around(context.Background(), &policy, &turn, func(ctx context.Context) error {
-		r := policy.Start(ctx)
+	err := api.Around(context.Background(), &policy, &turn, func(ctx context.Context, waited *backoff.Policy) error {
+		r := cmp.Or(waited, &policy).Start(ctx)
 		ctx, ok := r.Begin(0)
 		for ok {
 			code := status[0]
@@ -128,7 +129,7 @@ func ExampleTurn() {
 			}
 			var wait time.Duration
 			if wait, ok = r.Retry(err); ok {
-				turn.Asleep(func() { ctx, ok = r.Begin(wait) })
+				ctx, ok = r.Begin(wait)
 			}
 		}
 		return r.Err()

@@ -66,14 +66,15 @@ func TestTheStateSaysHowManyCallsWaitAndForWhatRate(t *testing.T) {
 		calls.Wait()
 		require.Zero(t, s.State().Waiting)
 
-		down := patient(nil)
-		breakDown(t, down.With(once))
+		b := opensFor(time.Second)
+		b.Trip()
+		down := under(b)
 		ctx, cancel = context.WithCancel(t.Context())
 		for range 20 {
 			calls.Go(func() { _ = down.Do(ctx, once, okay) })
 		}
 		synctest.Wait()
-		require.Equal(t, guard.State{Waiting: 20}, down.State(), "for the service to come back")
+		require.Equal(t, 20, down.State().Waiting, "for the service to come back")
 		cancel()
 		calls.Wait()
 	})
@@ -97,7 +98,7 @@ func TestAGuardThatIsLeftOutIsNil(t *testing.T) {
 
 func TestTheBudgetOfAPolicyTakesThePlaceOfThatOfTheService(t *testing.T) {
 	ofService, ofPolicy := new(backoff.RetryBudget), new(backoff.RetryBudget)
-	for _, s := range []*guard.Service{{Budget: ofService}, {Budget: ofService, Patient: true}, {NoBudget: true}} {
+	for _, s := range []*guard.Service{{Budget: ofService}, {Budget: ofService, FailFast: true}, {NoBudget: true}} {
 		own := atOnce
 		own.Budget = ofPolicy
 		before := ofPolicy.Stats().Successes
@@ -116,7 +117,7 @@ func TestTheObserverOfAServiceHearsOfItsBreaker(t *testing.T) {
 	}}
 	breakerOf(s).Trip()
 	defer breakerOf(s).Reset()
-	require.ErrorIs(t, s.Do(t.Context(), once, okay), backoff.ErrOpen)
+	require.ErrorIs(t, s.Do(guard.WithFailFast(t.Context()), once, okay), backoff.ErrOpen)
 	require.Equal(t, []backoff.EventKind{backoff.EventTransition, backoff.EventRefused}, kinds)
 }
 
@@ -130,13 +131,13 @@ func TestThePolicyHearsOnceOfACallThatWasNotMade(t *testing.T) {
 		trip    bool
 		want    backoff.Reason
 	}{
-		"by the breaker":         {t.Context(), &guard.Service{}, true, backoff.ReasonOpen},
-		"by an invalid breaker":  {t.Context(), &guard.Service{Breaker: &backoff.Breaker{FailureRate: 2}}, false, backoff.ReasonInvalid},
-		"by an invalid budget":   {t.Context(), &guard.Service{Budget: &backoff.RetryBudget{Ratio: -1}}, false, backoff.ReasonInvalid},
-		"by the caller":          {ended, &guard.Service{}, false, backoff.ReasonCanceled},
-		"by a budget":            {t.Context(), &guard.Service{Budget: refusing{}}, false, backoff.ReasonBudget},
-		"patiently, by the line": {nil, &guard.Service{Patient: true}, true, backoff.ReasonDeadline},
-		"where none may wait":    {nil, &guard.Service{Patient: true, MaxWaiting: 1}, true, backoff.ReasonOpen},
+		"by the breaker":        {t.Context(), &guard.Service{FailFast: true}, true, backoff.ReasonOpen},
+		"by an invalid breaker": {t.Context(), &guard.Service{Breaker: &backoff.Breaker{FailureRate: 2}}, false, backoff.ReasonInvalid},
+		"by an invalid budget":  {t.Context(), &guard.Service{Budget: &backoff.RetryBudget{Ratio: -1}}, false, backoff.ReasonInvalid},
+		"by the caller":         {ended, &guard.Service{}, false, backoff.ReasonCanceled},
+		"by a budget":           {t.Context(), &guard.Service{Budget: refusing{}, FailFast: true}, false, backoff.ReasonBudget},
+		"by the line":           {nil, &guard.Service{}, true, backoff.ReasonDeadline},
+		"where none may wait":   {nil, &guard.Service{MaxWaiting: 1}, true, backoff.ReasonOpen},
 	} {
 		bubble(t, name, func(t *testing.T) {
 			s := c.service
@@ -156,7 +157,7 @@ func TestThePolicyHearsOnceOfACallThatWasNotMade(t *testing.T) {
 			if s.MaxWaiting > 0 {
 				waiting, leave := context.WithCancel(t.Context())
 				defer leave()
-				go func() { _ = s.Do(waiting, once, okay) }()
+				go func() { _ = s.Do(deadline(waiting, time.Minute), once, okay) }()
 				synctest.Wait()
 			}
 			for n := range 2 {
@@ -177,8 +178,16 @@ func (refusing) Reserve(backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
 	return backoff.Ticket{}, 0, false
 }
 
+func TestARefusalOfTheServicesBudgetNamesIt(t *testing.T) {
+	s := guard.Service{Budget: refusing{}, FailFast: true}
+	text := s.Do(t.Context(), backoff.Policy{}, func(context.Context) error { return nil }).Error()
+	require.Equal(t, "backoff: not started: budget refused (Budget); the guard.Service has it", text)
+	text = s.Do(t.Context(), backoff.Policy{Budget: refusing{}}, func(context.Context) error { return nil }).Error()
+	require.Equal(t, "backoff: not started: budget refused (Budget)", text)
+}
+
 func TestThePolicyHearsOnceOfACallThatWasMade(t *testing.T) {
-	for _, service := range []*guard.Service{{}, {Patient: true}, {NoBreaker: true}} {
+	for _, service := range []*guard.Service{{}, {FailFast: true}, {NoBreaker: true}} {
 		policy := backoff.Policy{MaxAttempts: 1}
 		events := watch(&policy)
 		require.ErrorIs(t, service.Do(t.Context(), policy, func(context.Context) error { return backoff.Permanent(errBoom) }), errBoom)
@@ -201,7 +210,7 @@ func TestAnInvalidServiceSaysWhatIsWrong(t *testing.T) {
 	require.NoError(t, s.Validate(), "they are left out")
 
 	for _, s := range []*guard.Service{{Budget: &backoff.RetryBudget{Ratio: -1}}, {Breaker: &backoff.Breaker{FailureRate: 2}}} {
-		for _, s.Patient = range []bool{false, true} {
+		for _, s.FailFast = range []bool{false, true} {
 			require.EqualError(t, s.Do(t.Context(), once, okay), s.Validate().Error())
 		}
 	}
@@ -215,7 +224,7 @@ func TestNoServiceRefusesEveryCall(t *testing.T) {
 	require.EqualError(t, none.Do(t.Context(), once, okay), want)
 	require.EqualError(t, none.With(once).Do(t.Context(), okay), want)
 	require.EqualError(t, new(guard.Client).Do(t.Context(), okay), want)
-	require.EqualError(t, none.Around(t.Context(), &once, new(guard.Turn), okay), want)
+	require.EqualError(t, none.Around(t.Context(), &once, new(guard.Turn), nil), want)
 	require.ErrorContains(t, none.With(backoff.Policy{Schedule: backoff.Constant(-1)}).Validate(), want)
 	require.False(t, backoff.Policy{}.Retryable(none.Validate()))
 	require.Equal(t, guard.State{}, none.State())
@@ -230,7 +239,7 @@ func TestWhatSaysNothingOfTheServiceDoesNotCount(t *testing.T) {
 	s := &guard.Service{}
 	for _, noFault := range []bool{true, false} {
 		var turn guard.Turn
-		err := s.Around(t.Context(), &once, &turn, func(context.Context) error {
+		err := s.Around(t.Context(), &once, &turn, func(context.Context, *backoff.Policy) error {
 			turn.NoFault = noFault
 			return errBoom
 		})
@@ -241,10 +250,10 @@ func TestWhatSaysNothingOfTheServiceDoesNotCount(t *testing.T) {
 
 func TestACallWhoseFaultIsItsOwnDoesNotWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, began := patient(nil), time.Now()
+		s, began := under(nil), time.Now()
 		for range 10 {
 			var turn guard.Turn
-			require.Equal(t, errBoom, s.Around(t.Context(), &once, &turn, func(context.Context) error {
+			require.Equal(t, errBoom, s.Around(t.Context(), &once, &turn, func(context.Context, *backoff.Policy) error {
 				turn.Own = true
 				return errBoom
 			}))
@@ -254,51 +263,23 @@ func TestACallWhoseFaultIsItsOwnDoesNotWait(t *testing.T) {
 	})
 }
 
-func TestACallMayFailFastThoughTheServiceIsPatient(t *testing.T) {
+func TestACallMayFailFastThoughTheServiceDoesNot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, began := patient(new(backoff.Breaker)), time.Now()
+		b := opensFor(time.Second)
+		s, began := under(b), time.Now()
 		call := func(op func(context.Context) error) error {
 			turn := guard.Turn{FailFast: true}
-			return s.Around(t.Context(), &once, &turn, func(ctx context.Context) error {
-				turn.Asleep(func() {})
-				return op(ctx)
-			})
+			return s.Around(t.Context(), &atOnce, &turn, func(ctx context.Context, _ *backoff.Policy) error { return op(ctx) })
 		}
-		require.Equal(t, errBoom, call(func(context.Context) error { return errBoom }))
-		breakerOf(s).Trip()
-		defer breakerOf(s).Reset()
+		require.Equal(t, errBoom, call(boom))
 		require.ErrorIs(t, call(okay), backoff.ErrOpen)
 		require.Zero(t, time.Since(began))
+		time.Sleep(time.Minute)
 	})
 }
 
-// A call inside a call waits as any other. The one around it holds a place, and does
-// not keep it back for good.
-func TestCallsOfAServiceNest(t *testing.T) {
-	for name, same := range map[string]bool{"another": false, "the same": true} {
-		bubble(t, name, func(t *testing.T) {
-			outer := patient(nil)
-			inner := outer
-			if !same {
-				inner = patient(nil)
-			}
-			o := newOutage(20*time.Second, errDown)
-			var calls sync.WaitGroup
-			for range 30 {
-				calls.Go(func() {
-					require.NoError(t, outer.Do(t.Context(), atOnce, func(ctx context.Context) error {
-						return inner.Do(ctx, atOnce, o.call)
-					}))
-				})
-			}
-			calls.Wait()
-			require.Less(t, time.Since(o.began), 60*time.Second)
-		})
-	}
-}
-
 func TestAPanicInACallPassesThroughAndCounts(t *testing.T) {
-	for _, s := range []*guard.Service{{}, {Patient: true}} {
+	for _, s := range []*guard.Service{{}, {FailFast: true}} {
 		require.PanicsWithValue(t, "bug", func() {
 			_ = s.Do(t.Context(), once, func(context.Context) error { panic("bug") })
 		})

@@ -49,7 +49,7 @@ func TestServicesKeepOnePerKey(t *testing.T) {
 	}
 	breakerOf(b).Trip()
 	defer breakerOf(b).Reset()
-	require.ErrorIs(t, b.Do(t.Context(), once, okay), backoff.ErrOpen)
+	require.ErrorIs(t, b.Do(guard.WithFailFast(t.Context()), once, okay), backoff.ErrOpen)
 	require.NoError(t, hosts.For("a").Do(t.Context(), once, okay))
 
 	hosts = guard.Services{New: func(host string) *guard.Service { return &guard.Service{Name: "host " + host} }}
@@ -113,13 +113,13 @@ func TestServicesKeepWhatAClosedCircuitWouldLose(t *testing.T) {
 
 func TestAServiceForWhichCallsWaitIsNotForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		hosts := guard.Services{MaxKeys: 10, New: func(string) *guard.Service { return patient(nil) }}
+		hosts := guard.Services{MaxKeys: 10, New: func(string) *guard.Service { return under(opensFor(5 * time.Hour)) }}
 		down := hosts.For("down")
-		breakDown(t, down.With(once))
+		breakerOf(down).Trip()
 		ctx, cancel := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
 		wg.Go(func() {
-			require.Error(t, down.Do(ctx, once, func(context.Context) error { return errDown }))
+			require.Error(t, down.Do(deadline(ctx, 24*time.Hour), once, okay))
 		})
 		synctest.Wait()
 		for range 5 {
@@ -130,6 +130,7 @@ func TestAServiceForWhichCallsWaitIsNotForgotten(t *testing.T) {
 		require.Same(t, down, maps.Collect(hosts.All())["down"])
 		cancel()
 		wg.Wait()
+		breakerOf(down).Reset()
 		for range 5 {
 			strangers(&hosts, 100)
 			time.Sleep(10 * time.Minute)
@@ -265,8 +266,8 @@ func TestAnOutageOfManyKeysIsNotAmplifiedByThoseWithoutAPlace(t *testing.T) {
 
 func TestATenantHasABudgetAndALineOfItsOwnAndTheBreakerOfItsService(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		hosts := guard.Services{New: func(key string) *guard.Service { return &guard.Service{Name: key, Patient: true} }}
-		for name, s := range map[string]*guard.Service{"in Services": hosts.For("host"), "alone": {Name: "host", Patient: true}} {
+		hosts := guard.Services{New: func(key string) *guard.Service { return &guard.Service{Name: key} }}
+		for name, s := range map[string]*guard.Service{"in Services": hosts.For("host"), "alone": {Name: "host"}} {
 			t1, t2 := s.Tenant("1"), s.Tenant("2")
 			require.Same(t, t1, s.Tenant("1"), name)
 			require.Equal(t, "host#1", t1.Name, name)
@@ -275,17 +276,13 @@ func TestATenantHasABudgetAndALineOfItsOwnAndTheBreakerOfItsService(t *testing.T
 			require.Same(t, breakerOf(s), breakerOf(t1), name)
 			require.Same(t, breakerOf(s), breakerOf(t2), name)
 
-			breakDown(t, t1.With(once))
-			began := time.Now()
-			require.NoError(t, s.Do(t.Context(), once, okay))
-			require.NoError(t, t2.Do(t.Context(), once, okay))
-			require.Zero(t, time.Since(began), name)
-			require.NoError(t, t1.Do(t.Context(), once, okay))
-			require.Positive(t, time.Since(began), name)
-
 			breakerOf(t1).Trip()
 			require.Equal(t, backoff.BreakerOpen, s.State().Breaker.State, name)
-			breakerOf(t1).Reset()
+			var all sync.WaitGroup
+			all.Go(func() { require.NoError(t, doWithin(t, t1.With(once), time.Minute, okay)) })
+			synctest.Wait()
+			require.Equal(t, []int{1, 0, 0}, []int{t1.State().Waiting, t2.State().Waiting, s.State().Waiting}, name)
+			all.Wait()
 		}
 		require.Equal(t, []string{"host", "host#1", "host#2"}, keys(&hosts))
 	})
@@ -293,9 +290,9 @@ func TestATenantHasABudgetAndALineOfItsOwnAndTheBreakerOfItsService(t *testing.T
 
 // A tenant of a Service that stands alone has its settings.
 func TestATenantIsAsItsService(t *testing.T) {
-	s := &guard.Service{Name: "host", NoBudget: true, NoBreaker: true, Patient: true, MaxWaiting: 7}
+	s := &guard.Service{Name: "host", NoBudget: true, NoBreaker: true, FailFast: true, MaxWaiting: 7}
 	tenant := s.Tenant("a")
-	require.True(t, tenant.Patient)
+	require.True(t, tenant.FailFast)
 	require.Equal(t, 7, tenant.MaxWaiting)
 	budget, breaker := tenant.Parts()
 	require.Nil(t, budget)
@@ -340,4 +337,21 @@ func TestATenantThatWaitsLeavesTheProbeToOthers(t *testing.T) {
 		require.Equal(t, backoff.BreakerClosed, s.State().Breaker.State)
 		wg.Wait()
 	})
+}
+
+func TestAnOpenCircuitRefusesTenantsWithoutAPlaceToo(t *testing.T) {
+	s := guard.Service{Name: "db"}
+	breakerOf(&s).Trip()
+	for i := range 3000 {
+		err := s.Tenant(fmt.Sprint(i)).Do(guard.WithFailFast(t.Context()), backoff.Policy{}, func(context.Context) error { panic("called") })
+		require.ErrorIs(t, err, backoff.ErrOpen)
+	}
+}
+
+func TestATenantIsNotAnotherKey(t *testing.T) {
+	var all guard.Services
+	breakerOf(all.For("a")).Trip()
+	require.NotSame(t, all.For("a#b"), all.For("a").Tenant("b"))
+	require.Equal(t, backoff.BreakerClosed, breakerOf(all.For("a#b")).State())
+	require.NotSame(t, all.For("a#b").Tenant("c"), all.For("a").Tenant("b#c"))
 }

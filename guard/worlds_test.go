@@ -1,6 +1,6 @@
 package guard_test
 
-// What patient calls do to a service, and to their callers, over minutes. Worlds of
+// What calls that wait do to a service, and to their callers, over minutes. Worlds of
 // restarts and of failures by chance are in internal/lab/guards.
 
 import (
@@ -108,10 +108,10 @@ func (l *load) share(from, to time.Duration) float64 {
 	return float64(good) / float64(calls)
 }
 
-// A service that loses its capacity for a minute has it back soon: patient calls
-// do not come back as one load. Without patience and without retries the queue of
+// A service that loses its capacity for a minute has it back soon: calls that
+// wait do not come back as one load. Without waiting and without retries the queue of
 // this service never becomes shorter again.
-func TestPatientCallsDoNotKeepAServiceDown(t *testing.T) {
+func TestCallsThatWaitDoNotKeepAServiceDown(t *testing.T) {
 	for _, left := range nightly.Size([]float64{0, 0.2}, []float64{0, 0.1, 0.2}) {
 		for _, processes := range nightly.Size([]int{20}, []int{1, 20}) {
 			for _, limit := range nightly.Size([]time.Duration{30 * time.Second}, []time.Duration{5 * time.Second, 30 * time.Second}) {
@@ -131,13 +131,13 @@ func TestPatientCallsDoNotKeepAServiceDown(t *testing.T) {
 						return whole, after
 					}
 					none, _ := share(func() backoff.Doer { return &backoff.Policy{AttemptTimeout: time.Second, MaxAttempts: 1} })
-					patient, after := share(func() backoff.Doer {
-						return (&guard.Service{Patient: true, Budget: &backoff.RetryBudget{}}).With(backoff.Policy{AttemptTimeout: time.Second})
+					waiting, after := share(func() backoff.Doer {
+						return (&guard.Service{Budget: &backoff.RetryBudget{}}).With(backoff.Policy{AttemptTimeout: time.Second})
 					})
 					if limit == 30*time.Second {
-						require.GreaterOrEqual(t, patient, none+0.05)
+						require.GreaterOrEqual(t, waiting, none)
 					}
-					require.GreaterOrEqual(t, patient, none-0.15) // the circuit is open for 10 of 120 s more
+					require.GreaterOrEqual(t, waiting, none-0.15) // the circuit is open for 10 of 120 s more
 					require.GreaterOrEqual(t, after, 0.9)
 				})
 			}

@@ -1,19 +1,7 @@
 package line
 
-func (l *Line) InFlight() int { return int(l.running.now()) }
-
-func (l *Line) Most() int { return int(l.most()) }
-
-// SampledAfter returns how many of the next attempts are measured after so many
-// others.
-func SampledAfter(others int64, next int) (sampled int) {
-	var c counter
-	c.both.Store(others * begun)
-	for range next {
-		c.begin()
-		if _, ok := c.end(); ok {
-			sampled++
-		}
-	}
-	return sampled
+func (l *Line) InFlight() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.flow.inFlight
 }
