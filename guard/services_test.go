@@ -84,7 +84,9 @@ func TestServicesDoNotGrowByAStrangersKeys(t *testing.T) {
 // holds in its state.
 func TestServicesKeepWhatAClosedCircuitWouldLose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		hosts := guard.Services{MaxKeys: 10}
+		hosts := guard.Services{MaxKeys: 10, New: func(key string) *guard.Service {
+			return &guard.Service{Name: key, Breaker: &backoff.Breaker{Name: key}}
+		}}
 		halfOpen, due := hosts.For("half-open"), hosts.For("due")
 		breakerOf(halfOpen).Trip()
 		time.Sleep(time.Minute)
