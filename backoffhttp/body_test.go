@@ -19,7 +19,6 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backoffhttp"
-	"github.com/gobackoff/backoff/guard"
 )
 
 func TestABodyIsRewoundByGetBody(t *testing.T) {
@@ -159,9 +158,9 @@ func TestABodyInMemoryIsSentAsItIs(t *testing.T) {
 }
 
 func TestAHostIsNotBlamedForTheBodiesOfItsRequests(t *testing.T) {
-	for name, services := range map[string]*guard.Services{"default": nil, "patient": patient()} {
+	for name, failFast := range map[string]bool{"waits": false, "fails fast": true} {
 		bubble(t, name, func(t *testing.T) {
-			tr := &backoffhttp.Transport{Base: newWire(answer(200)), Services: services}
+			tr := &backoffhttp.Transport{Base: newWire(answer(200)), FailFast: failFast}
 			for range 50 {
 				ctx := within(t, time.Minute)
 				req, _ := withBrokenBody(newRequest(t, "PUT", "http://a.test/", nil).WithContext(ctx), refusedDial)

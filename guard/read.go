@@ -42,9 +42,10 @@ func (w *waiting) read(t *Turn, err error) (r line.Result, again bool) {
 func (w *waiting) note(why backoff.Reason, attempts int, last error) {
 	w.attempts += attempts
 	w.reason = why
+	cut := w.ctx.Err() != nil || why == backoff.ReasonElapsed || why == backoff.ReasonDeadline
 	switch {
 	case last == nil:
-	case w.last != nil && (w.ctx.Err() != nil || errtree.Is(last, backoff.ErrOpen)):
+	case w.last != nil && (cut || errtree.Is(last, backoff.ErrOpen)):
 		w.interrupted = last
 	default:
 		w.last, w.interrupted = last, nil

@@ -49,7 +49,7 @@ func (f *flow) grow(length int) {
 	if f.credit < enough {
 		return
 	}
-	if f.limit < f.usual || length >= f.length {
+	if f.limit < max(1, f.usual) || length >= f.length {
 		f.limit++
 	}
 	f.credit, f.length = 0, length
@@ -57,6 +57,9 @@ func (f *flow) grow(length int) {
 
 // shrink takes note of a failure.
 func (f *flow) shrink() { f.limit = min(f.limit, max(1, f.usual)) }
+
+// fill takes note that there is no room for more calls than those in flight.
+func (f *flow) fill() { f.limit = min(f.limit, f.inFlight) }
 
 // measure records how long a call took that was answered.
 func (f *flow) measure(took time.Duration) {

@@ -115,9 +115,11 @@ func (l *Line) settle(c *Call, r Result) (mayWait bool) {
 		l.failed(now, r)
 	case Refused:
 		l.why = r.Err
+	case Full:
+		l.flow.fill()
 	}
 	if !l.closed() {
-		l.wasDown, l.lastDown = true, l.answers+1
+		l.wasDown, l.recovers, l.lastDown = true, false, l.answers+1
 	}
 	l.queue.room = r.Verdict != Full && r.Verdict != Refused
 	began := c.state >> answersBit
@@ -173,7 +175,7 @@ func (l *Line) failed(now time.Time, r Result) {
 		l.until = until
 	}
 	l.flow.shrink()
-	if l.row >= downRow || !l.closed() {
+	if l.row >= downRow {
 		l.recovers = false
 	}
 	l.postpone(now)
@@ -226,21 +228,20 @@ func (l *Line) turnAt(now time.Time) time.Time {
 // release lets a call go. A call that is no probe, and has less time than twice what
 // calls take, goes without an attempt.
 func (l *Line) release(now time.Time) {
-	probes, room := !l.recovers && !l.turn, l.queue.room
+	room := l.queue.room && l.queue.full()
+	probes := !room && !l.turn && !(l.recovers && l.flow.admits())
 	w := l.queue.next(now, probes)
 	if !probes && !w.full && w.hasLess(2*l.flow.takes, now) {
 		l.flow.forget(now)
 		l.tell(w, TooLong)
 		return
 	}
-	switch {
-	case !probes || w.full && room:
-	case !w.full:
+	if probes {
+		l.postpone(now)
+	}
+	if probes && !w.full {
 		l.probe = w
 		l.probes++
-		fallthrough
-	default:
-		l.postpone(now)
 	}
 	l.turn = false
 	w.at = now

@@ -65,11 +65,6 @@ func (b *openBody) Close() error {
 	return nil
 }
 
-// patient are services whose calls wait for them.
-func patient() *guard.Services {
-	return &guard.Services{New: func(key string) *guard.Service { return &guard.Service{Name: key, Patient: true} }}
-}
-
 // ask makes a request with a minute of time.
 func ask(t *testing.T, transport http.RoundTripper, limit time.Duration, method string, body io.Reader) (*http.Response, error) {
 	ctx := within(t, limit)
@@ -78,14 +73,14 @@ func ask(t *testing.T, transport http.RoundTripper, limit time.Duration, method 
 	return transport.RoundTrip(req)
 }
 
-func TestAPatientTransportCarriesACallThroughAnOutage(t *testing.T) {
+func TestATransportCarriesACallThroughAnOutage(t *testing.T) {
 	for _, row := range []struct {
 		status int // 0 for refused connections
 		method string
 	}{{0, "PUT"}, {503, "PUT"}, {0, "POST"}} {
 		synctest.Test(t, func(t *testing.T) {
 			server := &outage{back: time.Now().Add(20 * time.Second), status: row.status}
-			transport := &backoffhttp.Transport{Base: server, Services: patient()}
+			transport := &backoffhttp.Transport{Base: server}
 			resp, err := ask(t, transport, time.Minute, row.method, strings.NewReader("content"))
 			require.NoError(t, err)
 			require.Equal(t, 200, resp.StatusCode)
@@ -97,9 +92,9 @@ func TestAPatientTransportCarriesACallThroughAnOutage(t *testing.T) {
 
 			server.attempts.Store(0)
 			server.back = time.Now().Add(20 * time.Second)
-			_, err = ask(t, &backoffhttp.Transport{Base: server}, time.Minute, "GET", nil)
+			_, err = ask(t, &backoffhttp.Transport{Base: server, FailFast: true}, time.Minute, "GET", nil)
 			if row.status == 0 {
-				require.ErrorIs(t, err, syscall.ECONNREFUSED, "without Patient it fails")
+				require.ErrorIs(t, err, syscall.ECONNREFUSED, "without waiting it fails")
 			}
 		})
 	}
@@ -107,10 +102,10 @@ func TestAPatientTransportCarriesACallThroughAnOutage(t *testing.T) {
 
 // A response that holds its connection while its call waits would let the
 // callers of a server that is down fill it with connections.
-func TestAPatientCallThatWaitsHoldsNoConnection(t *testing.T) {
+func TestACallThatWaitsHoldsNoConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := &outage{back: time.Now().Add(time.Hour), status: 503}
-		transport := &backoffhttp.Transport{Base: server, Services: patient()}
+		transport := &backoffhttp.Transport{Base: server}
 		time.AfterFunc(20*time.Second, func() { require.Zero(t, server.open.Load()) })
 		resp, err := ask(t, transport, time.Minute, "GET", nil)
 		require.Nil(t, resp)
@@ -123,10 +118,10 @@ func TestAPatientCallThatWaitsHoldsNoConnection(t *testing.T) {
 
 // An answer that asks for a longer wait than MaxRetryAfter ends the policy's call,
 // and so does the last attempt.
-func TestAPatientTransportClosesTheBodiesOfAllAnswersButTheLast(t *testing.T) {
+func TestATransportClosesTheBodiesOfAllAnswersButTheLast(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := &outage{back: time.Now().Add(20 * time.Minute), status: 503, header: http.Header{"Retry-After": {"600"}}}
-		transport := &backoffhttp.Transport{Base: server, Services: patient(), Policy: backoff.Policy{MaxAttempts: 1}}
+		transport := &backoffhttp.Transport{Base: server, Policy: backoff.Policy{MaxAttempts: 1}}
 		resp, err := ask(t, transport, time.Hour, "GET", nil)
 		require.NoError(t, err)
 		require.Equal(t, 200, resp.StatusCode)
@@ -135,12 +130,12 @@ func TestAPatientTransportClosesTheBodiesOfAllAnswersButTheLast(t *testing.T) {
 	})
 }
 
-func TestAPatientTransportSendsNothingTwiceThatMustNotBe(t *testing.T) {
+func TestAWaitingTransportSendsNothingTwiceThatMustNotBe(t *testing.T) {
 	for name, body := range map[string]io.Reader{"not idempotent": strings.NewReader("order"), "no GetBody": io.MultiReader(strings.NewReader("order"))} {
 		bubble(t, name, func(t *testing.T) {
 			server := &outage{back: time.Now().Add(10 * time.Second), status: 503}
 			method := map[string]string{"not idempotent": "POST", "no GetBody": "PUT"}[name]
-			resp, err := ask(t, &backoffhttp.Transport{Base: server, Services: patient()}, time.Minute, method, body)
+			resp, err := ask(t, &backoffhttp.Transport{Base: server}, time.Minute, method, body)
 			require.NoError(t, err)
 			require.Equal(t, 503, resp.StatusCode, "the answer comes back")
 			require.Equal(t, int64(1), server.attempts.Load())
@@ -148,11 +143,11 @@ func TestAPatientTransportSendsNothingTwiceThatMustNotBe(t *testing.T) {
 	}
 }
 
-func TestAPatientTransportReturnsAPermanentResponseAtOnce(t *testing.T) {
+func TestATransportReturnsAPermanentResponseAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		server := &outage{back: began.Add(time.Hour), status: 404}
-		resp, err := ask(t, &backoffhttp.Transport{Base: server, Services: patient()}, time.Minute, "GET", nil)
+		resp, err := ask(t, &backoffhttp.Transport{Base: server, FailFast: true}, time.Minute, "GET", nil)
 		require.NoError(t, err)
 		require.Equal(t, 404, resp.StatusCode)
 		require.Zero(t, time.Since(began))
@@ -160,7 +155,7 @@ func TestAPatientTransportReturnsAPermanentResponseAtOnce(t *testing.T) {
 }
 
 // AttemptTimeout and MaxElapsed hold for each time that the call is made.
-func TestAPatientCallHasTheTimeOfItsPolicyEachTime(t *testing.T) {
+func TestAttemptTimeoutHoldsForACallThatWaited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := &outage{back: time.Now().Add(20 * time.Second)}
 		slow := step(func(req *http.Request) (*http.Response, error) {
@@ -175,7 +170,7 @@ func TestAPatientCallHasTheTimeOfItsPolicyEachTime(t *testing.T) {
 			return resp, err
 		})
 		policy := backoff.Policy{AttemptTimeout: time.Second, MaxElapsed: 2 * time.Second}
-		resp, err := ask(t, &backoffhttp.Transport{Base: slow, Policy: policy, Services: patient()}, time.Minute, "GET", nil)
+		resp, err := ask(t, &backoffhttp.Transport{Base: slow, Policy: policy}, time.Minute, "GET", nil)
 		require.NoError(t, err)
 		require.Equal(t, 200, resp.StatusCode)
 	})
@@ -185,7 +180,7 @@ func TestAPatientCallHasTheTimeOfItsPolicyEachTime(t *testing.T) {
 // host makes it. Whoever is around it makes the call again only under a key of his own.
 func TestACallIsMadeUnderOneKey(t *testing.T) {
 	outer := func(p backoff.Policy) backoff.Doer {
-		return (&guard.Service{Patient: true, NoBreaker: true, NoBudget: true}).With(p)
+		return (&guard.Service{NoBreaker: true, NoBudget: true}).With(p)
 	}
 	for name, c := range map[string]struct {
 		outer    backoff.Doer
@@ -195,8 +190,8 @@ func TestACallIsMadeUnderOneKey(t *testing.T) {
 	}{
 		"made by the Transport":            {outer(backoff.Policy{}), nil, 6, false},
 		"made by a Service around it":      {outer(backoff.Policy{Idempotency: backoff.Keyed}), nil, 6, true},
-		"kept by the service of the host":  {backoff.Policy{}, patient(), 6, true},
-		"the service of the host gives up": {backoff.Policy{AttemptTimeout: time.Minute}, patient(), 1000, false},
+		"kept by the service of the host":  {backoff.Policy{}, new(guard.Services), 6, true},
+		"the service of the host gives up": {backoff.Policy{AttemptTimeout: time.Minute}, new(guard.Services), 1000, false},
 	} {
 		bubble(t, name, func(t *testing.T) {
 			keys, attempts := map[string]bool{}, 0
