@@ -18,7 +18,7 @@ import (
 
 const (
 	leastGap = 250 * time.Millisecond // before a waiting call goes as a probe,
-	partGap  = 8                      // or this part of the time that nobody was answered,
+	partGap  = 2                      // or this part of the time that nobody was answered,
 	mostGap  = time.Minute            // up to this
 	lease    = 5 * time.Second        // time that a probe should have left
 	maxHold  = 5 * time.Minute        // for which one answer keeps all calls back
