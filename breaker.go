@@ -19,7 +19,7 @@ import (
 // A closed circuit admits every call. It opens when half of at least 20 calls
 // failed within 10 seconds, or after so many failures in a row, over at least a
 // second, that the service must serve nobody. An open circuit refuses every call
-// with an [*OpenError], for a 32nd of the time that the service has been down.
+// with an [*OpenError], for a 40th of the time that the service has been down.
 // Then it is half-open: it admits one call at a time, as a probe. Two successful
 // probes close it, and a failed one opens it again.
 //
@@ -100,8 +100,8 @@ type Breaker struct {
 	// whole Window. The default depends on the failure that opened it.
 	//
 	// If the service serves nobody, or the failure is of ClassNotSent and no
-	// timeout, it is a 32nd of the time since the first of the failures in a
-	// row, from 25 ms to a minute. After a timeout it is at least the time of 5
+	// timeout, it is a 40th of the time since the first of the failures in a
+	// row, up to a minute, and at least a quarter of that time or 330 ms. After a timeout it is at least the time of 5
 	// calls, up to 2 seconds; if the service serves some calls, of 20, up to 5
 	// seconds. It counts from the last probe.
 	//

@@ -77,11 +77,11 @@ func TestTheFailureThatOpensTheCircuitDecidesHowEarlyItIsProbed(t *testing.T) {
 			want time.Duration
 		}{
 			{nil, 5 * time.Second},
-			{refused, 5 * time.Second / 32},
+			{refused, 330 * time.Millisecond},
 			{errOutage, 6 * time.Second},
 			{context.DeadlineExceeded, time.Second}, // the time of twenty calls
 			{backoff.OfClass(errOutage, backoff.ClassThrottled), 7200 * time.Millisecond},
-			{backoff.RetryAfter(refused, 0), 604_882_812}, // 19.35625 s / 32
+			{backoff.RetryAfter(refused, 0), 19530 * time.Millisecond / 40},
 		} {
 			if c.err != nil {
 				feed(b, 1, c.err)

@@ -16,8 +16,11 @@ const (
 	// leastOpen is the least time that a circuit is open.
 	leastOpen = 25 * time.Millisecond
 	// partOpen is the part of an outage for which a circuit is open after it: as
-	// much of the time after the outage is lost at most.
-	partOpen = 32
+	// much of the time after the outage is lost at most. It is more of a short one,
+	// up to a time that hardly matters.
+	partOpen  = 40
+	partShort = 4
+	mostShort = 330 * time.Millisecond
 )
 
 // servesNone reports whether so many failures in a row mean that a service serves
@@ -85,7 +88,7 @@ func (o *Outage) probed(now time.Time, served bool) {
 // the service has been down, if it cost the service nothing, or the service
 // serves nobody.
 func (o *Outage) OpenFor(usual time.Duration) time.Duration {
-	part := min(max(o.down/partOpen, leastOpen), time.Minute)
+	part := min(max(o.down/partOpen, min(o.down/partShort, mostShort), leastOpen), time.Minute)
 	none := servesNone(o.failures, o.share)
 	switch {
 	case o.Cause == Unsent, o.Cause == Bad && none:
