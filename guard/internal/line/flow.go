@@ -55,11 +55,9 @@ func (f *flow) grow(length int) {
 	f.credit, f.length = 0, length
 }
 
-// shrink takes note of a failure.
-func (f *flow) shrink() { f.limit = min(f.limit, max(1, f.usual)) }
-
-// fill takes note that there is no room for more calls than those in flight.
-func (f *flow) fill() { f.limit = min(f.limit, f.inFlight) }
+// shrink takes note of a failure, or that a call found no room: none follows before
+// another one is answered, or as a probe.
+func (f *flow) shrink() { f.limit = min(f.limit, max(1, f.usual), f.inFlight) }
 
 // measure records how long a call took that was answered.
 func (f *flow) measure(took time.Duration) {

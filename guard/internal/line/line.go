@@ -116,7 +116,7 @@ func (l *Line) settle(c *Call, r Result) (mayWait bool) {
 	case Refused:
 		l.why = r.Err
 	case Full:
-		l.flow.fill()
+		l.flow.shrink()
 	}
 	if !l.closed() {
 		l.wasDown, l.recovers, l.lastDown = true, false, l.answers+1
