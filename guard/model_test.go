@@ -225,7 +225,7 @@ func (w *world) newCall() *modelCall {
 	if tenant := w.draw.IntN(6); tenant < 2 {
 		c.service = w.service.Tenant(fmt.Sprint(tenant))
 	}
-	c.failFast, c.nested, c.outlives = w.chance(10), w.chance(15) && w.breaker == nil, w.chance(5)
+	c.failFast, c.nested, c.outlives = w.chance(10), w.chance(15) && w.breaker == nil && w.service.Budget == nil, w.chance(5)
 	if w.chance(4) {
 		c.crashes = 1 + w.draw.IntN(3)
 	}

@@ -201,6 +201,8 @@ func (w *waiting) gaveUp(end line.End, err error) error {
 		return w.told(w.error(backoff.ReasonElapsed))
 	case err != nil && w.call.Waited == 0 && end != line.Ended:
 		return w.told(err)
+	case end == line.TooLong && w.policy.MaxElapsed > 0:
+		return w.told(w.error(backoff.ReasonElapsed))
 	}
 	return w.told(w.error(cmp.Or(w.reason, backoff.ReasonOpen)))
 }

@@ -29,33 +29,33 @@ func guarded(policy backoff.Policy, services *guard.Services) *backoffgrpc.Confi
 	return &backoffgrpc.Config{Methods: map[string]backoffgrpc.Method{"": {Policy: policy}}, Services: services}
 }
 
-// patient is guarded by nothing but a line.
-func patient(policy backoff.Policy) *backoffgrpc.Config {
+// waiting is guarded by nothing but a line.
+func waiting(policy backoff.Policy) *backoffgrpc.Config {
 	return guarded(policy, &guard.Services{New: func(key string) *guard.Service {
-		return &guard.Service{Name: key, Patient: true, NoBudget: true, NoBreaker: true}
+		return &guard.Service{Name: key, NoBudget: true, NoBreaker: true}
 	}})
 }
 
-func TestAPatientCallOutlivesAnOutageBeyondItsAttempts(t *testing.T) {
+func TestACallOutlivesAnOutageBeyondItsAttempts(t *testing.T) {
 	quick := backoff.Policy{MaxAttempts: 2, Schedule: backoff.Constant(time.Millisecond)}
 	s := &service{unary: fails(9, codes.Unavailable)}
 	addr := s.serve(t)
-	require.NoError(t, call(t, dial(t, addr, patient(quick))))
+	require.NoError(t, call(t, dial(t, addr, waiting(quick))))
 	require.Equal(t, 10, s.calls())
 
 	s = &service{unary: fails(9, codes.NotFound)}
-	require.Equal(t, codes.NotFound, status.Code(call(t, dial(t, s.serve(t), patient(quick)))))
+	require.Equal(t, codes.NotFound, status.Code(call(t, dial(t, s.serve(t), waiting(quick)))))
 	require.Equal(t, 1, s.calls(), "a permanent error is returned at once")
 
 	quick.Idempotency = backoff.NonIdempotent
 	s = &service{unary: fails(9, codes.Unavailable)}
-	require.Equal(t, codes.Unavailable, status.Code(call(t, dial(t, s.serve(t), patient(quick)))))
+	require.Equal(t, codes.Unavailable, status.Code(call(t, dial(t, s.serve(t), waiting(quick)))))
 	require.Equal(t, 1, s.calls(), "what may be executed twice is not sent again")
 }
 
-func TestAPatientCallThatEndsHasTheStatusOfTheEndAndTheLastError(t *testing.T) {
+func TestACallThatWaitedInVainHasTheStatusOfTheEndAndTheLastError(t *testing.T) {
 	s := &service{unary: fails(1000, codes.Unavailable)}
-	config := patient(backoff.Policy{MaxAttempts: 2, Schedule: backoff.Constant(time.Millisecond)})
+	config := waiting(backoff.Policy{MaxAttempts: 2, Schedule: backoff.Constant(time.Millisecond)})
 	config.Methods[""] = backoffgrpc.Method{Policy: config.Methods[""].Policy, Timeout: 400 * time.Millisecond}
 	err := call(t, dial(t, s.serve(t), config))
 	require.Equal(t, codes.DeadlineExceeded, status.Code(err))
@@ -131,7 +131,7 @@ func TestACallWhoseRetriesAreSwitchedOffDoesNotWait(t *testing.T) {
 	var panel control.Panel
 	budget := new(places)
 	config := controlled(&panel)
-	config.Services = &guard.Services{New: func(string) *guard.Service { return &guard.Service{Patient: true, Budget: budget} }}
+	config.Services = &guard.Services{New: func(string) *guard.Service { return &guard.Service{Budget: budget} }}
 	target := control.Target{What: control.Retries, Name: "call"}
 	require.NoError(t, panel.Set(t.Context(), control.Override{Target: target, To: control.Off, Who: "ada", Why: "drill"}))
 	s := &service{unary: fails(100, codes.Unavailable)}

@@ -13,8 +13,7 @@ import (
 )
 
 var converter = &guard.Service{
-	Budget:     &limit.Concurrency{Max: 10},
-	Patient:    true, // the eleventh call waits
+	Budget:     &limit.Concurrency{Max: 10}, // the eleventh call waits
 	MaxWaiting: 1000, // a call beyond these ends at once
 }
 

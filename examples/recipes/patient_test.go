@@ -9,7 +9,6 @@ import (
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backoffhttp"
 	"github.com/gobackoff/backoff/examples/internal/faulty"
-	"github.com/gobackoff/backoff/guard"
 )
 
 // The server starts two seconds after the call has begun. Four attempts alone
@@ -23,12 +22,9 @@ func Example_patient() {
 	url := server.URL
 
 	client := &http.Client{Transport: &backoffhttp.Transport{
-		Policy: backoff.Policy{Name: "import"},
-		Services: &guard.Services{New: func(host string) *guard.Service {
-			return &guard.Service{Name: host, Patient: true} // one line of waiting calls for each host
-		}},
+		Policy: backoff.Policy{Name: "import"}, // its calls wait in one line for each host
 	}}
-	ctx, cancel := context.WithTimeout(ctx, time.Minute) // or a call may wait for good
+	ctx, cancel := context.WithTimeout(ctx, time.Minute) // or a call waits for 5 seconds
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, "GET", url, nil)
 

@@ -10,7 +10,6 @@ import (
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backoffhttp"
 	"github.com/gobackoff/backoff/examples/internal/faulty"
-	"github.com/gobackoff/backoff/guard"
 )
 
 var webhooks = &http.Client{
@@ -24,9 +23,6 @@ var webhooks = &http.Client{
 			AttemptTimeout: 10 * time.Second,
 			Idempotency:    backoff.Idempotent, // the receiver knows events by their ids
 		},
-		Services: &guard.Services{New: func(receiver string) *guard.Service {
-			return &guard.Service{Name: receiver, Patient: true} // while it is down, one event at a time is tried
-		}},
 	},
 	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 }
@@ -46,7 +42,7 @@ func deliver(ctx context.Context, url string, event []byte) error {
 	return backoffhttp.Check(resp, backoffhttp.Status2xx)
 }
 
-// The first receiver works at the fifth request. Without Patient the budget
+// The first receiver works at the fifth request. With FailFast the budget
 // ends the call at the fourth, and without Idempotent the first one does.
 func Example_webhook() {
 	for _, script := range [][]faulty.Step{
