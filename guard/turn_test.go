@@ -336,3 +336,25 @@ func TestACallWhoseErrorPanicsGivesItsTurnBack(t *testing.T) {
 		require.NoError(t, s.Do(t.Context(), okay))
 	})
 }
+
+func TestACallInsideOneThatHasItsTurnIsNotKeptBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := opensFor(time.Second)
+		b.Trip()
+		s := under(b)
+		var all sync.WaitGroup
+		for range 20 {
+			all.Go(func() {
+				require.NoError(t, s.Do(t.Context(), once, func(ctx context.Context) error {
+					if b.State() != backoff.BreakerClosed {
+						return nil
+					}
+					began := time.Now()
+					defer func() { require.Zero(t, time.Since(began)) }()
+					return s.Do(ctx, once, okay)
+				}))
+			})
+		}
+		all.Wait()
+	})
+}
