@@ -26,5 +26,5 @@ func TestGuardsCostACallNoAllocation(t *testing.T) {
 	}
 	alone := allocations(guarded(backoff.Policy{}, nil))
 	require.Equal(t, alone, allocations(guarded(backoff.Policy{}, new(guard.Services))))
-	require.Equal(t, alone, allocations(patient(backoff.Policy{})))
+	require.Equal(t, alone, allocations(waiting(backoff.Policy{})))
 }

@@ -380,7 +380,7 @@ func TestTheMostSpecificMethodCounts(t *testing.T) {
 func TestCallsThatAreNotRetriedAreLeftAsTheyAre(t *testing.T) {
 	for name, c := range map[string]*backoffgrpc.Config{
 		"no entry":    {},
-		"one attempt": patient(backoff.Policy{MaxAttempts: 1}),
+		"one attempt": waiting(backoff.Policy{MaxAttempts: 1}),
 	} {
 		s := &service{unary: fails(99, codes.Unavailable), duplex: unavailable}
 		client := dial(t, s.serve(t), c)

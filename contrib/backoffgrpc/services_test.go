@@ -37,7 +37,7 @@ func waiting(policy backoff.Policy) *backoffgrpc.Config {
 }
 
 func TestACallOutlivesAnOutageBeyondItsAttempts(t *testing.T) {
-	quick := backoff.Policy{MaxAttempts: 2, Schedule: backoff.Constant(time.Millisecond)}
+	quick := backoff.Policy{Schedule: backoff.Constant(time.Millisecond)}
 	s := &service{unary: fails(9, codes.Unavailable)}
 	addr := s.serve(t)
 	require.NoError(t, call(t, dial(t, addr, waiting(quick))))
@@ -55,7 +55,7 @@ func TestACallOutlivesAnOutageBeyondItsAttempts(t *testing.T) {
 
 func TestACallThatWaitedInVainHasTheStatusOfTheEndAndTheLastError(t *testing.T) {
 	s := &service{unary: fails(1000, codes.Unavailable)}
-	config := waiting(backoff.Policy{MaxAttempts: 2, Schedule: backoff.Constant(time.Millisecond)})
+	config := waiting(backoff.Policy{Schedule: backoff.Constant(time.Millisecond)})
 	config.Methods[""] = backoffgrpc.Method{Policy: config.Methods[""].Policy, Timeout: 400 * time.Millisecond}
 	err := call(t, dial(t, s.serve(t), config))
 	require.Equal(t, codes.DeadlineExceeded, status.Code(err))
@@ -100,7 +100,7 @@ func TestClientsShareTheGuardsOfATarget(t *testing.T) {
 	budget := new(places)
 	services := &guard.Services{New: func(string) *guard.Service {
 		breaker := &backoff.Breaker{Name: "orders", ConsecutiveFailures: 2, ConsecutiveSpan: -1}
-		return &guard.Service{Budget: budget, Breaker: breaker}
+		return &guard.Service{Budget: budget, Breaker: breaker, FailFast: true}
 	}}
 	s := &service{unary: func(ctx context.Context, n int) error {
 		if n <= 5 {
