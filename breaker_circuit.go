@@ -247,7 +247,7 @@ func (b *Breaker) admit(ctx context.Context, p *phase) (call, error) {
 	case circuit.PathRefuse:
 		return call{}, b.refuse(ctx, p.refusal)
 	}
-	return call{}, nil
+	return call{ctx: ctx}, nil
 }
 
 // ask decides under the lock whether to admit a call.
@@ -257,14 +257,14 @@ func (b *Breaker) ask(ctx context.Context) (call, error) {
 	in := circuit.Input{Kind: circuit.Ask, Hold: b.consult(ctx, b.expire(ctx))}
 	p := b.phase.Load()
 	if p.Kind == circuit.HalfOpen && ctx.Value(probeOf{b}) == p {
-		return call{}, nil // the probe itself asks
+		return call{ctx: ctx}, nil // the probe itself asks
 	}
 	e := b.step(ctx, &in, nil)
 	switch {
 	case !e.Admitted:
 		return call{}, p.refusal
 	case !e.Counts:
-		return call{}, nil
+		return call{ctx: ctx}, nil
 	}
 	return call{breaker: b, ctx: ctx, phase: p, probe: e.Probe, began: in.Age}, nil
 }

@@ -41,7 +41,9 @@ func (w *waiting) read(t *Turn, err error) (r line.Result, again bool) {
 // note takes note of attempts that failed.
 func (w *waiting) note(why backoff.Reason, attempts int, last error) {
 	w.attempts += attempts
-	w.reason = why
+	if why != backoff.ReasonAttempts || w.end.IsZero() || w.reason == backoff.ReasonOpen {
+		w.reason = why // and not that a turn has one attempt
+	}
 	cut := w.ctx.Err() != nil || why == backoff.ReasonElapsed || why == backoff.ReasonDeadline
 	switch {
 	case last == nil:

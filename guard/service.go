@@ -323,6 +323,17 @@ func (c circuit) Left() time.Duration {
 	return stats.RetryAfter
 }
 
+// Share implements line.Circuit. Of few calls little is known, by Laplace's rule.
+func (c circuit) Share() float64 {
+	b := c.use().breaker
+	if b == nil {
+		return 0
+	}
+	stats := b.Stats()
+	failures := max(stats.Failures, 1) - 1 // without the one that asks
+	return float64(failures+1) / float64(stats.Successes+failures+2)
+}
+
 // Usual implements line.Circuit.
 func (c circuit) Usual() float64 {
 	known := c.use().stats

@@ -23,9 +23,9 @@ const (
 	mostShort = 330 * time.Millisecond
 )
 
-// servesNone reports whether so many failures in a row mean that a service serves
+// ServesNone reports whether so many failures in a row mean that a service serves
 // nobody. share is the share of calls that failed before them.
-func servesNone(failures uint32, share float64) bool {
+func ServesNone(failures uint32, share float64) bool {
 	return failures >= fewFailures && math.Pow(share, float64(failures)) < hardlyEver
 }
 
@@ -89,7 +89,7 @@ func (o *Outage) probed(now time.Time, served bool) {
 // serves nobody.
 func (o *Outage) OpenFor(usual time.Duration) time.Duration {
 	part := min(max(o.down/partOpen, min(o.down/partShort, mostShort), leastOpen), time.Minute)
-	none := servesNone(o.failures, o.share)
+	none := ServesNone(o.failures, o.share)
 	switch {
 	case o.Cause == Unsent, o.Cause == Bad && none:
 		return part

@@ -207,7 +207,7 @@ func (m *machine) tooManyInARow(c *Config, age time.Duration) bool {
 	case c.ConsecutiveFailures < 0 || age-f.First < c.ConsecutiveSpan:
 		return false
 	case c.ConsecutiveFailures == 0:
-		return servesNone(f.InARow, f.Share)
+		return ServesNone(f.InARow, f.Share)
 	}
 	return uint64(f.InARow) >= uint64(c.ConsecutiveFailures)
 }

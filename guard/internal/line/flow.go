@@ -2,6 +2,8 @@ package line
 
 import "time"
 
+const leastPause = 5 * time.Millisecond
+
 // flow bounds how many of the waiting calls are in flight while the service comes
 // back. It begins with one, and each answer lets one more go, up to twice the usual
 // number. Beyond that the bound rises slowly, and only while the line becomes no
@@ -17,12 +19,9 @@ type flow struct {
 	forgot time.Time     // when takes was last made less
 }
 
-// learn takes note of how many calls are usually in flight, before an outage.
-func (f *flow) learn(c Circuit) {
-	if c == nil {
-		return
-	}
-	if usual := c.Usual(); usual > 0 {
+// learn takes note of how many calls are usually in flight, if that is known.
+func (f *flow) learn(usual float64) {
+	if usual > 0 {
 		f.usual = max(1, int(2*usual+0.5))
 	}
 }
@@ -55,9 +54,15 @@ func (f *flow) grow(length int) {
 	f.credit, f.length = 0, length
 }
 
-// shrink takes note of a failure, or that a call found no room: none follows before
-// another one is answered, or as a probe.
+// shrink takes note of a failure.
 func (f *flow) shrink() { f.limit = min(f.limit, max(1, f.usual), f.inFlight) }
+
+// fill takes note that a call found no room: none follows before another one is answered,
+// or as a probe.
+func (f *flow) fill() { f.limit = min(f.limit, f.inFlight) }
+
+// pause is how long no call follows after so many failures in a row.
+func (f *flow) pause(row int) time.Duration { return max(f.takes, leastPause) << min(row, 10) }
 
 // measure records how long a call took that was answered.
 func (f *flow) measure(took time.Duration) {

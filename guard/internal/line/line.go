@@ -13,17 +13,17 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/gobackoff/backoff/internal/circuit"
 	"github.com/gobackoff/backoff/internal/clock"
 )
 
 const (
-	leastGap = 250 * time.Millisecond // before a waiting call goes as a probe,
-	partGap  = 2                      // or this part of the time that nobody was answered,
+	leastGap = 500 * time.Millisecond // before a waiting call goes as a probe, or as long as nobody was answered,
 	mostGap  = time.Minute            // up to this
+	credit   = 8                      // answers let one waiting call go, if the service was not down
 	lease    = 5 * time.Second        // time that a probe should have left
 	maxHold  = 5 * time.Minute        // for which one answer keeps all calls back
 	crowd    = 64                     // successes, at least, let more calls in flight than usual
-	downRow  = 3                      // failures in a row end the recovery
 )
 
 // A Circuit says whether the service is down.
@@ -32,6 +32,8 @@ type Circuit interface {
 	Closed() bool
 	// Left returns how long no call may pass. It is 0 if one may probe.
 	Left() time.Duration
+	// Share returns the share of the last calls that failed.
+	Share() float64
 	// Usual returns how many calls are usually in flight, or 0 if that is not known.
 	Usual() float64
 }
@@ -49,10 +51,12 @@ type Line struct {
 	since    time.Time // when the first of them failed
 	why      error     // with which the last one failed
 	queue    queue
-	wasDown  bool   // the circuit was open since the last call left the line
-	lastDown uint64 // 1 and the answers when the circuit was last seen open; 0 if it never was
-	recovers bool   // it has closed again, and calls still wait
-	turn     bool   // an answer lets one call go, while the circuit was never open
+	share    float64 // of the calls that failed before those in a row
+	down     bool    // the service served nobody since the last call left the line
+	lastDown uint64  // 1 and the answers when it was last seen down; 0 if it never was
+	recovers bool    // it has answered since, and calls still wait
+	credit   int     // answers since the last one that let a call go
+	turn     bool    // an answer lets one call go
 
 	probe  *waiter   // under way; nil if there is none
 	probes int       // so far
@@ -116,11 +120,12 @@ func (l *Line) settle(c *Call, r Result) (mayWait bool) {
 	case Refused:
 		l.why = r.Err
 	case Full:
-		l.flow.shrink()
+		l.flow.fill()
 	}
-	if !l.closed() {
-		l.wasDown, l.recovers, l.lastDown = true, false, l.answers+1
+	if !l.closed() || circuit.ServesNone(uint32(l.row), l.share) {
+		l.down, l.lastDown = true, l.answers+1
 	}
+	l.recovers = l.recovers && l.closed()
 	l.queue.room = r.Verdict != Full && r.Verdict != Refused
 	began := c.state >> answersBit
 	mayWait = began == l.answers || began < l.lastDown
@@ -155,11 +160,13 @@ func (l *Line) answered(now time.Time) {
 		l.probe, l.next = nil, now // it takes another one
 	case l.recovers:
 		l.flow.grow(l.queue.length)
-	case l.wasDown && l.queue.length > 0:
+	case l.down && l.queue.length > 0:
 		l.recovers = true
 		l.flow.restart(l.queue.length)
-	default:
-		l.turn = true
+	case l.queue.length > 0:
+		if l.credit++; l.credit >= credit {
+			l.credit, l.turn = 0, true
+		}
 	}
 }
 
@@ -168,17 +175,22 @@ func (l *Line) failed(now time.Time, r Result) {
 	l.why = r.Err
 	if l.row++; l.row == 1 {
 		l.since = now
-		l.flow.learn(l.Circuit)
+		l.learn()
 	}
 	l.queue.doubtful = nil
 	if until := now.Add(min(r.After, maxHold)); until.After(l.until) {
 		l.until = until
 	}
 	l.flow.shrink()
-	if l.row >= downRow {
-		l.recovers = false
-	}
 	l.postpone(now)
+}
+
+// learn takes note of how calls did before the service fails.
+func (l *Line) learn() {
+	if l.Circuit != nil {
+		l.share = l.Circuit.Share()
+		l.flow.learn(l.Circuit.Usual())
+	}
 }
 
 // closed reports whether the circuit lets all calls pass.
@@ -186,7 +198,10 @@ func (l *Line) closed() bool { return l.Circuit == nil || l.Circuit.Closed() }
 
 // postpone sets when the next call goes as a probe. New calls go without that.
 func (l *Line) postpone(now time.Time) {
-	gap := min(max(leastGap, now.Sub(l.since)/partGap), mostGap)
+	gap := min(max(leastGap, now.Sub(l.since)), mostGap)
+	if l.recovers {
+		gap = min(leastGap, l.flow.pause(l.row))
+	}
 	l.next = now.Add(time.Duration(float64(gap) * (0.8 + 0.4*mathrand.Float64())))
 }
 
@@ -201,7 +216,7 @@ func (l *Line) dispatch(now time.Time) {
 	}
 	l.queue.room, l.turn = false, false
 	if l.queue.length == 0 {
-		l.recovers, l.wasDown = false, !l.closed()
+		l.recovers, l.down, l.credit = false, !l.closed(), 0
 	}
 	l.arm(now, at)
 	l.publish()
