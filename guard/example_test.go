@@ -14,12 +14,9 @@ import (
 
 func ExampleService() {
 	orders := &guard.Service{Name: "orders"} // one for all calls to it
-	policy := backoff.Policy{Name: "publish", MaxAttempts: 1}
-
-	down := errors.New("connection refused")
-	for range 30 {
-		_ = orders.Do(context.Background(), policy, func(context.Context) error { return down })
-	}
+	policy := backoff.Policy{Name: "publish"}
+	_, breaker := orders.Parts()
+	breaker.Trip() // as if calls had failed
 
 	ctx := guard.WithFailFast(context.Background()) // or the call waits until the service is back
 	err := orders.Do(ctx, policy, func(context.Context) error {
@@ -27,7 +24,7 @@ func ExampleService() {
 		return nil
 	})
 	fmt.Println(errors.Is(err, backoff.ErrOpen), err)
-	// Output: true backoff: orders: circuit open: connection refused
+	// Output: true backoff: orders: circuit open
 }
 
 // Who has time waits for a service that restarts.

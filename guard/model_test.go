@@ -300,7 +300,7 @@ func (c *modelCall) run() {
 
 // slack is how long after the host is well all calls that wait are served.
 func (c *modelCall) slack() time.Duration {
-	return 2*c.opens + c.well/4 + hangTime + 10*time.Second
+	return 2*c.opens + (c.well+hangTime)*3/5 + hangTime + 10*time.Second
 }
 
 // check checks how the call ended.

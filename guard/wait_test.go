@@ -83,7 +83,7 @@ func TestACallWaitsForAServiceThatIsDown(t *testing.T) {
 					op = c.inside.Wrap(op)
 				}
 				require.NoError(t, doWithin(t, c.service.With(atOnce), time.Minute, op))
-				require.Less(t, time.Since(o.began), 30*time.Second)
+				require.Less(t, time.Since(o.began), 33*time.Second)
 				require.Less(t, len(o.at), 70)
 				require.NoError(t, c.service.Do(t.Context(), once, op), "and then it is as before")
 				require.Zero(t, c.service.State().Waiting)
@@ -190,7 +190,7 @@ func TestManyAttemptsAreNoFaultOfTheCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := 0
 		require.NoError(t, doWithin(t, under(nil).With(atOnce), 30*time.Minute, func(context.Context) error {
-			if n++; n <= 50 {
+			if n++; n <= 30 {
 				return errBoom
 			}
 			return nil
@@ -294,7 +294,7 @@ func TestTheErrorCountsItsWaitsAlone(t *testing.T) {
 			return errBoom
 		})
 		require.Equal(t, 6, gaveUp(t, err).Attempts)
-		require.Regexp(t, `waited \d\d\dms for`, err.Error(), "and not for the 19 s of the last attempt")
+		require.Regexp(t, `waited 1\.\d+s for`, err.Error(), "and not for the 19 s of the last attempt")
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.Equal(t, errBoom, backoff.Cause(err), "and not the end of the context")
 	})

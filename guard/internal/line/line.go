@@ -18,8 +18,9 @@ import (
 )
 
 const (
-	leastGap = 500 * time.Millisecond // before a waiting call goes as a probe, or as long as nobody was answered,
-	mostGap  = time.Minute            // up to this
+	leastGap = 500 * time.Millisecond // before a waiting call goes as a probe,
+	partGap  = 2                      // or this part of the time that nobody was answered,
+	mostGap  = 30 * time.Second       // up to this
 	credit   = 8                      // answers let one waiting call go, if the service was not down
 	lease    = 5 * time.Second        // time that a probe should have left
 	maxHold  = 5 * time.Minute        // for which one answer keeps all calls back
@@ -198,7 +199,7 @@ func (l *Line) closed() bool { return l.Circuit == nil || l.Circuit.Closed() }
 
 // postpone sets when the next call goes as a probe. New calls go without that.
 func (l *Line) postpone(now time.Time) {
-	gap := min(max(leastGap, now.Sub(l.since)), mostGap)
+	gap := min(max(leastGap, now.Sub(l.since)/partGap), mostGap)
 	if l.recovers {
 		gap = min(leastGap, l.flow.pause(l.row))
 	}

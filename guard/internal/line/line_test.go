@@ -103,3 +103,4 @@ type open struct{}
 func (open) Closed() bool        { return false }
 func (open) Left() time.Duration { return 0 }
 func (open) Usual() float64      { return 0 }
+func (open) Share() float64      { return 0 }
