@@ -408,7 +408,10 @@ func TestAProbeMayCallTheBreakerAgain(t *testing.T) {
 		var kept context.Context
 		require.NoError(t, b.Do(t.Context(), func(ctx context.Context) error {
 			kept = ctx
-			require.Equal(t, errOutage, b.Do(ctx, func(context.Context) error { return errOutage }))
+			require.Equal(t, errOutage, b.Do(ctx, func(inner context.Context) error {
+				require.Equal(t, ctx, inner)
+				return errOutage
+			}))
 			require.Equal(t, 1, b.Stats().Probes)
 			require.Zero(t, feed(b, 1, nil), "others do not pass")
 			return nil

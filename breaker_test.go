@@ -24,8 +24,10 @@ var errOutage = errors.New("outage")
 // feed makes n calls that end with err, and returns how many were admitted.
 func feed(d backoff.Doer, n int, err error) (admitted int) {
 	for range n {
-		_ = d.Do(context.Background(), func(context.Context) error {
-			admitted++
+		_ = d.Do(context.Background(), func(ctx context.Context) error {
+			if ctx.Err() == nil {
+				admitted++
+			}
 			return err
 		})
 	}
