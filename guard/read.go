@@ -29,8 +29,7 @@ func (w *waiting) read(t *Turn, err error) (r line.Result, again bool) {
 		w.note(backoff.ReasonPermanent, 1, err)
 	default:
 		w.note(backoff.ReasonPermanent, 1, err)
-		result := (backoff.Policy{}).Decide(1, err).Result()
-		r.Verdict = verdictOf(fault.Of(result.NotSent, result.Canceled, result.TimedOut, result.Failed, evidence.Class(result.Class)))
+		r.Verdict = verdictOf(err, nil)
 	}
 	if t.NoFault || t.Own {
 		return line.Result{Err: err}, false
@@ -88,7 +87,9 @@ func (w *waiting) readGivenUp(gave *backoff.Error, r *line.Result) (again bool) 
 			return true
 		}
 	}
-	r.Verdict = verdictOf(fault.OfClass(evidence.Class(class)))
+	if r.Verdict = line.Failed; gave.Last != nil {
+		r.Verdict = verdictOf(gave.Last, func(error) backoff.Class { return class })
+	}
 	return r.Verdict == line.Failed && gave.Repeatable() && w.mayRepeat(gave)
 }
 
@@ -106,9 +107,10 @@ func (w *waiting) hasAttempts() bool {
 	return w.policy.MaxAttempts <= 0 || w.attempts < w.policy.MaxAttempts
 }
 
-// verdictOf returns what the line makes of a fault.
-func verdictOf(f fault.Fault) line.Verdict {
-	switch f.Row().Line {
+// verdictOf returns what the line makes of an error that has the class that classify says.
+func verdictOf(err error, classify backoff.Classifier) line.Verdict {
+	r := backoff.Policy{Classify: classify}.Decide(1, err).Result()
+	switch fault.Of(r.NotSent, r.Canceled, r.TimedOut, r.Failed, evidence.Class(r.Class)).Row().Line {
 	case fault.Answer:
 		return line.Answered
 	case fault.Failure, fault.Unsent, fault.Slow:
