@@ -48,7 +48,6 @@ func (t *engine) roundTrip(req *http.Request, base http.RoundTripper) (*http.Res
 	}
 	ctx, err := c.prepare(ctx)
 	if err == nil {
-		c.turn.FailFast = c.guards.final != nil
 		err = service.Around(ctx, c.policy, &c.turn, c.runGuarded)
 	}
 	return c.end(err)
@@ -100,7 +99,10 @@ func (c *call) runGuarded(ctx context.Context, p *backoff.Policy) error {
 func (c *call) judged(err error) error {
 	if err != nil {
 		c.turn.NoFault = c.turn.Own || c.isOneOfSeveral(err)
-		c.turn.Policy, c.turn.BeforeWait = c.policy, c.keep
+		c.turn.Policy = c.policy
+		if resp := c.resp; resp != nil { // not c, which would not stay on the stack
+			c.turn.BeforeWait = func() { keep(resp) }
+		}
 	}
 	return err
 }
@@ -198,23 +200,23 @@ func (c *call) repeat(run *backoff.Run, err error) error {
 func (c *call) discard() {
 	if c.resp != nil {
 		discard(c.resp)
-		c.resp = nil
+		c.resp, c.turn.BeforeWait = nil, nil
 	}
 }
 
 // keep reads an answer to its end, so that a call that waits holds no connection.
 // Nothing of it is lost if the call waits in vain.
-func (c *call) keep() {
-	if c.resp == nil || c.resp.Body == http.NoBody {
+func keep(resp *http.Response) {
+	body := resp.Body
+	if body == http.NoBody {
 		return
 	}
-	body := c.resp.Body
 	timer := time.AfterFunc(maxDrainTime, func() { body.Close() })
 	defer timer.Stop()
 	head, whole, _ := readUpTo(body, maxKept)
-	if c.resp.Body = (readCloser{io.MultiReader(bytes.NewReader(head), body), body}); whole {
+	if resp.Body = (readCloser{io.MultiReader(bytes.NewReader(head), body), body}); whole {
 		body.Close()
-		c.resp.Body = io.NopCloser(bytes.NewReader(head))
+		resp.Body = io.NopCloser(bytes.NewReader(head))
 	}
 }
 
