@@ -40,6 +40,7 @@ func (t *engine) roundTrip(req *http.Request, base http.RoundTripper) (*http.Res
 	c := call{t: t, base: base, guards: t.guard(req), request: request{req: req}}
 	defer c.closeAfterPanic()
 	service, ctx := c.guards.service, req.Context()
+	c.turn.FailFast = t.FailFast || c.guards.final != nil
 	switch {
 	case service == nil:
 		return c.unguarded(ctx)

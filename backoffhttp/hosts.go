@@ -133,7 +133,6 @@ func (t *engine) openGuarded() {
 			Name:          key,
 			Observer:      observer,
 			Classify:      knownAfter(policy.Classify),
-			FailFast:      t.FailFast,
 			MaxRetryAfter: policy.MaxRetryAfter,
 			NoBudget:      t.Control == nil && policy.Budget != nil, // it would never be asked
 		}

@@ -63,7 +63,7 @@ type Transport struct {
 	Services *guard.Services
 
 	// Whether calls do not wait for a host that cannot serve them now, see FailFast of
-	// [guard.Service]. With Services it has no effect.
+	// [guard.Service].
 	FailFast bool
 
 	// Key of the Service that a request is for, such as a tenant, a shard or an
