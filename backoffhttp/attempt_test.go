@@ -323,7 +323,7 @@ func TestTheTimeoutOfAnHTTPClientIsTheDeadline(t *testing.T) {
 	for _, text := range []string{"net/http: request canceled", "net/http: request canceled while waiting for connection"} {
 		for ctx, over := range map[context.Context]bool{overdue{t.Context()}: true, t.Context(): false} {
 			w := newWire(failure(errors.New(text)))
-			_, err := (&backoffhttp.Transport{Base: w}).RoundTrip(newRequest(t, "GET", "http://a.test/", nil).WithContext(ctx))
+			_, err := (&backoffhttp.Transport{Base: w, FailFast: true}).RoundTrip(newRequest(t, "GET", "http://a.test/", nil).WithContext(ctx))
 			require.Equal(t, 1, w.requests())
 			require.Equal(t, over, errors.Is(err, context.DeadlineExceeded), "%v", err)
 			require.Equal(t, over, strings.Contains(err.Error(), "the next wait would pass the deadline"), "%v", err)

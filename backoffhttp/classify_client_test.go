@@ -454,6 +454,7 @@ func FuzzHostileHeaders(f *testing.F) {
 func fuzzOnce(t *testing.T, form backoffhttp.ResetForm, code int, header []string) {
 	synctest.Test(t, func(t *testing.T) {
 		tr, w := holding(answer(code, header...))
+		tr.FailFast = true
 		tr.RateLimits = []backoffhttp.RateLimit{{Remaining: "X-Ratelimit-Remaining", Reset: "X-Ratelimit-Reset", Form: form}}
 		began := time.Now()
 		for range 2 {

@@ -117,7 +117,7 @@ func TestATransportUnderAControlKeepsTheGuardsOfItsHosts(t *testing.T) {
 		var panel control.Panel
 		var seen []backoff.EventKind
 		w := newWire(answer(503))
-		tr := &backoffhttp.Transport{Base: w, Services: new(guard.Services), Control: panel.Policy(backoff.Policy{
+		tr := &backoffhttp.Transport{Base: w, FailFast: true, Services: new(guard.Services), Control: panel.Policy(backoff.Policy{
 			Name: "search", MaxRetryAfter: time.Minute, AttemptTimeout: time.Second,
 			Observer: func(_ context.Context, e backoff.Event) { seen = append(seen, e.Kind) },
 		})}
@@ -191,7 +191,7 @@ func TestAnOverrideMayChangeClassifierAndTime(t *testing.T) {
 
 func TestNoChangeOfAPolicyTakesTheBudgetAway(t *testing.T) {
 	ctx := backoffhttp.WithRetry(t.Context(), func(p *backoff.Policy) { *p = backoff.Policy{} })
-	tr := &backoffhttp.Transport{Base: newWire(answer(503)), Policy: backoff.Policy{Budget: refusing{}}}
+	tr := &backoffhttp.Transport{Base: newWire(answer(503)), FailFast: true, Policy: backoff.Policy{Budget: refusing{}}}
 	resp := roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil).WithContext(ctx))
 	require.Equal(t, backoff.ReasonBudget, gaveUp(t, resp).Reason)
 }

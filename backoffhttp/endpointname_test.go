@@ -162,8 +162,9 @@ func TestTheObserverHearsOfTheBreakerOfTheHostAndOfEachCallThatItRefuses(t *test
 	synctest.Test(t, func(t *testing.T) {
 		var seen sightings
 		tr := &backoffhttp.Transport{
-			Base:   newWire(answer(500)),
-			Policy: backoff.Policy{Name: "search", MaxAttempts: 1, Observer: seen.observe},
+			Base:     newWire(answer(500)),
+			Policy:   backoff.Policy{Name: "search", MaxAttempts: 1, Observer: seen.observe},
+			FailFast: true,
 		}
 		for i := range 7 {
 			time.Sleep(time.Duration(5-min(i, 5)) * time.Second)
@@ -372,7 +373,7 @@ func TestACallThatEndsBeforeItsFirstAttemptIsToldOnce(t *testing.T) {
 			return &backoffhttp.Transport{Base: w, Policy: p, Services: broken}
 		}, backoff.Policy{}, backoff.ReasonInvalid},
 		{t.Context(), guarded, backoff.Policy{Jitter: backoff.UniformJitter(1, 0)}, backoff.ReasonInvalid},
-		{t.Context(), guarded, backoff.Policy{Budget: refusesAll{}}, backoff.ReasonBudget},
+		{guard.WithFailFast(t.Context()), guarded, backoff.Policy{Budget: refusesAll{}}, backoff.ReasonBudget},
 	} {
 		var seen []string
 		c.policy.Observer = func(_ context.Context, e backoff.Event) { seen = append(seen, e.Kind.String()+": "+e.Reason.String()) }

@@ -91,7 +91,7 @@ func TestTheBreakerDoesNotEndACallForItsOwnFailures(t *testing.T) {
 func TestEachHostHasAFirstCallOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWire(answer(503))
-		tr := &backoffhttp.Transport{Base: w, Policy: backoff.Policy{MaxAttempts: 6}}
+		tr := &backoffhttp.Transport{Base: w, FailFast: true, Policy: backoff.Policy{MaxAttempts: 6}}
 		for host := range 100 {
 			url := "http://" + strconv.Itoa(host) + ".test/"
 			require.Equal(t, 6, calls(t, tr, w, url, 1))
@@ -136,10 +136,10 @@ func TestABudgetIsAskedForFirstRequestsOnlyWhileItWantsToBe(t *testing.T) {
 	})
 }
 
-func TestTheBreakerRefusesAtOnce(t *testing.T) {
+func TestTheBreakerRefusesAtOnceIfCallsFailFast(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWire(answer(503))
-		tr := &backoffhttp.Transport{Base: w}
+		tr := &backoffhttp.Transport{Base: w, FailFast: true}
 		calls(t, tr, w, "http://a.test/", 10)
 		before := w.requests()
 		began := time.Now()
@@ -182,7 +182,7 @@ func TestGuardsAreOfOneHostAndScheme(t *testing.T) {
 			}
 			return answer(200)(req)
 		})
-		tr := &backoffhttp.Transport{Base: w, Services: new(guard.Services)}
+		tr := &backoffhttp.Transport{Base: w, FailFast: true, Services: new(guard.Services)}
 		calls(t, tr, w, "http://down.test/", 20)
 		for _, url := range []string{"http://DOWN.test/", "https://down.test/", "http://down.test:8080/", "http://up.test/"} {
 			_, err := tr.RoundTrip(newRequest(t, "GET", url, nil))

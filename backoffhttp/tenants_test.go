@@ -135,7 +135,7 @@ func TestAThrottledTenantDoesNotKeepTheCircuitFromClosing(t *testing.T) {
 		all.Go(func() { // 50 calls a second, each with a minute
 			for ; ctx.Err() == nil; time.Sleep(20 * time.Millisecond) {
 				all.Go(func() {
-					ctx, cancel := context.WithTimeout(ctx, time.Minute)
+					ctx, cancel := context.WithTimeout(guard.WithFailFast(ctx), time.Minute)
 					defer cancel()
 					resp, err := tr.RoundTrip(by(t, "alice")().WithContext(ctx))
 					if err == nil {
@@ -260,7 +260,7 @@ func TestATenantThatIsThrottledOpensNoCircuitForOneThatSeldomCalls(t *testing.T)
 func TestTenantsShareTheCircuitOfTheirHost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWire(answer(503))
-		tr := &backoffhttp.Transport{Base: w}
+		tr := &backoffhttp.Transport{Base: w, FailFast: true}
 		for i := range 40 {
 			time.Sleep(250 * time.Millisecond)
 			_ = try(tr, as(t, "Bearer "+strconv.Itoa(i%3), "http://a.test/"))
@@ -466,7 +466,7 @@ func TestGuardsAreThoseOfTheKey(t *testing.T) {
 			return answer(200)(req)
 		}
 		w := newWire(down)
-		tr := &backoffhttp.Transport{Base: w, Key: func(req *http.Request) string { return req.URL.Query().Get("shard") }, Services: new(guard.Services)}
+		tr := &backoffhttp.Transport{Base: w, FailFast: true, Key: func(req *http.Request) string { return req.URL.Query().Get("shard") }, Services: new(guard.Services)}
 		calls(t, tr, w, "http://a.test/?shard=1", 20)
 		_, err := tr.RoundTrip(as(t, "Bearer x", "http://a.test/?shard=1"))
 		require.ErrorContains(t, err, "1: circuit open")

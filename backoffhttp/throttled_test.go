@@ -131,7 +131,7 @@ func TestTheErrorSaysThatTooManyCallsWaitForTheirTurn(t *testing.T) {
 	const remark = "backoff: not started: budget refused (Budget); too many calls to the host wait for their turn (Policy.MaxRetryAfter, Transport.Services)"
 	for name, longest := range map[string]time.Duration{"too many": -1, "too long": 10 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
-			tr := slowed(t, &backoffhttp.Transport{Base: newWire(answer(429), answer(200)), Policy: backoff.Policy{MaxRetryAfter: longest}})
+			tr := slowed(t, &backoffhttp.Transport{Base: newWire(answer(429), answer(200)), FailFast: true, Policy: backoff.Policy{MaxRetryAfter: longest}})
 			var all sync.WaitGroup
 			var refused atomic.Value
 			for range 1100 {
@@ -155,7 +155,7 @@ func TestTheErrorSaysThatTooManyCallsWaitForTheirTurn(t *testing.T) {
 func TestTheErrorNamesTheBudgetOfTheHost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWire(failure(syscall.ECONNRESET))
-		tr := &backoffhttp.Transport{Base: w, Policy: backoff.Policy{MaxAttempts: 3}}
+		tr := &backoffhttp.Transport{Base: w, FailFast: true, Policy: backoff.Policy{MaxAttempts: 3}}
 		var last error
 		for range 3 {
 			_, last = tr.RoundTrip(newRequest(t, "GET", "http://a.test/", nil))

@@ -327,8 +327,8 @@ func TestCheckSaysWhatToChange(t *testing.T) {
 			if c.transport == nil {
 				c.transport = new(backoffhttp.Transport)
 			}
-			c.transport.Base = newWire(c.step)
-			outer := &backoffhttp.Transport{Base: c.transport, Policy: atOnce()} // changes nothing
+			c.transport.Base, c.transport.FailFast = newWire(c.step), true
+			outer := &backoffhttp.Transport{Base: c.transport, FailFast: true, Policy: atOnce()} // changes nothing
 			clients := []*http.Client{{Transport: c.transport}, {Transport: outer}}
 			if c.transport.Policy.MaxAttempts == 1 {
 				clients = clients[:1] // it leaves retries to the outer one

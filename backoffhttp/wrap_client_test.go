@@ -83,7 +83,8 @@ func TestTheTimeoutOfAWrappedClientIsThatOfAnAttempt(t *testing.T) {
 	}
 	synctest.Test(t, func(t *testing.T) {
 		w := newWire(hang)
-		client, _ := wrapped(&http.Client{Transport: w, Timeout: time.Second}, steady())
+		client, tr := wrapped(&http.Client{Transport: w, Timeout: time.Second}, steady())
+		tr.FailFast = true
 		_, err := client.Get("http://a.test/")
 		require.EqualError(t, err, `Get "http://a.test/": backoff: gave up after 4 attempts: the answer took longer than Client.Timeout`)
 		require.ErrorIs(t, err, backoff.ErrAttemptTimeout)
