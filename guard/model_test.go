@@ -265,11 +265,11 @@ var errCrash = errors.New("crash")
 
 // probes checks that no other probe is under way whose lease is not over.
 func (c *modelCall) probes() (ended func()) {
-	if c.breaker == nil || c.breaker.State() != backoff.BreakerHalfOpen || c.policy.MaxAttempts != 1 && (c.policy.MaxAttempts != 0 || c.attempts <= 4) {
+	if c.breaker == nil || c.breaker.OpenFor == nil || c.breaker.State() != backoff.BreakerHalfOpen || c.policy.MaxAttempts != 1 && (c.policy.MaxAttempts != 0 || c.attempts <= 4) {
 		return func() {} // it may be a further attempt of a call that passed before
 	}
 	require.LessOrEqual(c.t, c.probing.Add(1), int64(1), "probes at a time")
-	over := time.AfterFunc(min(c.opens, 5*time.Second)*8/10, func() { c.probing.Add(-1) })
+	over := time.AfterFunc(min(c.opens, 5*time.Second)*7/10, func() { c.probing.Add(-1) })
 	return func() {
 		if over.Stop() {
 			c.probing.Add(-1)

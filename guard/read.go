@@ -40,7 +40,7 @@ func (w *waiting) read(t *Turn, err error) (r line.Result, again bool) {
 // note takes note of attempts that failed.
 func (w *waiting) note(why backoff.Reason, attempts int, last error) {
 	w.attempts += attempts
-	if why != backoff.ReasonAttempts || w.end.IsZero() || w.reason == backoff.ReasonOpen {
+	if why != backoff.ReasonAttempts || w.end.IsZero() || w.reason == 0 || w.reason == backoff.ReasonOpen {
 		w.reason = why // and not that a turn has one attempt
 	}
 	cut := w.ctx.Err() != nil || why == backoff.ReasonElapsed || why == backoff.ReasonDeadline
