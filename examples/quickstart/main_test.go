@@ -22,7 +22,7 @@ var lines = []string{
 	` \d\.\d{3}s  the response is "all is well again"`,
 	`  1s  █+ \d+ +█+ \d+ +succeeded: \d+`,
 	`      the server goes down: it refuses connections`,
-	`  4s  █+ \d+ +[█▏]* ?\d +stopped by breaker: \d+`,
+	`  4s  █+ \d+ +[█▏]* ?\d +waiting: \d+`,
 	`      the server is back`,
 	`  8s  █+ \d+ +█+ \d+ +succeeded: \d+`,
 	`While the server was down, \d+ calls became \d+ attempts of the loop, and \d+ of`,

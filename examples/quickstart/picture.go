@@ -11,10 +11,10 @@ import (
 // The picture has a bar for each lane, both to the same scale, and what became
 // of the client's calls in that second.
 const (
-	scale   = 8  // attempts per cell
-	left    = 31 // columns of the lane by hand, with its number
+	scale   = 12 // attempts per cell
+	left    = 23 // columns of the lane by hand, with its number
 	right   = 13 // columns of the other lane
-	heading = "      loop by hand                     backoffhttp.Client"
+	heading = "      loop by hand             backoffhttp.Client"
 )
 
 // A row is one second of the picture.

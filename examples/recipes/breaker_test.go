@@ -61,7 +61,7 @@ func TestAFallbackIsForTheTimeThatTheCircuitIsOpen(t *testing.T) {
 			t.Errorf("%d misses opened the circuit", defaults)
 		}
 		answers = errors.New("connection refused")
-		if defaults, _, failures := count(40); failures > 12 || defaults < 28 {
+		if defaults, _, failures := count(40); failures > 22 || defaults < 18 {
 			t.Errorf("%d failures, %d defaults", failures, defaults)
 		}
 		answers = nil

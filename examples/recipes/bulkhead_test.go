@@ -14,7 +14,7 @@ import (
 
 var converter = &guard.Service{
 	Budget:     &limit.Concurrency{Max: 10}, // the eleventh call waits
-	MaxWaiting: 1000, // a call beyond these ends at once
+	MaxWaiting: 1000,                        // a call beyond these ends at once
 }
 
 // Of 30 calls ten run at the same time. The others wait, and none fails.
@@ -29,7 +29,7 @@ func Example_bulkhead() {
 		return nil
 	}
 	call := func() {
-		ctx, cancel := context.WithTimeout(ctx, time.Minute) // or a call may wait for good
+		ctx, cancel := context.WithTimeout(ctx, time.Minute) // or a call waits for 5 s at most
 		defer cancel()
 		err := converter.Do(ctx, backoff.Policy{Name: "convert"}, convert)
 

@@ -26,9 +26,9 @@ func produce(context.Context, string) error {
 	return nil
 }
 
-// While the broker is down, nothing is sent to it.
+// While the broker is down, nothing is sent to it. These calls do not wait for it.
 func Example_guarded() {
-	ctx := context.Background()
+	ctx := guard.WithFailFast(context.Background())
 	err := sendOrder(ctx, "tea")
 	fmt.Println("tea:", err)
 	for began := time.Now(); time.Since(began) < 10*time.Second && !errors.Is(err, backoff.ErrOpen); {

@@ -1,6 +1,8 @@
 package recipes
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -40,18 +42,22 @@ func Example_shared() {
 	defer host.Close()
 	mux := http.NewServeMux()
 	debug(mux)
-	send := func(name string, calls int) {
-		for client := clientFor(backoff.Policy{Name: name}); calls > 0; calls-- {
-			if resp, err := client.Get(host.URL); err == nil {
-				resp.Body.Close()
-			}
+	get := func(name string) error {
+		req, err := http.NewRequestWithContext(guard.WithFailFast(context.Background()), "GET", host.URL, nil)
+		resp, err := clientFor(backoff.Policy{Name: name}).Do(must(req, err))
+		if err == nil {
+			resp.Body.Close()
 		}
+		return err
 	}
-
-	send("orders", 15)
-	send("users", 15)
+	for began := time.Now(); time.Since(began) < 10*time.Second && !errors.Is(get("orders"), backoff.ErrOpen); {
+		_ = get("users")
+		time.Sleep(200 * time.Millisecond)
+	}
 	before := host.Requests()
-	send("reports", 15)
+	for range 15 {
+		_ = get("reports")
+	}
 
 	fmt.Println(host.Requests()-before, "requests of reports")
 	shown := httptest.NewRecorder()
@@ -64,5 +70,5 @@ func Example_shared() {
 	// Output:
 	// 0 requests of reports
 	// backoff_breaker_state{breaker="http://host",state="open"} 1
-	// backoff_breaker_transitions_total{breaker="http://host",from="closed",to="open",trigger="rate"} 1
+	// backoff_breaker_transitions_total{breaker="http://host",from="closed",to="open",trigger="consecutive"} 1
 }

@@ -13,7 +13,7 @@ import (
 
 // The server starts two seconds after the call has begun. Four attempts alone
 // are used up before that.
-func Example_patient() {
+func Example_waiting() {
 	ctx := context.Background()
 	server := faulty.Start(faulty.Status(http.StatusNotFound))
 	defer server.Close()
@@ -21,10 +21,8 @@ func Example_patient() {
 	time.AfterFunc(2*time.Second, func() { _ = server.Restart() })
 	url := server.URL
 
-	client := &http.Client{Transport: &backoffhttp.Transport{
-		Policy: backoff.Policy{Name: "import"}, // its calls wait in one line for each host
-	}}
-	ctx, cancel := context.WithTimeout(ctx, time.Minute) // or a call waits for 5 seconds
+	client := backoffhttp.Client(backoff.Policy{Name: "import"})
+	ctx, cancel := context.WithTimeout(ctx, time.Minute) // or a call waits for 5 s at most
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, "GET", url, nil)
 
