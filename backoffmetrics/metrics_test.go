@@ -585,7 +585,7 @@ func TestRefusedCallsAreCallsInEveryComposition(t *testing.T) {
 				}
 				policy := backoff.Policy{Name: "orders", Observer: m.Observe, MaxAttempts: 2, Schedule: backoff.Constant(time.Millisecond), MaxElapsed: 2 * time.Hour}
 				g := &guards{orders: breaker("orders"), stock: breaker("stock"), policy: policy}
-				g.service.Breaker, g.service.NoBudget = g.orders, true
+				g.service.Breaker, g.service.NoBudget, g.service.FailFast = g.orders, true, true
 				refused, attempts := 0, 0
 				for range 50 {
 					ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -615,7 +615,7 @@ func TestRefusedCallsBelongToTheEndpointOfTheirContext(t *testing.T) {
 	breaker := &backoff.Breaker{Name: "orders", Observer: m.Observe}
 	breaker.Trip()
 	policy := backoff.Policy{Name: "orders", Observer: m.Observe}
-	service := guard.Service{Breaker: breaker}
+	service := guard.Service{Breaker: breaker, FailFast: true}
 	for _, to := range []*endpoint.Endpoint{a, b} {
 		require.NoError(t, policy.Do(endpoint.With(t.Context(), to), failing(0)))
 	}
@@ -639,7 +639,7 @@ func TestARefusedRequestIsOneCall(t *testing.T) {
 			server.Close() // a refused connection
 			var m backoffmetrics.Metrics
 			policy := backoff.Policy{Name: "search", MaxAttempts: 1, Observer: m.Observe}
-			transport := &backoffhttp.Transport{Policy: policy, Services: services(&m)}
+			transport := &backoffhttp.Transport{Policy: policy, Services: services(&m), FailFast: true}
 			client := &http.Client{Transport: transport}
 			refused := 0
 			for range 30 {

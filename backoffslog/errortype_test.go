@@ -133,13 +133,13 @@ func TestTheTypeOfAnErrorIsThatOfTheTransportsOperation(t *testing.T) {
 	for want, cause := range map[string]error{
 		"timeout": &net.OpError{Op: "dial", Err: os.ErrDeadlineExceeded}, "host lookup failed": &net.OpError{Op: "dial", Err: &net.DNSError{IsTimeout: true}},
 	} {
-		tr := &backoffhttp.Transport{Policy: backoff.Policy{MaxAttempts: 1}, Base: failingBase{cause}}
+		tr := &backoffhttp.Transport{Policy: backoff.Policy{MaxAttempts: 1}, Base: failingBase{cause}, FailFast: true}
 		req, err := http.NewRequest("GET", "http://a.test/", nil)
 		require.NoError(t, err)
 		_, err = tr.RoundTrip(req)
 		require.ErrorIs(t, err, cause)
 		require.Equal(t, want, backoffslog.ErrorType(err))
-		refused := &backoffhttp.Transport{Policy: backoff.Policy{Budget: refusing{}}, Base: failingBase{cause}}
+		refused := &backoffhttp.Transport{Policy: backoff.Policy{Budget: refusing{}}, Base: failingBase{cause}, FailFast: true}
 		_, err = refused.RoundTrip(req)
 		require.ErrorIs(t, err, backoff.ErrBudget)
 		require.Equal(t, want, backoffslog.ErrorType(err))

@@ -92,7 +92,7 @@ func simulate(name string, m *backoffmetrics.Metrics, panel *control.Panel, budg
 	}
 	retrying := doerFunc(func(ctx context.Context, op func(context.Context) error) error { return now().Do(ctx, op) })
 	guarded := func(b *backoff.Breaker) doerFunc {
-		service := &guard.Service{Breaker: b, NoBudget: true}
+		service := &guard.Service{Breaker: b, NoBudget: true, FailFast: true}
 		return s.counting(b, func(ctx context.Context, op func(context.Context) error) error { return service.Do(ctx, *now(), op) })
 	}
 	first, second := s.counting(s.own, s.own.Do), s.counting(other, other.Do)
@@ -113,7 +113,7 @@ func simulate(name string, m *backoffmetrics.Metrics, panel *control.Panel, budg
 // host. The operation is what the server does.
 func (s *simulated) overHTTP(policy backoff.Policy) doerFunc {
 	type operation struct{}
-	client := &http.Client{Transport: &backoffhttp.Transport{Policy: policy, Base: roundTrip(func(r *http.Request) (*http.Response, error) {
+	client := &http.Client{Transport: &backoffhttp.Transport{Policy: policy, FailFast: true, Base: roundTrip(func(r *http.Request) (*http.Response, error) {
 		err := countAttempt(r.Context(), r.Context().Value(operation{}).(func(context.Context) error))
 		var status *backoffhttp.StatusError
 		refused := errors.As(err, &status)

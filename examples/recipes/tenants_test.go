@@ -9,12 +9,13 @@ import (
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backoffhttp"
 	"github.com/gobackoff/backoff/examples/internal/faulty"
+	"github.com/gobackoff/backoff/guard"
 )
 
 // The database of one tenant is down, so the circuit of that tenant opens. The
 // other tenant is served by the same host.
 func Example_tenants() {
-	ctx := context.Background()
+	ctx := guard.WithFailFast(context.Background()) // to see the refusal
 	server := faulty.Start(func(_ *faulty.Server, w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("X-Tenant") == "acme" {
 			w.WriteHeader(http.StatusServiceUnavailable)
