@@ -23,6 +23,7 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backoffhttp"
+	"github.com/gobackoff/backoff/guard"
 )
 
 type operation = func(context.Context) error
@@ -468,7 +469,7 @@ func TestHTTPClientsCorrespond(t *testing.T) {
 
 func (x exchange) try(t *testing.T, client func() *http.Client) {
 	s, began, req := &service{answers: x.answers, after: x.after}, time.Now(), request(t, x.method)
-	if x.change != nil {
+	if req = req.WithContext(guard.WithFailFast(req.Context())); x.change != nil {
 		req = x.change(req)
 	}
 	resp, err := s.over(t, client, req)

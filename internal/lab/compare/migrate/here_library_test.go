@@ -151,7 +151,7 @@ func TestALibraryRepeatsAChargeOnlyIfNothingWasDoneAndASaveUnlessTheServiceSaidN
 			calls := 0
 			send := func(context.Context) error { calls++; time.Sleep(100 * time.Millisecond); return row.err }
 			always := backoff.Policy{Classify: backoff.RetryIf(func(error) bool { return true })}
-			client, err := New(Options{Retry: (&guard.Service{NoBudget: true}).With(always), Send: send})
+			client, err := New(Options{Retry: (&guard.Service{NoBudget: true, FailFast: true}).With(always), Send: send})
 			require.NoError(t, err)
 			require.ErrorIs(t, row.call(client, t.Context()), row.err)
 			require.Equal(t, row.calls, calls)
