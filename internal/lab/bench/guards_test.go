@@ -510,20 +510,18 @@ func guardsOfTwoWords(b *testing.B) {
 }
 
 // ownGuards are the breaker and the budget that calls without a pacer have.
-func ownGuards(patient bool) *guard.Client {
-	s := &guard.Service{Budget: &backoff.RetryBudget{}, Patient: patient}
+func ownGuards() *guard.Client {
+	s := &guard.Service{Budget: &backoff.RetryBudget{}}
 	return s.With(backoff.Policy{})
 }
 
 // ownService makes calls that capture a variable.
-func ownService(patient bool) func(*testing.B) {
-	return func(b *testing.B) {
-		ctx, s, n := start(b), ownGuards(patient), 0
-		for b.Loop() {
-			must(b, s.Do(ctx, func(context.Context) error { n++; return nil }))
-		}
-		expect(b, n, 1)
+func ownService(b *testing.B) {
+	ctx, s, n := start(b), ownGuards(), 0
+	for b.Loop() {
+		must(b, s.Do(ctx, func(context.Context) error { n++; return nil }))
 	}
+	expect(b, n, 1)
 }
 
 // BenchmarkService is a success through breaker, budget and policy. minimal-guarded counts a panic
@@ -539,8 +537,7 @@ func BenchmarkService(b *testing.B) {
 		expect(b, calls, 1)
 	})
 	b.Run("minimal-two-words", guardsOfTwoWords)
-	b.Run("backoff", ownService(false))
-	b.Run("backoff-patient", ownService(true))
+	b.Run("backoff", ownService)
 	b.Run("backoff-breaker-policy", breakerAndPolicy)
 	compareGuards(b, guarded)
 }
@@ -554,7 +551,7 @@ func BenchmarkServiceParallel(b *testing.B) {
 		})
 	})
 	b.Run("backoff", func(b *testing.B) {
-		s := ownGuards(false)
+		s := ownGuards()
 		together(b, func(op operation) func() error {
 			return func() error { return s.Do(b.Context(), op) }
 		})
