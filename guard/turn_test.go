@@ -361,3 +361,25 @@ func TestACallInsideOneThatHasItsTurnIsNotKeptBack(t *testing.T) {
 		all.Wait()
 	})
 }
+
+// A bulkhead that lets those go first who have waited longest would serve nobody: each
+// would have a moment left.
+func TestACallThatWaitedForRoomGoesOnlyWithTimeForAnAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := new(guard.Service).With(backoff.Policy{Budget: &limit.Concurrency{Max: 2}})
+		var served atomic.Int64
+		var all sync.WaitGroup
+		for range 2000 { // 200 calls a second, of which the service can serve 100
+			time.Sleep(5 * time.Millisecond)
+			all.Go(func() {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				if client.Do(ctx, func(ctx context.Context) error { time.Sleep(20 * time.Millisecond); return ctx.Err() }) == nil {
+					served.Add(1)
+				}
+			})
+		}
+		all.Wait()
+		require.Greater(t, served.Load(), int64(950))
+	})
+}

@@ -247,7 +247,7 @@ func (l *Line) release(now time.Time) {
 	room := l.queue.room && l.queue.full()
 	probes := !room && !l.turn && !(l.recovers && l.flow.admits())
 	w := l.queue.next(now, probes)
-	if !probes && !w.full && w.hasLess(2*l.flow.takes, now) {
+	if !probes && w.hasLess(2*l.flow.takes, now) {
 		l.flow.forget(now)
 		l.tell(w, TooLong)
 		return
