@@ -18,7 +18,6 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/guard"
-	"github.com/gobackoff/backoff/limit"
 )
 
 var budgets = table{
@@ -217,9 +216,7 @@ var limits = table{
 	libraries: []string{ours, "failsafe-go"},
 	rows: []row{
 		{"slow-overload", "a service does 1000 calls a second, ten at a time, and gets 1500, each with a second; it refuses none, and its queue has no limit: of what it could do, it does in time",
-			with(each(limiters, servedBySlots), map[string]observation{
-				ours: also(servedBySlots, limiters[ours], withConcurrency, "limit.Concurrency{Max: 20}"),
-			}), "TestConcurrencyLetsAtMostMaxAttemptsBeUnderWay"},
+			each(limiters, servedBySlots), "TestConcurrencyLetsAtMostMaxAttemptsBeUnderWay"},
 	},
 }
 
@@ -236,11 +233,6 @@ var limiters = map[string]limiter{
 			return executor.Run(func() error { return op(ctx) })
 		}
 	},
-}
-
-// withConcurrency has a limit that somebody has to know.
-func withConcurrency() func(context.Context, operation) error {
-	return new(guard.Service).With(backoff.Policy{Budget: &limit.Concurrency{Max: 20}}).Do
 }
 
 // slots work on ten calls at a time, in the order in which they come. They also
