@@ -16,6 +16,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/guard"
 	"github.com/gobackoff/backoff/internal/shape"
 	"github.com/gobackoff/backoff/limit"
 	"github.com/gobackoff/backoff/pace"
@@ -256,14 +257,14 @@ func TestWhatHasAStateIsNewEachTime(t *testing.T) {
 
 func TestAServiceIsTheBreakerAroundThePolicyAndNothingElse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		attempts := 0
+		attempts, ctx := 0, guard.WithFailFast(t.Context())
 		down := func(context.Context) error { attempts++; return errors.New("down") }
 		service, policy, err := parse(t, `{"name": "fetch", "maxAttempts": 2, "schedule": "1s", "jitter": "none", "breaker": {"consecutiveFailures": 3}}`).Service()
 		require.NoError(t, err)
 		for range 3 {
-			require.ErrorIs(t, service.Do(t.Context(), policy, down), backoff.ErrExhausted)
+			require.ErrorIs(t, service.Do(ctx, policy, down), backoff.ErrExhausted)
 		}
-		err = service.Do(t.Context(), policy, down)
+		err = service.Do(ctx, policy, down)
 		require.ErrorIs(t, err, backoff.ErrOpen)
 		require.ErrorContains(t, err, "fetch")
 		require.Equal(t, 6, attempts)
@@ -271,7 +272,7 @@ func TestAServiceIsTheBreakerAroundThePolicyAndNothingElse(t *testing.T) {
 		service, policy, err = parse(t, `{"maxAttempts": 2, "schedule": "1s"}`).Service()
 		require.NoError(t, err)
 		for range 40 {
-			require.ErrorIs(t, service.Do(t.Context(), policy, down), backoff.ErrExhausted)
+			require.ErrorIs(t, service.Do(ctx, policy, down), backoff.ErrExhausted)
 		}
 	})
 }
