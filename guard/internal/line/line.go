@@ -18,13 +18,14 @@ import (
 )
 
 const (
-	leastGap = 500 * time.Millisecond // before a waiting call goes as a probe,
-	partGap  = 2                      // or this part of the time that nobody was answered,
-	mostGap  = 30 * time.Second       // up to this
-	credit   = 8                      // answers let one waiting call go, if the service was not down
-	lease    = 5 * time.Second        // time that a probe should have left
-	maxHold  = 5 * time.Minute        // for which one answer keeps all calls back
-	crowd    = 64                     // successes, at least, let more calls in flight than usual
+	leastGap   = 500 * time.Millisecond // before a waiting call goes as a probe,
+	partGap    = 2                      // or this part of the time that nobody was answered,
+	mostGap    = 30 * time.Second       // up to this
+	credit     = 8                      // answers let one waiting call go, if the service was not down
+	servesSome = 3                      // failures in a row after an answer: the service serves some calls only
+	lease      = 5 * time.Second        // time that a probe should have left
+	maxHold    = 5 * time.Minute        // for which one answer keeps all calls back
+	crowd      = 64                     // successes, at least, let more calls in flight than usual
 )
 
 // A Circuit says whether the service is down.
@@ -183,6 +184,9 @@ func (l *Line) failed(now time.Time, r Result) {
 		l.until = until
 	}
 	l.flow.shrink()
+	if l.recovers && l.row >= servesSome {
+		l.recovers, l.down = false, false
+	}
 	l.postpone(now)
 }
 
