@@ -231,12 +231,9 @@ func (l *Line) dispatch(now time.Time) {
 func (l *Line) turnAt(now time.Time) time.Time {
 	at := later(l.next, l.until)
 	switch {
-	case l.queue.room && l.queue.full():
+	case l.follows():
 		return now
-	case l.turn, l.recovers && l.flow.admits():
-		return now
-	case l.closed():
-	default:
+	case !l.closed():
 		at = later(at, now.Add(l.Circuit.Left()))
 	}
 	if l.probe != nil && now.Before(later(at, l.probe.at.Add(leastGap))) {
@@ -245,11 +242,22 @@ func (l *Line) turnAt(now time.Time) time.Time {
 	return at
 }
 
+// follows reports whether the next call goes and is no probe. While the service serves
+// some calls, those that were never made follow by the number in flight.
+func (l *Line) follows() bool {
+	switch {
+	case l.turn, l.queue.room && l.queue.full():
+		return true
+	case l.recovers:
+		return l.flow.admits()
+	}
+	return !l.down && l.closed() && l.queue.unmade() && l.flow.inFlight < max(1, l.flow.usual)
+}
+
 // release lets a call go. A call that is no probe, and has less time than twice what
 // calls take, goes without an attempt.
 func (l *Line) release(now time.Time) {
-	room := l.queue.room && l.queue.full()
-	probes := !room && !l.turn && !(l.recovers && l.flow.admits())
+	probes := !l.follows()
 	w := l.queue.next(now, probes)
 	if !probes && w.hasLess(2*l.flow.takes, now) {
 		l.flow.forget(now)

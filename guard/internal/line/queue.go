@@ -9,8 +9,8 @@ import (
 const Ranks = 3
 
 // queue is the calls that wait, by rank, and those of a rank in order of their coming.
-// Below each rank are those that failed as a probe: one whose fault is its own must
-// not be the only one that goes.
+// Below each rank are those that were made and failed: one whose fault is its own must not
+// be the only one that goes.
 type queue struct {
 	ranks  [2 * Ranks]list.List // of *waiter; that of rank r is 2r+1, and 2r for those that failed
 	length int
@@ -66,6 +66,11 @@ func (q *queue) highest() *list.List {
 		rank--
 	}
 	return &q.ranks[rank]
+}
+
+// unmade reports whether a call that was never made is first.
+func (q *queue) unmade() bool {
+	return q.length > 0 && waiterOf(q.highest().Front()).rank%2 == 1 && !q.full()
 }
 
 // full reports whether a call waits for room alone.
