@@ -235,7 +235,7 @@ func TestALateKeyEarnsItsRetries(t *testing.T) {
 		"some of them": func() backoff.Budget { return backoff.JoinBudgets(new(backoff.RetryBudget), new(backoff.RetryBudget)) },
 	} {
 		hosts := guard.Services{MaxKeys: 1, New: func(string) *guard.Service {
-			return &guard.Service{Budget: budget(), NoBreaker: true}
+			return &guard.Service{Budget: budget(), NoBreaker: true, FailFast: true}
 		}}
 		require.Equal(t, 9, retries(t, hosts.For("early")), name)
 		late := hosts.For("late")

@@ -90,7 +90,7 @@ func (c *Call) Wait(ctx context.Context, rank, most int, r Result) End {
 	w := c.turn
 	w.full = r.Verdict == Full
 	w.rank = 2*uint8(rank) + 1
-	if w.failed > 0 || r.Verdict == Failed {
+	if w.failed > 0 || r.Verdict == Failed || r.Verdict == Refused && l.closed() { // by a breaker inside
 		w.rank--
 	}
 	w.doubtful = r.Verdict == Failed && l.row == 1 && c.state&isBusy == 0
