@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/gobackoff/backoff/internal/clock"
+	"github.com/gobackoff/backoff/internal/draw"
 	"github.com/gobackoff/backoff/internal/limits"
 	"github.com/gobackoff/backoff/internal/strain"
 	"github.com/gobackoff/backoff/internal/window"
@@ -121,7 +122,7 @@ func (b *RetryBudget) look(a *Attempt, price uint64) (window.Grant, bool) {
 	case price <= b.left:
 		b.left -= price
 		return b.grants.Give(price), true
-	case limit < price && room >= spareRoom && (!a.TimedOut || oneInFour(a.Now)) && b.spare(quiet, earned):
+	case limit < price && room >= spareRoom && (!a.TimedOut || draw.OneInFour(a.Now)) && b.spare(quiet, earned):
 		b.spareGrant = b.grants.Spare(price)
 		return b.spareGrant, true
 	case earned < newClient && b.grantFurther(a.Number, a.MaxAttempts):
@@ -135,13 +136,6 @@ func (b *RetryBudget) advance(now time.Time, earned uint64) {
 	b.left = 0
 	b.grants.Start(b.earned.Born())
 	b.grants.Advance(now, b.window(), earned)
-}
-
-// oneInFour draws from the clock, so that a fleet draws differently, and a
-// simulation the same again.
-func oneInFour(now time.Time) bool {
-	const golden = 0x9e3779b97f4a7c15 // 2^64 divided by the golden ratio
-	return uint64(now.UnixNano())*golden>>62 == 0
 }
 
 // spare takes the spare retry of a client without recent success. quiet means that
@@ -182,10 +176,7 @@ func (b *RetryBudget) allowed(room, certain float64) uint64 {
 }
 
 func (b *RetryBudget) window() time.Duration {
-	if b.Window <= 0 {
-		return defaultWindow
-	}
-	return b.Window
+	return limits.Or(max(0, b.Window), defaultWindow)
 }
 
 // Done implements [Budget].
@@ -268,15 +259,9 @@ func (b *RetryBudget) Stats() RetryBudgetStats {
 		Retries:   b.grants.Most(window.Bad) + own,
 		Allowed:   b.allowed(room, certain) + own,
 		Strained:  room < 1,
-		Rate:      b.rate(now),
+		Rate:      b.grants.Rate(now.Sub(b.earned.Born()), b.window()),
 		Latency:   b.gauge.Usual(),
 	}
-}
-
-// rate returns how many successes a second there are in the window.
-func (b *RetryBudget) rate(now time.Time) float64 {
-	age := max(time.Second, min(now.Sub(b.earned.Born()), b.window()))
-	return float64(b.grants.Least(window.Good)) / age.Seconds()
 }
 
 // Pace implements [Budget]: a retry that was granted waits no longer.

@@ -1,7 +1,10 @@
 // Package draw draws the random numbers of the library.
 package draw
 
-import "math/rand/v2"
+import (
+	"math/rand/v2"
+	"time"
+)
 
 // Unit draws a number uniformly from [0,1) by a user's generator, or by
 // math/rand/v2 if that is nil. What a generator draws beyond the interval is
@@ -22,4 +25,11 @@ func Clamp(u float64) float64 {
 		return 1 - 1.0/(1<<53)
 	}
 	return 0
+}
+
+// OneInFour draws from the clock, so that a fleet draws differently, and a
+// simulation the same again.
+func OneInFour(now time.Time) bool {
+	const golden = 0x9e3779b97f4a7c15 // 2^64 divided by the golden ratio
+	return uint64(now.UnixNano())*golden>>62 == 0
 }

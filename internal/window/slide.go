@@ -113,6 +113,12 @@ func (s *Slide) Most(k Kind) uint64 {
 	return sum
 }
 
+// Rate returns how many successes a second there are in a window, of which no more than age
+// has passed.
+func (s *Slide) Rate(age, window time.Duration) float64 {
+	return float64(s.Least(Good)) / max(time.Second, min(age, window)).Seconds()
+}
+
 // Fresh returns the successes that were seen in the last two slides, wherever
 // they were dated. If Advance was not called for a long time and then sees a
 // burst, all of the burst is fresh, while Least holds only a small part of it.
