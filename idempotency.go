@@ -103,10 +103,7 @@ func madeKey(i Idempotency) string {
 // IdempotencyKey returns the key that ctx carries, or "". All attempts of a
 // call have the same key.
 func IdempotencyKey(ctx context.Context) string {
-	if key := idemkey.Of(ctx); key != nil {
-		return key.Text
-	}
-	return ""
+	return idemkey.Text(ctx)
 }
 
 // repeatable reports whether the operation may be sent again after a failure of

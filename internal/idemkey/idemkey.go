@@ -25,6 +25,14 @@ func Of(ctx context.Context) *Key {
 	return k
 }
 
+// Text returns the text of the key of a context, or "".
+func Text(ctx context.Context) string {
+	if k := Of(ctx); k != nil {
+		return k.Text
+	}
+	return ""
+}
+
 // Use notes that a request has succeeded under the key. The first one stays. A request is a
 // number that is not 0; the upper half says where it is sent.
 func (k *Key) Use(request uint64) { k.used.CompareAndSwap(0, request) }
