@@ -324,9 +324,7 @@ func (v *verdict) readGivenUp(e *Error, overruled bool) {
 		v.mark(ClassPermanent)
 		v.gaveUp = true
 		v.outOfTime = e.ifOutOfTime()
-		if last := e.failure.said; v.said == fault.Unknown && (last == fault.Chosen || last == fault.Own) {
-			v.said = last
-		}
+		v.said = v.said.Around(e.failure.said)
 	case e.Last != nil:
 		atOnce := v.atOnce
 		v.read(e.Last, overruled)
@@ -408,22 +406,15 @@ func (v *verdict) fault() fault.Fault {
 // result is what Budget.Done gets for an attempt that failed with this verdict.
 func (v *verdict) result() Result {
 	whose := v.fault()
-	r := Result{
+	notSent := whose.Row().Budget == fault.Unmade
+	return Result{
+		Failed:     !notSent,
+		NotSent:    notSent,
 		Canceled:   v.ended != nil || whose == fault.Left,
 		TimedOut:   v.timedOut || v.innerTimedOut,
-		NotSent:    whose.Row().Budget == fault.Unmade,
-		Class:      v.classOfAnswer(),
+		Class:      Class(whose.ClassFor(evidence.Class(v.classOfAnswer()))),
 		RetryAfter: v.hint.after,
 	}
-	switch r.Failed = !r.NotSent; {
-	case whose == fault.Own:
-		r.Class = ClassNotSent
-	case whose == fault.Failed && r.Class == ClassPermanent: // by a mark
-		r.Class = ClassUnknown
-	case whose.Row().Budget == fault.Answer:
-		r.Class = ClassPermanent
-	}
-	return r
 }
 
 // classOfAnswer returns what the class says of the service. A server that throttles

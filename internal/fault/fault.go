@@ -109,6 +109,29 @@ func OfClass(c evidence.Class) Fault {
 	return Unknown
 }
 
+// ClassFor returns the class that a backoff.Result has of a failure, given that of the error,
+// which a mark may have set.
+func (f Fault) ClassFor(c evidence.Class) evidence.Class {
+	switch {
+	case f == Own:
+		return evidence.NotSent
+	case f == Failed && c == evidence.Permanent:
+		return evidence.Unknown
+	case f.Row().Budget == Answer:
+		return evidence.Permanent
+	}
+	return c
+}
+
+// Around returns the Fault of an error around that of a policy which gave up. Chosen and Own
+// stay what they were inside.
+func (f Fault) Around(inner Fault) Fault {
+	if f == Unknown && (inner == Chosen || inner == Own) {
+		return inner
+	}
+	return f
+}
+
 // Of returns whose fault it is, given what a backoff.Result says. An attempt that was
 // not made, with a failure that was not sent, never left the program.
 func Of(notSent, canceled, timedOut, failed bool, c evidence.Class) Fault {
