@@ -188,7 +188,7 @@ type Breaker struct {
 
 	mu    inorder.Mutex // its Unlock reports transitions to the Observer
 	timer *time.Timer   // end of the open phase; nil if none is set
-	row   *openings     // newest openings in a row; nil if there were none
+	row   *circuit.Row  // newest openings in a row; nil if there were none
 	usual circuit.Usual // how long the service takes to answer
 }
 

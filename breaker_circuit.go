@@ -154,14 +154,6 @@ func (b *Breaker) announce(ctx context.Context, old, p *phase, why circuit.Trigg
 	})
 }
 
-// openings is what a breaker keeps of the times that the circuit opened in a
-// row.
-type openings struct {
-	last  time.Duration // how long it was open the last time, for Jitter
-	lease time.Duration // how long a probe keeps others back after that
-	brief int           // how often it was probed early
-}
-
 // drawOpenTime draws how long the circuit stays open, if it opens for that
 // number of times in a row. By the rule for outages that time begins with the
 // last probe.
@@ -171,27 +163,27 @@ func (b *Breaker) drawOpenTime(number int, o *circuit.Outage) time.Duration {
 		jitter = UniformJitter(0.8, 1.2)
 	}
 	if number == 1 || b.row == nil {
-		b.row = new(openings)
+		b.row = new(circuit.Row)
 	}
-	b.row.last = max(0, jitter(b.openTimeAfter(number, o), b.row.last, draw.Unit(b.Rand)))
+	b.row.Last = max(0, jitter(b.openTimeAfter(number, o), b.row.Last, draw.Unit(b.Rand)))
 	if !b.ownOpenTime(o) {
-		b.row.lease = max(b.row.last, b.openTime(1))
-		return b.row.last
+		b.row.Lease = max(b.row.Last, b.openTime(1))
+		return b.row.Last
 	}
-	b.row.lease = circuit.LeaseFor(b.row.last)
-	return b.row.last - o.Since
+	b.row.Lease = circuit.LeaseFor(b.row.Last)
+	return b.row.Last - o.Since
 }
 
 // ownOpenTime reports whether the rule for outages says how long the circuit
 // stays open: the breaker itself found that calls failed, and decides alone.
 func (b *Breaker) ownOpenTime(o *circuit.Outage) bool {
-	return b.OpenFor == nil && b.Shared == nil && o.Cause >= circuit.Unsent && o.Trigger != circuit.TriggerRule && o.Trigger != circuit.TriggerSlow
+	return b.OpenFor == nil && b.Shared == nil && o.Failed()
 }
 
 // openTimeAfter returns how long the circuit stays open, before jitter. The
 // brief openings do not lengthen the others.
 func (b *Breaker) openTimeAfter(number int, o *circuit.Outage) time.Duration {
-	usual := b.openTime(max(1, number-b.row.brief))
+	usual := b.openTime(b.row.Usual(number))
 	d := usual
 	if b.ownOpenTime(o) {
 		d = o.OpenFor(usual)
@@ -199,7 +191,7 @@ func (b *Breaker) openTimeAfter(number int, o *circuit.Outage) time.Duration {
 		d = defaultOpenFor(250 * time.Millisecond).Delay(number)
 	}
 	if d != usual {
-		b.row.brief++
+		b.row.Brief++
 	}
 	return d
 }
@@ -223,7 +215,7 @@ func (b *Breaker) probeTimeout() time.Duration {
 	if b.row == nil {
 		return max(b.ProbeTimeout, b.openTime(1))
 	}
-	return max(b.ProbeTimeout, b.row.lease)
+	return max(b.ProbeTimeout, b.row.Lease)
 }
 
 // A call is one that was admitted.
@@ -397,7 +389,7 @@ func (b *Breaker) tellShared(p circuit.Phase, e circuit.Effects) {
 	switch {
 	case b.Shared == nil || p.Mode != circuit.Enforce:
 	case e.Draw:
-		b.Shared.Opened(b.Name, p.Span, max(1, int(p.Openings)-b.row.brief))
+		b.Shared.Opened(b.Name, p.Span, b.row.Usual(int(p.Openings)))
 	case e.Trigger == circuit.TriggerProbe:
 		b.Shared.Closed(b.Name)
 	}

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/gobackoff/backoff/internal/circuit"
-	"github.com/gobackoff/backoff/internal/clock"
 	"github.com/gobackoff/backoff/internal/draw"
 	"github.com/gobackoff/backoff/internal/errtree"
 	"github.com/gobackoff/backoff/internal/fault"
@@ -56,21 +55,15 @@ func (c call) scoreTime(in *circuit.Input, err error) {
 // hurried reports whether a deadline of the caller ended the call too early to
 // say anything about the service.
 func (c call) hurried(err error, took time.Duration) bool {
-	least, ended, chosen := c.breaker.MinAttemptTime, c.ctx.Err() != nil, inbound.Limits(c.ctx)
-	if !ended && !chosen {
-		return false
-	}
-	timedOut := errtree.Is(err, ErrAttemptTimeout)
-	if chosen && !timedOut {
-		deadline, _ := c.ctx.Deadline()
-		least = limits.Or(least, time.Second)
-		ended = ended || !clock.Now().Before(deadline) // though the context may not know yet
+	least, ended := c.breaker.MinAttemptTime, c.ctx.Err() != nil
+	if inbound.Limits(c.ctx) && !errtree.Is(err, ErrAttemptTimeout) {
+		least, ended = limits.Or(least, time.Second), ended || inbound.Over(c.ctx)
 	}
 	if !ended || took < least {
 		return ended
 	}
-	callers := least >= 0 && !timedOut && context.Cause(c.ctx) != ErrAttemptTimeout
-	return callers && c.phase.Hurried(&c.breaker.usual, took)
+	ours := errtree.Is(err, ErrAttemptTimeout) || context.Cause(c.ctx) == ErrAttemptTimeout
+	return least >= 0 && !ours && c.phase.Hurried(&c.breaker.usual, took)
 }
 
 // holdOpenFor returns for how long a server asks to be left alone.

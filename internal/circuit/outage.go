@@ -108,6 +108,21 @@ func (o *Outage) afterTimeout(none bool) time.Duration {
 	return min(5*time.Second, 20*min(o.pause, time.Second))
 }
 
+// Failed reports whether calls that failed opened the circuit, and no rule of the user.
+func (o *Outage) Failed() bool {
+	return o.Cause >= Unsent && o.Trigger != TriggerRule && o.Trigger != TriggerSlow
+}
+
+// A Row is what a breaker keeps of the times that the circuit opened in a row.
+type Row struct {
+	Last  time.Duration // how long it was open the last time, for Jitter
+	Lease time.Duration // how long a probe keeps others back after that
+	Brief int           // how often it was probed early
+}
+
+// Usual returns how many of the openings were not brief, and 1 at least.
+func (r *Row) Usual(openings int) int { return max(1, openings-r.Brief) }
+
 // LeaseFor returns how long a probe keeps others back, after the circuit was open
 // for d.
 func LeaseFor(d time.Duration) time.Duration { return max(d, leastOpen) }

@@ -7,6 +7,8 @@ import (
 	"context"
 	"sync/atomic"
 	"time"
+
+	"github.com/gobackoff/backoff/internal/clock"
 )
 
 // used is true once WithDeadline was called. Looking a value up in a deep
@@ -40,6 +42,12 @@ func Mark(ctx context.Context) context.Context {
 // Limits reports whether a client chose the deadline of ctx, and this process has
 // no earlier one.
 func Limits(ctx context.Context) bool { return used.Load() && limits(ctx) }
+
+// Over reports whether the deadline of ctx is over. The context may not know it yet.
+func Over(ctx context.Context) bool {
+	deadline, _ := ctx.Deadline()
+	return !clock.Now().Before(deadline)
+}
 
 func limits(ctx context.Context) bool {
 	chosen, ok := ctx.Value(deadlineKey{}).(time.Time)
