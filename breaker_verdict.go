@@ -77,10 +77,7 @@ func (b *Breaker) holdOpenFor(h hint) time.Duration {
 
 // capRetryAfter bounds how long others may keep the circuit open.
 func (b *Breaker) capRetryAfter(d time.Duration) time.Duration {
-	if most := limits.Or(b.MaxRetryAfter, defaultMaxRetryAfter); most > 0 {
-		return min(d, most)
-	}
-	return d
+	return limits.Cap(d, limits.Or(b.MaxRetryAfter, defaultMaxRetryAfter))
 }
 
 // scoreOfError scores an error. A policy's classification is about retrying, so

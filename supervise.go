@@ -262,10 +262,7 @@ func (l *reconnects) waitRefused() bool {
 // minimalWait is a wait above 0, for a schedule that has none.
 func (l *reconnects) minimalWait() time.Duration {
 	wait := EqualJitter(Exponential{}.Delay(l.loop.retries), 0, draw.Unit(l.Policy.Rand))
-	if l.Policy.MaxDelay > 0 {
-		wait = min(wait, l.Policy.MaxDelay)
-	}
-	return wait
+	return limits.Cap(wait, l.Policy.MaxDelay)
 }
 
 // waitMore waits again before the same run, if the loop has the time.

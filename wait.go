@@ -113,16 +113,13 @@ func untilDeadline(ctx context.Context) time.Duration {
 // than MaxRetryAfter, and for no exact time: a server could make it spin.
 func (p *Policy) capped(h hint) hint {
 	h.exact = false
-	if limit := p.maxRetryAfter(); limit > 0 {
-		h.after = min(h.after, limit)
-	}
+	h.after = limits.Cap(h.after, p.maxRetryAfter())
 	return h
 }
 
 // exceedsRetryAfter reports whether a wait is longer than MaxRetryAfter.
 func (p *Policy) exceedsRetryAfter(wait time.Duration) bool {
-	limit := p.maxRetryAfter()
-	return limit > 0 && wait > limit
+	return limits.Cap(wait, p.maxRetryAfter()) < wait
 }
 
 func (p *Policy) maxRetryAfter() time.Duration {
@@ -148,20 +145,12 @@ func (p *Policy) jittered(j Jitter, delay, prev time.Duration) time.Duration {
 
 // jitteredWith is jittered for the draw u.
 func (p *Policy) jitteredWith(j Jitter, delay, prev time.Duration, u float64) time.Duration {
-	wait := max(0, j(delay, prev, u))
-	if p.MaxDelay > 0 {
-		wait = min(wait, p.MaxDelay)
-	}
-	return wait
+	return limits.Cap(max(0, j(delay, prev, u)), p.MaxDelay)
 }
 
 // prioritized scales a wait by the priority of its call.
 func (p *Policy) prioritized(ctx context.Context, wait time.Duration) time.Duration {
-	wait = scale(wait, PriorityOf(ctx).waitFactor())
-	if p.MaxDelay > 0 {
-		wait = min(wait, p.MaxDelay)
-	}
-	return wait
+	return limits.Cap(scale(wait, PriorityOf(ctx).waitFactor()), p.MaxDelay)
 }
 
 // leastSpread is the least time over which calls are spread that a server asked

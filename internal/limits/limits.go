@@ -17,6 +17,14 @@ func Or[N ~int | ~int64 | ~float64](n, standard N) N {
 	return n
 }
 
+// Cap returns d, and the limit where d is longer. A limit of 0 or less is none.
+func Cap(d, limit time.Duration) time.Duration {
+	if limit > 0 {
+		return min(d, limit)
+	}
+	return d
+}
+
 // Add returns a+b for a b of 0 or more, or the longest duration if the sum
 // would overflow.
 func Add(a, b time.Duration) time.Duration {
