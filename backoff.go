@@ -57,8 +57,7 @@ type Doer interface {
 //	page, err := backoff.DoValue(ctx, policy, fetch)
 //
 // It returns the last value of op, even with an error. It allocates nothing if
-// d is a Policy, or a pointer to one or to a Breaker, and three small objects
-// if d is an interface.
+// d is a Policy, or a pointer to one or to a Breaker.
 func DoValue[T any](ctx context.Context, d Doer, op func(context.Context) (T, error)) (value T, err error) {
 	err = d.Do(ctx, func(ctx context.Context) (failed error) {
 		value, failed = op(ctx)

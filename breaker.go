@@ -20,12 +20,12 @@ import (
 // failed within 10 seconds, or after so many failures in a row, over at least a
 // second, that the service must serve nobody. An open circuit refuses every call
 // with an [*OpenError], for a 40th of the time that the service has been down.
-// Then it is half-open: it admits one call at a time, as a probe. Two successful
-// probes close it, and a failed one opens it again.
+// Then it is half-open: it admits one call at a time, as a probe. Two successes
+// close it, and a failure opens it again.
 //
 // A call succeeds if its error is nil or of ClassPermanent, such as a 404. Any
-// other error is a failure, and so is a panic or a runtime.Goexit. For an
-// [*Error] its last error counts.
+// other error, a panic and a runtime.Goexit are failures. Of an [*Error] the
+// last error counts.
 //
 // A throttled response (ClassThrottled or ClassOverloaded, such as HTTP 429)
 // does not count while other calls succeed. If no call has succeeded for a
@@ -38,8 +38,8 @@ import (
 // attempt, ErrOpen, ErrBudget, a ClassThrottled response that asks for a wait
 // beyond MaxRetryAfter, and a call during which the circuit changed its state.
 //
-// A probe may call the breaker again with its context, for example to fetch a
-// token. This inner call passes, and does not count.
+// What a probe calls through the breaker with its context, such as a token's
+// server, passes and does not count.
 //
 // The zero value is ready to use. It is safe for concurrent use, and must not be
 // copied, nor its fields changed, after first use. The functions in Jitter,
@@ -72,8 +72,7 @@ type Breaker struct {
 	WindowCalls int
 
 	// Failures in a row that open the circuit. Defaults to 5, and to more if
-	// calls in the window before them failed, too. Negative switches the rule
-	// off.
+	// calls before them failed, too. Negative switches the rule off.
 	ConsecutiveFailures int
 
 	// Least time from the first of these failures to the last. Defaults to 1
@@ -96,19 +95,19 @@ type Breaker struct {
 	TripIf func(BreakerStats) bool
 
 	// Time that the circuit stays open: OpenFor.Delay(1) the first time,
-	// OpenFor.Delay(2) if it opens again, and so on, until it was closed for a
-	// whole Window. The default depends on the failure that opened it.
+	// OpenFor.Delay(2) the second, and so on, until it was closed for a whole
+	// Window. The default depends on the failure that opened it.
 	//
 	// If the service serves nobody, or the failure is of ClassNotSent and no
-	// timeout, it is a 40th of the time since the first of the failures in a
-	// row, up to a minute, and at least a quarter of that time or 330 ms. After a timeout it is at least the time of 5
-	// calls, up to 2 seconds; if the service serves some calls, of 20, up to 5
-	// seconds. It counts from the last probe.
+	// timeout, it is a 40th of the time since the first failure in a row, but
+	// at least a quarter of that or 330 ms, up to a minute. After a timeout it
+	// is at least the time of 5 calls, up to 2 seconds; if the service serves
+	// some, of 20, up to 5. It counts from the last probe.
 	//
 	// Otherwise, and at most after a timeout, it is Exponential{Initial: 5 *
 	// time.Second, Multiplier: 1.2, Max: time.Minute}, which the others do not
-	// lengthen. With Shared or TripIf, only ClassNotSent is different: 250 ms at
-	// first, and a fifth longer each time.
+	// lengthen. With Shared or TripIf only ClassNotSent differs: 250 ms, and a
+	// fifth longer each time.
 	OpenFor Schedule
 
 	// Spread of OpenFor. Defaults to UniformJitter(0.8, 1.2).
@@ -130,8 +129,7 @@ type Breaker struct {
 	// Time after which a probe that has not ended lets another call probe. Its
 	// result still counts, but for a failure after the success of a later probe.
 	// Defaults to the time that the circuit was open, and at least to 25 ms, or
-	// to OpenFor.Delay(1) if OpenFor is set. Less than the default means the
-	// default.
+	// to OpenFor.Delay(1) if OpenFor is set. Less means the default.
 	ProbeTimeout time.Duration
 
 	// Time after the probes until all calls are admitted: a tenth of them at
@@ -141,9 +139,9 @@ type Breaker struct {
 	// Least time that a call must have taken to be a failure if its caller's
 	// deadline ended it. Defaults to none, or to 1 second if a client of this
 	// process chose the deadline (see WithInboundDeadline of package guard),
-	// and the error is not ErrAttemptTimeout. If the usual time of an answer is
-	// known, the call must have taken longer, and twice as long if another call
-	// was answered meanwhile. Negative means neither.
+	// and the error is not ErrAttemptTimeout. It must also have taken longer
+	// than answers usually do, twice as long if another call was answered
+	// meanwhile. Negative means neither.
 	MinAttemptTime time.Duration
 
 	// Classifier of errors. Defaults to DefaultClassifier.
@@ -263,7 +261,7 @@ type BreakerStats struct {
 	Failures            uint64        // calls in the window that failed, without throttled ones
 	Slow                uint64        // calls in the window that took SlowCall or longer
 	ConsecutiveFailures int           // failures since the last success
-	Openings            int           // times that the circuit opened since it was last closed for a whole Window
+	Openings            int           // times that the circuit opened, as in BreakerTransition
 	Probes              int           // probes under way
 	Generation          uint64        // changes of state so far, as in BreakerTransition
 	RetryAfter          time.Duration // time that the circuit will still be open

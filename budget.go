@@ -106,7 +106,7 @@ func (BudgetDefaults) Validate() error { return nil }
 type Attempt struct {
 	_ [0]func() // no unkeyed literals, no ==
 
-	Number   int      // number in the call, from 1; 0 counts as 1, and the repetition of an answer, such as a 404, is 1
+	Number   int      // number in the call, from 1; 0 counts as 1, and a repeated answer, such as a 404, is 1
 	Hedge    bool     // whether it runs beside a slow attempt, instead of after a failure
 	TimedOut bool     // whether the attempt before it ended by its own timeout
 	Class    Class    // class of the failure before it
@@ -145,7 +145,7 @@ type Result struct {
 	TimedOut   bool          // whether its own timeout ended it
 	Canceled   bool          // whether its caller ended it
 	NotSent    bool          // whether it was granted, but not made
-	Class      Class         // class of the error; ClassThrottled also if the server said "do not retry", ClassPermanent also for an answer that the program repeats
+	Class      Class         // class of the error; ClassThrottled also if the server said "do not retry", ClassPermanent also for a repeated answer
 	RetryAfter time.Duration // wait that the server asked for; 0 for none
 	Cost       int           // cost of the attempt, if it is known only now; 0 means Attempt.Cost
 	Took       time.Duration // time that the attempt took; 0 if not measured

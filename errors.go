@@ -352,12 +352,10 @@ func (e *Error) NonRetriable() {}
 // call.
 //
 // It is permanent to every policy, except to a [Supervisor]. Its methods say so
-// to the loops of other libraries. There are two ways to wait for the service
-// instead: make the call through a guard.Service, or return
-// OfClass(err, ClassRetryable) from the operation. The policy then waits until
-// the circuit may be tried again, for MaxElapsed at most, or for MaxRetryAfter
-// if MaxElapsed is not set. Such a wait is no attempt, and costs the budget
-// nothing.
+// to the loops of other libraries. A guard.Service waits for the service
+// instead. So does a policy whose operation returns OfClass(err, ClassRetryable):
+// for MaxElapsed at most, or MaxRetryAfter if that is not set. Such a wait is no
+// attempt, and costs the budget nothing.
 type OpenError struct {
 	_ [0]func() // no unkeyed literals, no ==
 

@@ -60,12 +60,10 @@ func (i idempotency) String() string {
 //
 //	req.Header.Set("Idempotency-Key", backoff.IdempotencyKey(ctx))
 //
-// A key belongs to one request, which is made again under it, and never to
-// another one. A Transport of package backoffhttp sends the key with Keyed
-// requests only. After one of them has succeeded, it refuses another one to the
-// same address in the same attempt.
-// Under such a context, neither the Transport nor a policy around it repeats a
-// POST that is not Keyed and may have arrived.
+// A key belongs to one request and its repetitions. A Transport of package
+// backoffhttp sends the key with Keyed requests only. After one has succeeded, it
+// refuses another to the same address in the same attempt. Neither it nor a
+// policy around it repeats a POST that is not Keyed and may have arrived.
 //
 // A new key is unique, but no secret. For a server that does not keep the keys of
 // its clients apart, pass the Text of crypto/rand.
