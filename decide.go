@@ -44,6 +44,7 @@ func (r *Run) noteFailure(v *verdict, err error) {
 	v.ended, v.persists = r.ctx.Err(), r.policy.persists
 	v.judge(r.policy.Classify, err)
 	r.readTimeout(v)
+	v.said = v.fault()
 	r.draft.note(v, r.count, v.ended != nil && v.interruptedByContext())
 	if v.persists {
 		v.hint = r.policy.capped(v.hint)
@@ -179,7 +180,7 @@ func (r *Run) ask(number int, v *verdict) Attempt {
 	if v.open != nil {
 		a.Class = ClassUnknown
 	}
-	if v.fault() == fault.Chosen {
+	if v.said == fault.Chosen {
 		a.Number = 1
 	}
 	return a

@@ -126,7 +126,7 @@ func (e *Error) note(v *verdict, c count, interrupted bool) {
 	}
 	e.failure.hint = v.hint
 	if v.open == nil || c.number == 1 {
-		e.Last, e.failure.class, e.failure.said = v.err, v.class, v.fault()
+		e.Last, e.failure.class, e.failure.said = v.err, v.class, v.said
 	}
 }
 

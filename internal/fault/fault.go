@@ -161,13 +161,15 @@ func ofFailure(notSent, canceled, timedOut, failed bool, c evidence.Class) Fault
 // A Mark says of an error whose fault it is, where the error itself does not tell. Modules
 // that do not see this package have an error with a method: see [Said].
 type Mark struct {
+	_ [0]func() // no ==, which every program would have the code of
+
 	Err   error
 	Fault Fault
 }
 
 // As marks err. Answered means that err is about an answer. What err says of the service
 // by itself, such as that it wants fewer calls, counts nevertheless.
-func As(err error, f Fault) error { return &Mark{err, f} }
+func As(err error, f Fault) error { return &Mark{Err: err, Fault: f} }
 
 // Unmarked returns err without a Mark around it.
 func Unmarked(err error) error {
