@@ -164,7 +164,7 @@ func (r *Result) fault() fault.Fault {
 
 // String returns "success", "permanent", "throttled" (ClassOverloaded, too),
 // "timeout", "canceled", "not sent", or "failed" for any other failure.
-func (r Result) String() string { return r.fault().Row().Word }
+func (r Result) String() string { return r.fault().Word() }
 
 // A Ticket carries, for authors of a [Budget], data of the budget from Reserve
 // to Done. The zero Ticket carries nothing. A Ticket is comparable, and may be

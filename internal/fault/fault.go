@@ -56,26 +56,38 @@ const (
 // A Row is what all guards make of one Fault.
 type Row struct {
 	Breaker, Budget, Pacer, Line, Hedge Says
-
-	Word string // for logs and metrics
 }
 
 // Table has a Row for each Fault. It stands in docs/architecture.md, too.
 var Table = [...]Row{
-	Unknown:    {Failure, Failure, Nothing, Failure, Failure, "failed"},
-	Failed:     {Failure, Failure, Nothing, Failure, Failure, "failed"},
-	Answered:   {Answer, Answer, Answer, Answer, Answer, "success"},
-	Wrong:      {Answer, Answer, Answer, Answer, Answer, "permanent"},
-	Chosen:     {Answer, Answer, Answer, Answer, Failure, "permanent"},
-	Own:        {Nothing, Unmade, Unmade, Nothing, Nothing, "not sent"},
-	Left:       {Nothing, Nothing, Nothing, Nothing, Nothing, "canceled"},
-	Quota:      {Nothing, Failure, Nothing, TooMuch, TooMuch, "throttled"},
-	Throttled:  {TooMuch, Failure, TooMuch, TooMuch, TooMuch, "throttled"},
-	Overloaded: {TooMuch, Failure, Nothing, Failure, TooMuch, "throttled"},
-	Late:       {Slow, Failure, Slow, Failure, Failure, "timeout"},
-	Unreached:  {Unsent, Failure, Nothing, Unsent, Failure, "failed"},
-	Refused:    {Nothing, Unmade, Unmade, Unmade, Unmade, "not sent"},
+	Unknown:    {Failure, Failure, Nothing, Failure, Failure},
+	Failed:     {Failure, Failure, Nothing, Failure, Failure},
+	Answered:   {Answer, Answer, Answer, Answer, Answer},
+	Wrong:      {Answer, Answer, Answer, Answer, Answer},
+	Chosen:     {Answer, Answer, Answer, Answer, Failure},
+	Own:        {Nothing, Unmade, Unmade, Nothing, Nothing},
+	Left:       {Nothing, Nothing, Nothing, Nothing, Nothing},
+	Quota:      {Nothing, Failure, Nothing, TooMuch, TooMuch},
+	Throttled:  {TooMuch, Failure, TooMuch, TooMuch, TooMuch},
+	Overloaded: {TooMuch, Failure, Nothing, Failure, TooMuch},
+	Late:       {Slow, Failure, Slow, Failure, Failure},
+	Unreached:  {Unsent, Failure, Nothing, Unsent, Failure},
+	Refused:    {Nothing, Unmade, Unmade, Unmade, Unmade},
 }
+
+// words are apart from the Table, so that a program that prints none has none.
+var words = [...]string{
+	Unknown: "failed", Failed: "failed", Unreached: "failed",
+	Answered: "success",
+	Wrong:    "permanent", Chosen: "permanent",
+	Own: "not sent", Refused: "not sent",
+	Left:  "canceled",
+	Quota: "throttled", Throttled: "throttled", Overloaded: "throttled",
+	Late: "timeout",
+}
+
+// Word returns the Fault in a word for logs and metrics.
+func (f Fault) Word() string { return words[f] }
 
 // Row returns the row of the Fault.
 func (f Fault) Row() *Row { return &Table[f] }
