@@ -17,9 +17,7 @@ import (
 func TestAWaitingCallCostsLittleMemoryAndNoGoroutine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const calls = 10_000
-		b := opensFor(time.Minute)
-		s := under(b)
-		b.Trip()
+		_, s := tripped(time.Minute)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		var all sync.WaitGroup
 		begin := make(chan struct{})

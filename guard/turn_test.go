@@ -109,9 +109,7 @@ func (s *comingBack) call(ctx context.Context) error {
 
 func TestCallsThatMatterMoreGoFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := opensFor(time.Second)
-		b.Trip()
-		s := under(b)
+		_, s := tripped(time.Second)
 		var all sync.WaitGroup
 		var order []backoff.Priority
 		for _, p := range []backoff.Priority{backoff.PriorityBackground, backoff.PriorityNormal, backoff.PriorityHigh, backoff.PriorityBackground, backoff.PriorityHigh} {
@@ -137,9 +135,7 @@ func TestAnotherProbeFollowsOneThatPanicsExitsOrHangs(t *testing.T) {
 		"cancel": func(ctx context.Context) error { return context.Canceled },
 	} {
 		bubble(t, name, func(t *testing.T) {
-			b := opensFor(time.Second)
-			b.Trip()
-			s := under(b)
+			_, s := tripped(time.Second)
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			began := time.Now()
@@ -161,9 +157,8 @@ func TestAnotherProbeFollowsOneThatPanicsExitsOrHangs(t *testing.T) {
 // A call that failed as a probe is not the next one again.
 func TestOneBadCallDoesNotKeepTheServiceFromTheOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := opensFor(time.Second)
-		b.Trip()
-		s, began := under(b), time.Now()
+		_, s := tripped(time.Second)
+		began := time.Now()
 		var all sync.WaitGroup
 		for range 50 {
 			all.Go(func() { require.NoError(t, doWithin(t, s.With(atOnce), time.Minute, okay)) })
@@ -233,9 +228,8 @@ func TestAQuotaThatIsUsedUpHoldsNoOtherCall(t *testing.T) {
 // How long a call may take is not known from one call.
 func TestOneSlowCallDoesNotKeepCallsWithLessTimeFromTrying(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := opensFor(time.Second)
-		s := under(b).With(once)
-		b.Trip()
+		b, service := tripped(time.Second)
+		s := service.With(once)
 		require.NoError(t, doWithin(t, s, time.Hour, func(context.Context) error { time.Sleep(40 * time.Second); return nil }))
 		for range 100 {
 			b.Trip()
@@ -247,14 +241,12 @@ func TestOneSlowCallDoesNotKeepCallsWithLessTimeFromTrying(t *testing.T) {
 // The probe must have time for an answer. The newest call may have none.
 func TestAProbeIsACallThatHasTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := opensFor(time.Second)
-		b.Trip()
-		s := under(b).With(once)
+		_, s := tripped(time.Second)
 		var first time.Duration
 		var all sync.WaitGroup
 		for _, limit := range []time.Duration{8 * time.Second, 10 * time.Second, 4 * time.Second, 3 * time.Second} {
 			all.Go(func() {
-				require.NoError(t, doWithin(t, s, limit, func(context.Context) error {
+				require.NoError(t, doWithin(t, s.With(once), limit, func(context.Context) error {
 					if first == 0 {
 						first = limit
 					}
@@ -342,9 +334,7 @@ func TestACallWhoseErrorPanicsGivesItsTurnBack(t *testing.T) {
 
 func TestACallInsideOneThatHasItsTurnIsNotKeptBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := opensFor(time.Second)
-		b.Trip()
-		s := under(b)
+		b, s := tripped(time.Second)
 		var all sync.WaitGroup
 		for range 20 {
 			all.Go(func() {

@@ -30,6 +30,13 @@ func opensFor(d time.Duration) *backoff.Breaker {
 	return &backoff.Breaker{ConsecutiveFailures: 1, ConsecutiveSpan: -1, OpenFor: backoff.Constant(d), Jitter: backoff.NoJitter}
 }
 
+// tripped is a service whose circuit is open for a time.
+func tripped(d time.Duration) (*backoff.Breaker, *guard.Service) {
+	b := opensFor(d)
+	b.Trip()
+	return b, under(b)
+}
+
 // outage is a service that is down for a while, and records when it was called.
 type outage struct {
 	began time.Time
@@ -200,10 +207,9 @@ func TestManyAttemptsAreNoFaultOfTheCall(t *testing.T) {
 
 func TestMaxAttemptsHoldsForACallThatWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := opensFor(time.Second)
-		b.Trip()
+		_, s := tripped(time.Second)
 		policy, n := backoff.Policy{MaxAttempts: 2}, 0
-		err := doWithin(t, under(b).With(policy), time.Minute, func(context.Context) error { n++; return errBoom })
+		err := doWithin(t, s.With(policy), time.Minute, func(context.Context) error { n++; return errBoom })
 		require.Equal(t, 2, n)
 		require.Regexp(t, "^backoff: gave up after 2 attempts; waited [0-9.s]+ for the service to come back, 2 probes: boom$", err.Error())
 	})
@@ -211,10 +217,9 @@ func TestMaxAttemptsHoldsForACallThatWaits(t *testing.T) {
 
 func TestWhatOneCallSendsIsTimedByItsPolicyAlsoAfterItWaited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := opensFor(10 * time.Second)
-		b.Trip()
+		_, s := tripped(10 * time.Second)
 		ends := time.Now().Add(15 * time.Second)
-		err := under(b).Do(t.Context(), backoff.Policy{MaxElapsed: 15 * time.Second, AttemptTimeout: time.Hour}, func(ctx context.Context) error {
+		err := s.Do(t.Context(), backoff.Policy{MaxElapsed: 15 * time.Second, AttemptTimeout: time.Hour}, func(ctx context.Context) error {
 			end, _ := ctx.Deadline()
 			require.Equal(t, ends, end)
 			<-ctx.Done()
@@ -320,10 +325,8 @@ func TestMaxWaitingBoundsTheLine(t *testing.T) {
 	for most, want := range map[int]int{0: 10_000, 5: 5, -1: 11_000} {
 		calls := min(50+want, 11_000)
 		bubble(t, fmt.Sprint(most), func(t *testing.T) {
-			b := opensFor(time.Second)
-			s := under(b)
+			_, s := tripped(time.Second)
 			s.MaxWaiting = most
-			b.Trip()
 			var refused atomic.Int64
 			ctx, cancel := context.WithCancel(t.Context())
 			var all sync.WaitGroup
