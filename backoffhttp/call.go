@@ -89,7 +89,7 @@ func (c *call) runGuarded(ctx context.Context, p *backoff.Policy) error {
 	}
 	own := *c.policy
 	if p != nil {
-		own.MaxAttempts, own.ByClass, own.MaxElapsed = p.MaxAttempts, p.ByClass, p.MaxElapsed
+		own.MaxAttempts, own.ByClass, own.MaxElapsed, own.Observer = p.MaxAttempts, p.ByClass, p.MaxElapsed, p.Observer
 	}
 	c.discard()
 	return c.run(own.Start(ctx))

@@ -248,9 +248,9 @@ func TestACallAllocatesForItsEndpointOnlyIfItIsObserved(t *testing.T) {
 	}
 	observe := func(context.Context, backoff.Event) {}
 	require.EqualValues(t, 1, allocations(nil, nil), "the response")
-	require.EqualValues(t, 2, allocations(observe, nil), "and the context")
-	require.EqualValues(t, 2, allocations(observe, func(*http.Request) string { return "users" }))
-	require.EqualValues(t, 2, allocations(observe, func(*http.Request) string { return "" }))
+	require.EqualValues(t, 4, allocations(observe, nil), "and the context, and what tells of the end once")
+	require.EqualValues(t, 4, allocations(observe, func(*http.Request) string { return "users" }))
+	require.EqualValues(t, 4, allocations(observe, func(*http.Request) string { return "" }))
 }
 
 func TestHostsAndNamesOfAnyLengthTakeLittleMemory(t *testing.T) {

@@ -38,7 +38,8 @@ import (
 // slower than usual.
 //
 // A Service must not be copied, nor its fields changed, after first use. It is safe
-// for concurrent use. While calls succeed, it takes no lock and allocates nothing.
+// for concurrent use. While calls succeed, it takes no lock, and allocates nothing
+// unless the policy has an Observer.
 // A panic or a runtime.Goexit of an operation passes through, and counts as a
 // failure.
 type Service struct {

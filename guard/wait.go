@@ -36,16 +36,19 @@ func (s *Service) serve(ctx context.Context, p *backoff.Policy, t *Turn, call at
 		began = clock.Now()
 	}
 	var err error
+	first, end := observed(p)
 	of, wait := s.line.NewCall()
 	if !wait {
-		if err = s.callOnce(keyed, nil, t, call); err == nil {
+		if err = s.callOnce(keyed, first, t, call); err == nil {
 			of.Succeed()
 			return nil
 		}
 	}
 	own := *p
-	w := waiting{service: s, policy: &own, call: of, ctx: keyed, keyed: made, began: began}
-	err = w.serve(t, call, err)
+	w := waiting{service: s, policy: &own, first: first, ending: end, call: of, ctx: keyed, keyed: made, began: began}
+	if err = w.serve(t, call, err); err != nil {
+		end.tell(ctx, err)
+	}
 	if made && err != nil {
 		return ofKey(ctx, p, backoff.IdempotencyKey(keyed), err)
 	}
@@ -56,6 +59,8 @@ func (s *Service) serve(ctx context.Context, p *backoff.Policy, t *Turn, call at
 type waiting struct {
 	service *Service
 	policy  *backoff.Policy
+	first   *backoff.Policy // for what the call does before it waits; nil means its own
+	ending  *ending         // nil if nobody observes the call
 	call    line.Call
 	ctx     context.Context // of the caller
 	keyed   bool            // the service has put a key there
@@ -148,6 +153,9 @@ func (w *waiting) again(t *Turn, call attempts) error {
 	if !w.end.IsZero() {
 		own := *w.policy
 		own.MaxAttempts, own.ByClass = 1, nil
+		if w.ending != nil {
+			own.Observer = w.ending.hear
+		}
 		if own.MaxElapsed > 0 {
 			own.MaxElapsed = max(1, own.MaxElapsed-clock.Since(w.began))
 		}
@@ -161,7 +169,7 @@ func (w *waiting) again(t *Turn, call attempts) error {
 		held.returned = true
 		return err
 	}
-	return w.service.callOnce(w.ctx, nil, t, call)
+	return w.service.callOnce(w.ctx, w.first, t, call)
 }
 
 // leave ends the turn of a call, also one that panics or leaves its goroutine.

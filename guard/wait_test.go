@@ -374,3 +374,15 @@ func TestAContextNeedNotBeComparable(t *testing.T) {
 		require.ErrorIs(t, err, errBoom)
 	})
 }
+
+func TestAnObserverHearsOnceOfTheEndOfACallThatWaits(t *testing.T) {
+	for name, until := range map[string]time.Duration{"served": 3 * time.Second, "in vain": time.Hour} {
+		bubble(t, name, func(t *testing.T) {
+			heard := map[backoff.EventKind]int{}
+			policy := backoff.Policy{Observer: func(_ context.Context, e backoff.Event) { heard[e.Kind]++ }}
+			err := doWithin(t, new(guard.Service).With(policy), 20*time.Second, newOutage(until, errBoom).call)
+			require.Equal(t, 1, heard[backoff.EventSuccess]+heard[backoff.EventGiveUp], "%v: %v", heard, err)
+			require.Equal(t, err == nil, heard[backoff.EventGiveUp] == 0)
+		})
+	}
+}

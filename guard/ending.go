@@ -1,0 +1,46 @@
+package guard
+
+import (
+	"context"
+
+	"github.com/gobackoff/backoff"
+)
+
+// An ending holds back that the policy of a call gave up, until the call does not wait any
+// more. So its Observer hears once of the end of a call, however often it was made.
+type ending struct {
+	policy   backoff.Policy   // of the call, with hear
+	observer backoff.Observer // that of the policy
+	event    backoff.Event    // the last EventGiveUp
+	held     bool
+}
+
+// observed returns p with an Observer that waits for the end of the call, if p has one.
+func observed(p *backoff.Policy) (*backoff.Policy, *ending) {
+	if p.Observer == nil {
+		return nil, nil
+	}
+	e := &ending{policy: *p, observer: p.Observer}
+	e.policy.Observer = e.hear
+	return &e.policy, e
+}
+
+// hear is an Observer in place of that of the policy.
+func (e *ending) hear(ctx context.Context, event backoff.Event) {
+	if event.Kind == backoff.EventGiveUp {
+		e.event, e.held = event, true
+		return
+	}
+	e.observer.Notify(ctx, event)
+}
+
+// tell tells the Observer that the call ended with err.
+func (e *ending) tell(ctx context.Context, err error) {
+	if e == nil || !e.held {
+		return
+	}
+	if gave, ok := err.(*backoff.Error); ok { // event.Err is that of the last attempt
+		e.event.Reason, e.event.Attempt = gave.Reason, gave.Attempts
+	}
+	e.observer.Notify(ctx, e.event)
+}
