@@ -21,7 +21,7 @@ const (
 	leastGap   = 500 * time.Millisecond // before a waiting call goes as a probe,
 	partGap    = 2                      // or this part of the time that nobody was answered,
 	mostGap    = 30 * time.Second       // up to this
-	credit     = 8                      // answers let one waiting call go, if the service was not down
+	credit     = 2                      // answers let one waiting call go, if the service was not down
 	servesSome = 3                      // failures in a row after an answer: the service serves some calls only
 	lease      = 5 * time.Second        // time that a probe should have left
 	maxHold    = 5 * time.Minute        // for which one answer keeps all calls back
