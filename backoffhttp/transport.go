@@ -26,8 +26,8 @@ import (
 // (see [Inbound]).
 //
 // All calls to a host (scheme, name and port) share a [guard.Service]. After a
-// 429 they wait for their turn, and while the host is down they end at once with
-// [backoff.ErrOpen]. Each credential (Authorization, X-Api-Key and Api-Key
+// 429 they wait for their turn, and also while the host is down, as long as they
+// have time. Each credential (Authorization, X-Api-Key and Api-Key
 // together) is a tenant of the Service.
 //
 // A Transport is safe for concurrent use, and so must be its functions. It must
