@@ -174,8 +174,9 @@ func TestATransportShowsItsHostsByItself(t *testing.T) {
 		m.Observe(ctx, e)
 	}})
 	get := func() {
-		resp, err := client.Get(server.URL)
-		if err == nil {
+		req, err := http.NewRequestWithContext(guard.WithFailFast(t.Context()), http.MethodGet, server.URL, nil)
+		require.NoError(t, err)
+		if resp, err := client.Do(req); err == nil {
 			resp.Body.Close()
 		}
 	}
