@@ -231,7 +231,7 @@ func (w *waiting) told(err error) error {
 
 // error is the error of a call that has waited, or wanted to.
 func (w *waiting) error(why backoff.Reason) error {
-	e := backoff.Error{Name: w.service.Name, Attempts: w.attempts, Reason: why, Last: w.last, Interrupted: w.interrupted}
+	e := backoff.Error{Name: cmp.Or(w.policy.Name, w.service.Name), Attempts: w.attempts, Reason: why, Last: w.last, Interrupted: w.interrupted}
 	switch {
 	case w.last != nil:
 	case w.reason != backoff.ReasonBudget:

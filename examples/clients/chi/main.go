@@ -50,7 +50,8 @@ func run(ctx context.Context, out io.Writer) error {
 		w.WriteHeader(http.StatusServiceUnavailable)
 	}))
 	defer down.Close()
-	server := httptest.NewServer(routes(log, backoffhttp.Client(backoff.Policy{Name: "price"}), down.URL))
+	prices := &http.Client{Transport: &backoffhttp.Transport{Policy: backoff.Policy{Name: "price"}, FailFast: true}}
+	server := httptest.NewServer(routes(log, prices, down.URL))
 	defer server.Close()
 	network, err := faultproxy.Start(server.Listener.Addr().String(), faultproxy.Script(faultproxy.DropAnswer()))
 	if err != nil {
