@@ -83,8 +83,9 @@ type Config struct {
 	// Services are the guards of unary calls that are retried. The key is the
 	// target of the connection, such as "dns:///orders.example"; other clients may
 	// share them. A call that a breaker refuses has the status UNAVAILABLE. While an
-	// override of its Control switches retries off, a call does not wait. Streams, hedged calls and calls that are left as they are
-	// have no guards. nil means that no call has any.
+	// override of its Control switches retries off, a call does not wait. Streams,
+	// hedged calls and calls that are left as they are have no guards. nil means
+	// that no call has any.
 	Services *guard.Services
 }
 

@@ -176,7 +176,7 @@ func TestABreakerOutsideRefusesWithoutASpan(t *testing.T) {
 	require.ErrorIs(t, outside(t.Context()), backoff.ErrOpen)
 	require.Empty(t, exporter.GetSpans())
 
-	inside := backoffotel.Trace(tp, "search", (&guard.Service{Breaker: breaker}).With(backoff.Policy{}))
+	inside := backoffotel.Trace(tp, "search", (&guard.Service{Breaker: breaker, FailFast: true}).With(backoff.Policy{}))
 	require.ErrorIs(t, inside.Do(t.Context(), failing(nil)), backoff.ErrOpen)
 	require.Equal(t, []string{"search"}, names(exporter.GetSpans()))
 	require.Equal(t, map[string]any{"backoff.operation": "search", "backoff.attempt": int64(0), "backoff.reason": "open", "error.type": "*backoff.OpenError"}, values(exporter.GetSpans()[0].Attributes))
