@@ -7,12 +7,14 @@ import (
 )
 
 // An ending holds back that the policy of a call gave up, until the call does not wait any
-// more. So its Observer hears once of the end of a call, however often it was made.
+// more. So its Observer hears once of the end of a call, however often it was made, and
+// once of each attempt, numbered through the call.
 type ending struct {
 	policy   backoff.Policy   // of the call, with hear
 	observer backoff.Observer // that of the policy
 	event    backoff.Event    // the last EventGiveUp
 	held     bool
+	made     int // attempts before the present turn
 }
 
 // observed returns p with an Observer that waits for the end of the call, if p has one.
@@ -27,11 +29,25 @@ func observed(p *backoff.Policy) (*backoff.Policy, *ending) {
 
 // hear is an Observer in place of that of the policy.
 func (e *ending) hear(ctx context.Context, event backoff.Event) {
+	none := event.Attempt == 0
+	event.Attempt += e.made
 	if event.Kind == backoff.EventGiveUp {
+		event.Waiting = event.Waiting || none && e.made > 0
 		e.event, e.held = event, true
 		return
 	}
 	e.observer.Notify(ctx, event)
+}
+
+// goesOn tells the Observer that the call waits for another attempt.
+func (e *ending) goesOn(ctx context.Context) {
+	if e == nil || !e.held || e.event.Attempt == 0 || e.event.Waiting {
+		return
+	}
+	retry := e.event
+	retry.Kind, retry.Reason = backoff.EventRetry, 0
+	e.observer.Notify(ctx, retry)
+	e.event.Waiting, e.made = true, e.event.Attempt
 }
 
 // tell tells the Observer that the call ended with err.

@@ -84,6 +84,7 @@ func (w *waiting) serve(t *Turn, call attempts, err error) error {
 			return w.failed(err)
 		}
 		if again {
+			w.ending.goesOn(w.ctx)
 			if t.BeforeWait != nil {
 				t.BeforeWait()
 			}

@@ -375,12 +375,20 @@ func TestAContextNeedNotBeComparable(t *testing.T) {
 	})
 }
 
-func TestAnObserverHearsOnceOfTheEndOfACallThatWaits(t *testing.T) {
+func TestAnObserverHearsOnceOfTheEndOfACallThatWaitsAndOfEachAttempt(t *testing.T) {
 	for name, until := range map[string]time.Duration{"served": 3 * time.Second, "in vain": time.Hour} {
 		bubble(t, name, func(t *testing.T) {
-			heard := map[backoff.EventKind]int{}
-			policy := backoff.Policy{Observer: func(_ context.Context, e backoff.Event) { heard[e.Kind]++ }}
-			err := doWithin(t, new(guard.Service).With(policy), 20*time.Second, newOutage(until, errBoom).call)
+			heard, ended := map[backoff.EventKind]int{}, 0
+			policy := backoff.Policy{Observer: func(_ context.Context, e backoff.Event) {
+				heard[e.Kind]++
+				if e.Kind != backoff.EventGiveUp || !e.Waiting {
+					ended++
+				}
+				require.Equal(t, ended, e.Attempt, "%v", e)
+			}}
+			service := newOutage(until, errBoom)
+			err := doWithin(t, new(guard.Service).With(policy), 20*time.Second, service.call)
+			require.Len(t, service.at, ended)
 			require.Equal(t, 1, heard[backoff.EventSuccess]+heard[backoff.EventGiveUp], "%v: %v", heard, err)
 			require.Equal(t, err == nil, heard[backoff.EventGiveUp] == 0)
 		})
