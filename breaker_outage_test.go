@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -19,9 +20,9 @@ type outageWorld struct {
 	isDown func(time.Duration) bool // at an age of the world
 	fail   func(context.Context) error
 
-	down   int // calls that began while the service was down
-	failed int // of all calls
-	probes int // calls that met the service while it was down and the circuit not closed
+	down   int          // calls that began while the service was down
+	failed int          // of all calls
+	probes atomic.Int64 // calls that met the service while it was down and the circuit not closed
 }
 
 // run lets the calls come.
@@ -38,7 +39,7 @@ func (w *outageWorld) run(b *backoff.Breaker) {
 					return nil
 				}
 				if b.State() != backoff.BreakerClosed {
-					w.probes++
+					w.probes.Add(1)
 				}
 				return w.fail(ctx)
 			})
@@ -78,7 +79,7 @@ func TestAnOutageCostsATinyPartMoreThanItself(t *testing.T) {
 					w := outageWorld{rate: rate, lasts: begins + 2*length + 10*time.Second, isDown: isDown, fail: fail}
 					w.run(&backoff.Breaker{Rand: rand.New(rand.NewPCG(1, 0)).Float64})
 					require.LessOrEqual(t, w.failed, w.down+w.down/32+max(rate/2, 2))
-					require.LessOrEqual(t, w.probes, 200)
+					require.LessOrEqual(t, w.probes.Load(), int64(200))
 				})
 			}
 		}
