@@ -142,13 +142,13 @@ func TestAnotherProbeFollowsOneThatPanicsExitsOrHangs(t *testing.T) {
 			var all sync.WaitGroup
 			all.Go(func() { require.NoError(t, s.Do(t.Context(), once, okay)) })
 			synctest.Wait()
-			went := false
+			var went atomic.Bool
 			go func() { // the newest call is the probe
 				defer func() { _ = recover() }()
-				_ = s.Do(ctx, once, func(ctx context.Context) error { went = true; return op(ctx) })
+				_ = s.Do(ctx, once, func(ctx context.Context) error { went.Store(true); return op(ctx) })
 			}()
 			all.Wait()
-			require.True(t, went)
+			require.True(t, went.Load())
 			require.Less(t, time.Since(began), 3*time.Second)
 		})
 	}
