@@ -278,12 +278,12 @@ func (c *modelCall) probes() (ended func()) {
 }
 
 func (c *modelCall) run() {
-	ctx := backoff.WithPriority(c.t.Context(), c.rank)
-	cancel := context.CancelFunc(func() {})
-	if ctx, cancel = context.WithCancel(ctx); c.has > 0 {
-		ctx, cancel = context.WithTimeout(ctx, c.has)
-	}
+	ctx, cancel := context.WithCancel(backoff.WithPriority(c.t.Context(), c.rank))
 	defer cancel()
+	if c.has > 0 {
+		ctx, cancel = context.WithTimeout(ctx, c.has)
+		defer cancel()
+	}
 	if c.leaves > 0 {
 		defer time.AfterFunc(c.leaves, cancel).Stop()
 	}
