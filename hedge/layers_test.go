@@ -83,10 +83,10 @@ func TestAHedgeKeepsTheLastErrorFromWhileTheContextLived(t *testing.T) {
 			ctx := within(t, time.Minute)
 			h := &hedge.Hedge{Delay: time.Second}
 			got := observed(h)
-			_, _, err := script(inTime(0, 0, backoff.OfClass(errBoom, backoff.ClassNotSent)), func(ctx context.Context) (int, error) {
+			_, _, err := script(func(ctx context.Context) (int, error) { // the caller's goroutine runs it, and so it ends the call
 				<-ctx.Done()
 				return 0, late // an answer counts that was on its way
-			}).run(ctx, h)
+			}, inTime(0, 0, backoff.OfClass(errBoom, backoff.ClassNotSent))).run(ctx, h)
 			require.EqualError(t, err, "backoff: gave up after 2 attempts: context deadline exceeded: boom")
 			require.Equal(t, class, (*got)[1].Class)
 		})
