@@ -129,6 +129,27 @@ func TestOnlyWhatIsCertainlyNotSentIsProbedEarly(t *testing.T) {
 	}
 }
 
+// Operations report the end of their context in many ways, and a policy knows that it was its own.
+func TestAnAttemptsTimeoutIsATimeoutToABreakerInAnyWords(t *testing.T) {
+	for _, err := range []error{
+		context.DeadlineExceeded,
+		backoff.ErrAttemptTimeout,
+		errors.Join(errOutage, backoff.ErrAttemptTimeout),
+		context.Canceled,
+		fmt.Errorf("read: %w", context.Canceled),
+		backoff.OfClass(context.Canceled, backoff.ClassRetryable),
+	} {
+		bubble(t, err.Error(), func(t *testing.T) {
+			b := &backoff.Breaker{Jitter: backoff.NoJitter}
+			openAtHalf(t, b, backoff.Policy{MaxAttempts: 1, AttemptTimeout: 1}.Do(t.Context(), func(ctx context.Context) error {
+				<-ctx.Done()
+				return err
+			}))
+			require.Equal(t, time.Second, b.Stats().RetryAfter)
+		})
+	}
+}
+
 // ReadyToTrip of other libraries is a rule of this kind.
 func TestARuleOfOnesOwnProbesEarlyToo(t *testing.T) {
 	for err, want := range map[error]time.Duration{refused: 250 * time.Millisecond, errOutage: 5 * time.Second} {

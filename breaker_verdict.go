@@ -115,7 +115,7 @@ func (s *scoring) throughPolicy(err error) (circuit.Score, hint, bool) {
 			return circuit.None, hint{}, true
 		}
 		score, h := s.of(e.Last)
-		if e.failure.timedOut && score == circuit.Bad {
+		if e.failure.timedOut && (score == circuit.Bad || score == circuit.None && s.walk.Is(e.Last, context.Canceled)) {
 			score = circuit.Hung
 		}
 		return score, h, true
