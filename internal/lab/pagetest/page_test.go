@@ -555,7 +555,8 @@ func TestTheExampleIsShownFromTheFirstErrorToTheLast(t *testing.T) {
 	b.see(t, `document.getElementById("headline").textContent.includes("orders (GET orders) is ")`)
 	b.see(t, `document.getElementById("headline").textContent.startsWith("orders (GET orders) is down: its circuit is open, and ")`)
 	b.see(t, `document.querySelector("article .circuit").textContent.startsWith("Its circuit, orders, is open: for ")`)
-	b.see(t, `document.querySelector(".legend").textContent.includes("refused by the breaker")`)
+	b.see(t, `/at once [1-9].*after retries [1-9].*failed/.test(document.querySelector(".legend").textContent)`)
+	require.NotContains(t, ask[string](t, b, `document.querySelector(".legend").textContent`), "refused", "calls wait for the circuit")
 	b.see(t, `document.querySelector(".recent").textContent.includes("503 Service Unavailable")`)
 	for _, width := range []int64{1280, 390} {
 		for _, scheme := range []string{"light", "dark"} {
