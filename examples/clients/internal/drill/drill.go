@@ -4,8 +4,8 @@
 //
 // The example publishes the numbers of [Drill.Numbers], and reports the
 // messages that come back. After message 10 its connection is cut. After
-// message 20 the broker restarts: the connection is cut, and new connections
-// are refused for [Outage]. After message 30 the connection is cut again.
+// message 20 the broker restarts: the connection is cut, and [Refusals] new connections
+// are refused. After message 30 the connection is cut again.
 package drill
 
 import (
@@ -26,8 +26,8 @@ import (
 const (
 	// Messages is how many messages there are, numbered from 1.
 	Messages = 40
-	// Outage is how long the broker is down when it restarts.
-	Outage = 1150 * time.Millisecond
+	// Refusals is how many connections the broker refuses while it restarts.
+	Refusals = 4
 	// Pace is the pause after every message.
 	Pace = 50 * time.Millisecond
 )
@@ -42,6 +42,7 @@ type Drill struct {
 	due      int              // the number to publish next
 	received map[int]int
 	retries  []Retry
+	outage   int // number of the retry at which the broker is back; 0 before it restarts
 }
 
 // A Retry is a connection that ended or could not be made, with the wait after
@@ -139,19 +140,25 @@ func (d *Drill) Received(body string) {
 		d.say("-- the connection is cut")
 		d.proxy.Cut()
 	case 20:
-		d.say("-- the broker restarts, for %v", Outage)
+		d.say("-- the broker restarts")
+		d.outage = len(d.retries) + 1 + Refusals
 		d.proxy.Refuse()
 		d.proxy.Cut()
-		time.AfterFunc(Outage, d.restore)
 	}
 	if len(d.received) == Messages {
 		close(d.done)
 	}
 }
 
+// retry records a wait. The broker is back when the one after its last refusal begins.
+func (d *Drill) retry(r Retry) {
+	r.At = time.Now()
+	if d.retries = append(d.retries, r); len(d.retries) == d.outage {
+		d.restore()
+	}
+}
+
 func (d *Drill) restore() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
 	if err := d.proxy.Restore(); err != nil {
 		d.say("-- the broker does not come back: %v", err)
 		return
@@ -167,11 +174,11 @@ func (d *Drill) Observe(ctx context.Context, e backoff.Event) {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if e.Kind == backoff.EventReconnect {
-		d.retries = append(d.retries, Retry{Attempt: e.Attempt, Delay: e.Delay, Wait: e.Wait, At: time.Now()})
-	}
 	if d.log != nil {
 		d.log.Observe(ctx, e)
+	}
+	if e.Kind == backoff.EventReconnect {
+		d.retry(Retry{Attempt: e.Attempt, Delay: e.Delay, Wait: e.Wait})
 	}
 }
 
@@ -181,8 +188,8 @@ func (d *Drill) Delay(delay func(int) time.Duration) func(int) time.Duration {
 		wait := delay(retry)
 		d.mu.Lock()
 		defer d.mu.Unlock()
-		d.retries = append(d.retries, Retry{Attempt: retry, Wait: wait, At: time.Now()})
 		d.say("not connected; attempt %d in %v", retry, journal.Round(wait))
+		d.retry(Retry{Attempt: retry, Wait: wait})
 		return wait
 	}
 }

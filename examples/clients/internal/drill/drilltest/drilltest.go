@@ -17,7 +17,7 @@ import (
 // each failure.
 func Flows(t *testing.T, policy *backoff.Policy, run func(context.Context, io.Writer) (drill.Report, error)) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	policy.Rand = func() float64 { return 0.999 }
 	r, err := run(ctx, t.Output())
@@ -34,8 +34,8 @@ func Flows(t *testing.T, policy *backoff.Policy, run func(context.Context, io.Wr
 }
 
 // waits checks that the waits are those of the policy, and that they were
-// waited. There is one wait after each cut, and five in the outage. After these
-// the outage is over.
+// waited. A slow machine adds to some of them, and a client with waits of its own to all.
+// There is one wait after each cut, and five in the outage. After these the outage is over.
 func waits(t *testing.T, r drill.Report, policy backoff.Policy) {
 	t.Helper()
 	attempts := []int{1, 1, 2, 3, 4, 5, 1}
@@ -48,11 +48,16 @@ func waits(t *testing.T, r drill.Report, policy backoff.Policy) {
 			t.Errorf("wait %d: attempt %d, %v; want attempt %d, %v", i+1, retry.Attempt, retry.Wait, attempts[i], delay)
 		}
 	}
+	added := time.Hour
 	for i := 1; i < 5; i++ { // the waits in the outage
 		last := r.Retries[i]
 		slept := r.Retries[i+1].At.Sub(last.At)
-		if slept < last.Wait || slept > last.Wait+250*time.Millisecond {
-			t.Errorf("waited %v, want %v and a moment for the dial", slept, last.Wait)
+		if slept < last.Wait {
+			t.Errorf("waited %v, want %v", slept, last.Wait)
 		}
+		added = min(added, slept-last.Wait)
+	}
+	if added > 250*time.Millisecond {
+		t.Errorf("every wait took %v more than the policy said", added)
 	}
 }
