@@ -154,9 +154,7 @@ func (b *RetryBudget) spare(quiet bool, earned uint64) bool {
 // it grants a retry whose number is higher than any before, so the first calls
 // together get at most MaxAttempts - 1.
 func (b *RetryBudget) grantFurther(number, most int) bool {
-	if most <= 0 {
-		most = defaultMaxAttempts
-	}
+	most = limits.Or(max(0, most), defaultMaxAttempts)
 	retries := number - 1
 	if number > most || retries <= b.furthest {
 		return false
@@ -207,7 +205,9 @@ func (b *RetryBudget) settle(g window.Grant, r *Result, answered bool) (counts b
 	case answered && g&window.Fruitless == 0:
 		b.grants.Win(g)
 	}
-	b.measure(r)
+	if b.sampler.Chosen(uint64(g)) { // as seldom as a first attempt
+		b.measure(r)
+	}
 	return true
 }
 

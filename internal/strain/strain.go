@@ -35,6 +35,15 @@ const (
 	all  = 0.75               // of the attempts time out: that is more than a replica
 )
 
+// In an overload the quickest calls are slower, too. That tells it from a mixture
+// of kinds of calls in which there are more of the slow ones.
+const (
+	row   = 10              // samples have a quickest
+	brief = 4 * time.Second // or those of so long
+	climb = 1.5             // at most is it taken to be above the present one
+	young = 8               // times as long as an attempt took: the slow ones are only beginning to end
+)
+
 // heavy is how far the present latency is above the usual one where strain is
 // heavy, though hardly any attempt times out: the logarithm of 25.
 const heavy = 3.2188758248682006
@@ -48,9 +57,17 @@ type Gauge struct {
 	present  float64 // latency
 	usual    float64 // latency
 	answered float64 // present latency of those that did not time out
+	low      float64 // present latency of the quickest
+	usualLow float64 // latency of the quickest
 	spread   float64 // the mean deviation of a sample from the present latency
 	variance float64 // of the present latency, for samples with a variance of 1
 	timeouts float64 // share of attempts that timed out
+
+	newest [row]struct { // samples
+		at time.Duration
+		x  float64
+	}
+	next int // of newest, to be replaced
 
 	last       time.Duration
 	calm, mild time.Duration // when strain and heavy strain will be forgotten
@@ -68,7 +85,7 @@ func (g *Gauge) Add(now, took time.Duration, timedOut bool) (strained bool) {
 	}
 	g.samples += full
 	g.average(x, timedOut, max(full/g.samples, full/fewest, min(0.5, part(since, quick))))
-	g.follow(since, full)
+	g.follow(since, full, !timedOut && took > now/young)
 	if g.samples < few || !g.slow() {
 		return false
 	}
@@ -101,6 +118,11 @@ func (g *Gauge) average(x float64, timedOut bool, weight float64) {
 	if !timedOut {
 		g.answered += weight * (x - g.answered)
 	}
+	low := g.quickest(x)
+	if weight < 1 {
+		low = min(low, g.low+climb)
+	}
+	g.low += min(1, 2*weight) * (low - g.low)
 	g.variance = (1-weight)*(1-weight)*g.variance + weight*weight
 	g.present += weight * (x - g.present)
 	g.timeouts -= weight * g.timeouts
@@ -109,25 +131,57 @@ func (g *Gauge) average(x float64, timedOut bool, weight float64) {
 	}
 }
 
-// follow moves the usual latency towards the present one.
-func (g *Gauge) follow(since time.Duration, full float64) {
-	away := g.present - g.usual
-	weight := part(since, slower)
-	if away < 0 {
-		weight = part(since, quicker)
+// quickest takes a sample, and returns the least of the last ones.
+func (g *Gauge) quickest(x float64) float64 {
+	g.newest[g.next].at, g.newest[g.next].x = g.last, x
+	g.next = (g.next + 1) % row
+	for _, s := range g.newest {
+		if s.at > 0 && g.last-s.at <= brief {
+			x = min(x, s.x)
+		}
 	}
-	if g.samples <= fresh || (g.samples <= learned || g.last <= settled) && !g.slow() {
-		weight = full / g.samples
+	return x
+}
+
+// follow moves the usual latency, and its lower end, towards the present one.
+func (g *Gauge) follow(since time.Duration, full float64, late bool) {
+	early := g.samples <= fresh || (g.samples <= learned || g.last <= settled) && !g.slow()
+	towards := func(usual *float64, present float64) {
+		weight := part(since, slower)
+		switch {
+		case late:
+			weight = full / min(g.samples, learned/2)
+		case early:
+			weight = full / g.samples
+		case present < *usual:
+			weight = part(since, quicker)
+		}
+		*usual += weight * (present - *usual)
 	}
-	g.usual += weight * away
+	towards(&g.usual, g.present)
+	towards(&g.usualLow, g.low)
 }
 
 // slow reports whether the present latency is clearly above the usual one:
-// farther than chance explains, as far as the spread of the samples tells.
+// farther than chance explains, as far as the spread of the samples tells. The
+// quickest must be slower, too, or only more of the calls are slow ones.
 func (g *Gauge) slow() bool {
 	chance := doubt * g.spread * math.Sqrt(g.variance+1/min(g.samples, learned))
-	return g.present-g.usual > min(max(least, chance), most)
+	return g.present-g.usual > min(max(least, chance), most) && g.low-g.usualLow > least
 }
+
+// Slower returns how many times as long as usual the attempts take now that did
+// not time out. It does not rise when only more of the calls are slow ones. It is
+// 1 as long as nothing is known.
+func (g *Gauge) Slower() float64 {
+	if g.samples < few {
+		return 1
+	}
+	return math.Exp(min(g.answered-g.usual, g.low-g.usualLow))
+}
+
+// TimedOut returns the present share of attempts that time out, from 0 to 1.
+func (g *Gauge) TimedOut() float64 { return g.timeouts }
 
 // Usual returns the usual latency, or 0 if it is not known.
 func (g *Gauge) Usual() time.Duration {
@@ -152,4 +206,14 @@ func (g *Gauge) Room(now time.Duration) (room, mild float64) {
 // since returns which part of a pause is over that ends at a time.
 func since(end, now time.Duration) float64 {
 	return 1 - min(1, max(0, float64(end-now)/float64(pause)))
+}
+
+// Present returns how long attempts take now that do not time out.
+func (g *Gauge) Present() time.Duration {
+	return max(0, time.Duration(math.Exp(g.answered)*float64(time.Second))-slack)
+}
+
+// Above returns how many times as long as usual an attempt took.
+func (g *Gauge) Above(took time.Duration) float64 {
+	return float64(took+slack) / float64(time.Second) / math.Exp(g.usual)
 }

@@ -280,3 +280,84 @@ func TestASamplerChoosesFromAllKinds(t *testing.T) {
 		}
 	}
 }
+
+// kinds returns the latencies of quick calls and slow ones.
+func kinds(slow, share float64) func(*rand.Rand) float64 {
+	return func(r *rand.Rand) float64 {
+		if r.Float64() < share {
+			return slow
+		}
+		return 5 + r.Float64()
+	}
+}
+
+// strainedFor makes calls for a time, and returns the part of it in which there
+// is less than all room.
+func (l *line) strainedFor(seconds int, rate float64, latency func(*rand.Rand) float64) float64 {
+	strained := 0
+	for range seconds {
+		l.call(int(rate), rate, latency, 0)
+		if room, _ := l.Room(l.now); room < 1 {
+			strained++
+		}
+	}
+	return float64(strained) / float64(seconds)
+}
+
+// An eighth is what chance may do; without a look at the quickest it is most of
+// the time.
+func TestMoreSlowCallsAmongQuickOnesAreNoStrain(t *testing.T) {
+	for _, rate := range []float64{2, 10, 40} {
+		for _, slow := range []float64{500, 2000, 20_000} {
+			sum := 0.
+			for seed := range uint64(5) {
+				l := newLine(seed)
+				l.call(int(300*rate), rate, kinds(slow, 0.1), 0)
+				sum += l.strainedFor(300, rate, kinds(slow, 0.5)) / 5
+			}
+			require.LessOrEqual(t, sum, 0.125, "%v calls/s, of 5 and %v ms", rate, slow)
+		}
+	}
+}
+
+// Slow calls end later than the quick ones that began with them.
+func TestSlowCallsThatBeginToEndAreNoStrain(t *testing.T) {
+	for _, rate := range []float64{10, 40} {
+		l := newLine(1)
+		l.call(int(2*rate), rate, kinds(20_000, 0), 0)
+		l.now = 20 * time.Second
+		l.call(int(100*rate), rate, kinds(20_000, 0.9), 0)
+		require.LessOrEqual(t, l.strainedFor(300, rate, kinds(20_000, 0.9)), 0.125, "%v calls/s", rate)
+	}
+}
+
+// In an overload all calls wait for each other, whatever kinds there are.
+func TestKindsThatAllGetSlowerAreUnderStrain(t *testing.T) {
+	for _, rate := range []float64{2, 10, 40} {
+		for _, share := range []float64{0.1, 0.5} {
+			l := newLine(1)
+			l.call(int(300*rate), rate, kinds(500, share), 0)
+			waits := func(r *rand.Rand) float64 { return 300 + kinds(500, share)(r) }
+			require.Positive(t, l.call(int(15*rate), rate, waits, 0), "%v calls/s, %v slow", rate, share)
+		}
+	}
+}
+
+// Slower compares those that did not time out, and does not move with a mixture.
+func TestSlowerTellsHowManyTimesAsLongAsUsual(t *testing.T) {
+	require.Equal(t, 1., new(Gauge).Slower())
+	for _, rate := range []float64{2, 10, 100} {
+		l := newLine(1)
+		l.call(int(300*rate), rate, exponential(20), 0.1)
+		require.InDelta(t, 1, l.Slower(), 0.5, "%v calls/s", rate)
+		require.InDelta(t, 0.1, l.TimedOut(), 0.1, "%v calls/s", rate)
+		l.call(int(30*rate), rate, exponential(80), 0.3)
+		require.InDelta(t, 3.5, l.Slower(), 2, "%v calls/s", rate)
+		require.InDelta(t, 0.3, l.TimedOut(), 0.25, "%v calls/s", rate)
+
+		l = newLine(1)
+		l.call(int(300*rate), rate, kinds(2000, 0.1), 0)
+		l.call(int(300*rate), rate, kinds(2000, 0.5), 0)
+		require.Less(t, l.Slower(), 2.5, "%v calls/s", rate)
+	}
+}

@@ -36,7 +36,7 @@ func TestTheDefaultBreakerNoticesTheEndOfAnOutageInTime(t *testing.T) {
 		s := Dip()
 		c.fault.From = s.Fault.From
 		s.Processes, s.Fault = c.processes, c.fault
-		r := run(t, s, 2, Default(), doubling)
+		r := run(t, s, 3, Default(), doubling)
 		require.Zero(t, r[0].Never, c.name)
 		require.Less(t, r[0].Recovery.Mean, r[1].Recovery.Mean, c.name)
 		require.Greater(t, r[0].Success.Mean, r[1].Success.Mean-0.002, c.name)
