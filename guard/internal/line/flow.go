@@ -2,20 +2,28 @@ package line
 
 import "time"
 
-const leastPause = 5 * time.Millisecond
+const (
+	leastPause = 5 * time.Millisecond
+	leastLook  = 2 * time.Second // between two looks at how long the line is,
+	manyTakes  = 8               // or the time of so many calls
+	mostSlower = 2               // more calls in flight may take so much longer
+)
 
 // flow bounds how many of the waiting calls are in flight while the service comes
 // back. It begins with one, and each answer lets one more go, up to twice the usual
-// number. Beyond that the bound rises slowly, and only while the line becomes no
-// shorter: calls leave it as fast as they come.
+// number, or each round of them if that is not known. If the line becomes no shorter with that, the service is not what it was
+// before, and the bound is of no use.
 type flow struct {
 	inFlight int
 	limit    int
-	usual    int // twice the usual number in flight, at least 1; 0 if it is not known
-	credit   int // answers since the limit rose
-	length   int // of the line then, without the calls that left it
+	usual    int       // twice the usual number in flight, at least 1; 0 if it is not known
+	credit   int       // answers since the limit rose
+	looked   time.Time // at the length of the line
+	length   int       // of the line then, without the calls that left it
+	times    int       // the usual number may be in flight
 
 	takes  time.Duration // from the turn of a call to its answer, a mean
+	least  time.Duration // that it was at a look
 	forgot time.Time     // when takes was last made less
 }
 
@@ -27,7 +35,9 @@ func (f *flow) learn(usual float64) {
 }
 
 // restart begins with one call.
-func (f *flow) restart(length int) { f.limit, f.credit, f.length = 1, 0, length }
+func (f *flow) restart(now time.Time, length int) {
+	f.limit, f.credit, f.looked, f.length, f.times, f.least = 1, 0, now, length, 1, 0
+}
 
 // admits reports whether one more call may go.
 func (f *flow) admits() bool { return f.inFlight < f.limit }
@@ -35,27 +45,28 @@ func (f *flow) admits() bool { return f.inFlight < f.limit }
 // end ends a call in flight.
 func (f *flow) end() { f.inFlight-- }
 
+// bound returns how many calls may be in flight, or 0 if that is not known.
+func (f *flow) bound() int { return f.usual * f.times }
+
 // grow takes note of an answer, while so many calls wait.
-func (f *flow) grow(length int) {
-	f.credit++
-	enough := f.limit
-	switch {
-	case f.limit < f.usual:
-		enough = 1
-	case f.usual > 0:
-		enough = max(crowd, 16*f.limit)
+func (f *flow) grow(now time.Time, length int) {
+	if f.credit++; f.limit < f.bound() || f.usual == 0 && f.credit >= f.limit {
+		f.limit, f.credit = f.limit+1, 0
 	}
-	if f.credit < enough {
+	if now.Sub(f.looked) < max(leastLook, manyTakes*f.takes) {
 		return
 	}
-	if f.limit < max(1, f.usual) || length >= f.length {
-		f.limit++
+	if f.least == 0 || f.takes < f.least {
+		f.least = f.takes
 	}
-	f.credit, f.length = 0, length
+	if length >= f.length && f.takes < mostSlower*f.least {
+		f.times *= 2
+	}
+	f.looked, f.length = now, length
 }
 
 // shrink takes note of a failure.
-func (f *flow) shrink() { f.limit = min(f.limit, max(1, f.usual), f.inFlight) }
+func (f *flow) shrink() { f.limit = min(f.limit, max(1, f.bound()), f.inFlight) }
 
 // fill takes note that a call found no room: none follows before another one is answered,
 // or as a probe.

@@ -25,7 +25,6 @@ const (
 	servesSome = 3                      // failures in a row after an answer: the service serves some calls only
 	lease      = 5 * time.Second        // time that a probe should have left
 	maxHold    = 5 * time.Minute        // for which one answer keeps all calls back
-	crowd      = 64                     // successes, at least, let more calls in flight than usual
 )
 
 // A Circuit says whether the service is down.
@@ -161,10 +160,10 @@ func (l *Line) answered(now time.Time) {
 	case !l.closed():
 		l.probe, l.next = nil, now // it takes another one
 	case l.recovers:
-		l.flow.grow(l.queue.length)
+		l.flow.grow(now, l.queue.length)
 	case l.down && l.queue.length > 0:
 		l.recovers = true
-		l.flow.restart(l.queue.length)
+		l.flow.restart(now, l.queue.length)
 	case l.queue.length > 0:
 		if l.credit++; l.credit >= credit {
 			l.credit, l.turn = 0, true
@@ -190,12 +189,19 @@ func (l *Line) failed(now time.Time, r Result) {
 	l.postpone(now)
 }
 
-// learn takes note of how calls did before the service fails.
+// learn takes note of how calls did before the service fails. While it comes back, fewer
+// than usual may be in flight.
 func (l *Line) learn() {
-	if l.Circuit != nil {
-		l.share = l.Circuit.Share()
-		l.flow.learn(l.Circuit.Usual())
+	if l.Circuit == nil {
+		return
 	}
+	least := 0
+	if l.recovers {
+		least = l.flow.usual
+	}
+	l.share = l.Circuit.Share()
+	l.flow.learn(l.Circuit.Usual())
+	l.flow.usual = max(l.flow.usual, least)
 }
 
 // closed reports whether the circuit lets all calls pass.
