@@ -118,9 +118,10 @@ type Attempt struct {
 	// without Pace and Confirm: count the retry there.
 	Paced bool
 
-	MaxAttempts int       // most attempts of the call, by the class of its last failure; negative means no limit
+	MaxAttempts int       // most attempts of the call, after its last failure; negative means no limit
 	Cost        int       // cost in the budget's own unit; 0 counts as 1
 	Now         time.Time // clock of the caller; zero if it was not read
+	Deadline    time.Time // of the call; zero for none
 
 	// Wait that the schedule, a server or another budget asks for before the
 	// attempt.

@@ -1141,6 +1141,29 @@ func TestAWrapperKeepsWhatItsBudgetDoes(t *testing.T) {
 	})
 }
 
+// An asked budget remembers what it was asked for last.
+type asked struct {
+	backoff.BudgetDefaults
+	last backoff.Attempt
+}
+
+func (b *asked) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
+	b.last = a
+	return backoff.Ticket{}, 0, true
+}
+
+func TestABudgetHearsWhenTheCallEnds(t *testing.T) {
+	b := new(asked)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+	defer cancel()
+	for _, ctx := range []context.Context{ctx, t.Context()} {
+		end, _ := ctx.Deadline()
+		p := backoff.Policy{Budget: backoff.JoinBudgets(b, new(backoff.RetryBudget))}
+		require.NoError(t, p.Do(ctx, func(context.Context) error { return nil }))
+		require.Equal(t, end, b.last.Deadline)
+	}
+}
+
 // spacer is a Budget with the method Pace that writes down what it is asked.
 type spacer struct {
 	backoff.BudgetDefaults

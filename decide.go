@@ -177,6 +177,7 @@ func (r *Run) ask(number int, v *verdict) Attempt {
 		Now:         clock.Now(),
 		Paced:       true,
 	}
+	a.Deadline, _ = r.ctx.Deadline()
 	if v.open != nil {
 		a.Class = ClassUnknown
 	}

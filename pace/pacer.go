@@ -30,9 +30,10 @@ import (
 // their turn, at a rate that follows the responses. Ten seconds without a
 // throttled response end the pace. See docs/waiting.md for the rule.
 //
-// A call waits as long as its context and its policy allow, and no longer than
-// MaxWait. It is refused if 1,000 others wait, or as many as pass in 10 s if that
-// is more. A response that asks for a wait beyond MaxWait slows no other call, nor
+// Calls of a higher [backoff.Priority] go first. A call waits as long as its context
+// and its policy allow, and no longer than MaxWait. If its deadline is too near for an
+// answer, it leaves its turn to the next one. It is refused if 1,000 others of its
+// priority or a higher one wait, or as many as pass in 10 s if that is more. A response that asks for a wait beyond MaxWait slows no other call, nor
 // does one of [backoff.ClassOverloaded].
 //
 // If a service throttles some of its keys and not the others, use a Pacer per key.
@@ -60,6 +61,7 @@ type Pacer struct {
 	mu             sync.Mutex
 	watch          clock.Stopwatch
 	now            time.Duration // newest reading of the clock
+	latency        time.Duration // of responses, a mean
 	line           line
 	speed          speed
 	callsAtRefusal uint64        // number of calls at the newest refusal
@@ -69,12 +71,14 @@ type Pacer struct {
 
 const (
 	paceQuiet    = 10 * time.Second // time without throttling that ends the pace
-	paceSlowest  = 1. / 50          // least turns a second after that time, if more than one call waits
 	paceFar      = 3 * time.Second  // longest wait of the first retry
 	paceLine     = 1000             // most calls in the line
 	paceLineTime = 10               // seconds of turns that may wait, if those are more calls
 	busyCaller   = 12               // calls a second of a program whose first refusals prove nothing
 	fewCalls     = 4                // least calls in a second of a program that has just started
+	latencyGain  = 8                // responses over which the latency is a mean
+	lateMost     = 10               // most turns for the newest that are kept
+	latencies    = 2                // time for an answer, in mean ones
 	burstShare   = 0.7              // share of the calls of 4 s that makes the last second a burst
 
 	defaultMaxWait = 5 * time.Minute
@@ -104,7 +108,10 @@ func (p *Pacer) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool)
 		return p.RetryBudget.Reserve(a)
 	case p.slow.Load():
 	case a.Paced && a.Wait > 0: // calls may be paced when it has waited
-		return backoff.Ticket{Word: paced | later}, 0, true
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.advance(a.Time())
+		return p.later(&a), 0, true
 	default:
 		return backoff.Ticket{Word: withoutTurn}, 0, true
 	}
@@ -122,27 +129,71 @@ func (p *Pacer) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool)
 		p.firstRetryFree = false
 		return p.ticket(0), 0, true
 	}
-	wait := p.leastWait(p.line.waiting())
-	switch {
-	case !a.Paced: // it will not ask again
-		wait = p.waitAtRate(p.line.waiting())
-	case a.Wait > wait: // its turn would come before that
-		return p.ticket(later), wait, true
+	r := rankOf(a.Priority)
+	steady := p.waitAtRate(p.line.ahead(r))
+	if wait := p.waitOf(r, first); a.Paced && a.Wait > wait { // its turn would come before that
+		return p.later(&a), wait, true
 	}
-	return p.joinLine(wait)
+	t, wait, ok := p.joinLine(r, first, p.endOf(&a))
+	if !a.Paced && wait > 0 { // it will not ask again
+		wait = steady
+	}
+	return t, wait, ok
 }
 
-// joinLine gives an attempt the next number in the line. wait is the time to its
-// turn.
-func (p *Pacer) joinLine(wait time.Duration) (backoff.Ticket, time.Duration, bool) {
-	if float64(p.line.waiting()) >= max(paceLine, paceLineTime*p.speed.perSecond) {
+// later returns the ticket of an attempt that joins the line when it has waited. It has
+// the rank and, in milliseconds, the end of the call.
+func (p *Pacer) later(a *backoff.Attempt) backoff.Ticket {
+	return p.ticket(later | uint64(rankOf(a.Priority))<<countBits | uint64(p.endOf(a).Milliseconds())&countMask)
+}
+
+// endOf returns when the call of an attempt ends; 0 for never.
+func (p *Pacer) endOf(a *backoff.Attempt) time.Duration {
+	if a.Deadline.IsZero() {
+		return 0
+	}
+	return max(time.Millisecond, limits.Add(p.now, a.Deadline.Sub(a.Time())))
+}
+
+// joinLine gives an attempt of a rank, whose call has an end, the next number in the
+// line, unless its turn would come too late.
+func (p *Pacer) joinLine(r int, first bool, end time.Duration) (backoff.Ticket, time.Duration, bool) {
+	wait := p.waitOf(r, first)
+	most, tooLate := p.timeFor(end)
+	switch {
+	case wait == 0:
+	case tooLate, p.leastWait(0) > most: // even if all others leave
+		return p.ticket(0), max(most, end-p.now) + time.Second, true
+	case float64(p.line.ahead(r)) >= max(paceLine, paceLineTime*p.speed.perSecond):
 		return backoff.Ticket{}, 0, false
 	}
-	number := p.line.join(p.now, p.speed.perSecond)
+	number := p.line.join(r, first, place{arrived: p.now, end: end}, p.speed.perSecond)
 	if wait == 0 {
 		number |= ready
 	}
-	return p.ticket(number), wait, true
+	return p.ticket(number), min(wait, most), true
+}
+
+// timeFor returns how long a call with an end may wait for its turn, so that the answer
+// comes in time. If it is too late, the wait is longer than the call.
+func (p *Pacer) timeFor(end time.Duration) (most time.Duration, tooLate bool) {
+	if end == 0 {
+		return math.MaxInt64, false
+	}
+	if most = end - p.now - max(latencies*p.latency, time.Millisecond); most > 0 {
+		return most, false
+	}
+	p.line.late = min(p.line.late+1, lateMost)
+	return max(0, end-p.now) + time.Second, true
+}
+
+// waitOf returns how long an attempt of a rank waits at least for its turn.
+func (p *Pacer) waitOf(r int, first bool) time.Duration {
+	n := p.line.ahead(r)
+	if p.line.turns >= 1 && n == 0 {
+		return 0
+	}
+	return p.leastWait(p.line.before(n, first))
 }
 
 // ticket returns a ticket of the present epoch. Attempts that go soon after a
@@ -167,19 +218,19 @@ func (p *Pacer) waitAtRate(before int) time.Duration {
 	return time.Duration(min(turns/p.speed.perSecond*1e9, math.MaxInt64/2))
 }
 
-// leastWait returns how long the attempt waits if the rate keeps growing. An attempt
+// leastWait returns how long an attempt in the line waits if the rate keeps growing. One
 // that wakes too early asks again; one that sleeps too long wastes its turn.
 func (p *Pacer) leastWait(before int) time.Duration {
 	steady := p.waitAtRate(before)
-	if steady == 0 {
-		return 0
-	}
 	quiet := p.speed.quietSince() + paceQuiet - p.now // the pace may end then
 	if quiet <= 0 {
 		quiet = paceQuiet
 	}
 	if p.speed.rest.resume > 0 {
 		quiet = min(quiet, p.speed.rest.until-p.now)
+	}
+	if knocks := p.speed.closedFrom() - p.now; knocks > 0 {
+		quiet = min(quiet, knocks)
 	}
 	return max(time.Millisecond, min(quiet, p.speed.leastTime(steady)))
 }
@@ -198,16 +249,23 @@ func (p *Pacer) Pace(t backoff.Ticket) (backoff.Ticket, time.Duration, bool) {
 		return backoff.Ticket{Word: withoutTurn}, 0, true
 	}
 	number := t.Word & numberMask
-	before := p.line.position(number)
+	r := rankIn(number)
+	before, own := p.line.position(number)
 	// Another budget delayed the attempt when its turn had come, and others went.
 	missed := t.Word&ready != 0 && number != 0 && p.line.turnsAfter(number) >= saved(p.speed.perSecond)
 	switch {
-	case missed, t.Word&later != 0, number != 0 && p.line.expired(number): // of a pace that ended
-		return p.joinLine(p.leastWait(p.line.waiting()))
-	case before < 0:
+	case t.Word&later != 0:
+		return p.joinLine(r, false, time.Duration(number&countMask)*time.Millisecond)
+	case missed, number != 0 && p.line.expired(number): // of a pace that ended
+		return p.joinLine(r, false, 0)
+	case own == nil:
 		return p.ticket(number | ready), 0, true
 	}
-	most := limits.Add(p.line.arrived[before], maxWait(p.MaxWait)) - p.now
+	most, tooLate := p.timeFor(own.end)
+	if tooLate {
+		return p.ticket(number), most, true
+	}
+	most = min(most, limits.Add(own.arrived, maxWait(p.MaxWait))-p.now)
 	return p.ticket(number), min(p.leastWait(before), most), most > 0
 }
 
@@ -239,6 +297,9 @@ func (p *Pacer) Done(t backoff.Ticket, r backoff.Result) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	paced := p.advance(clock.Now())
+	if r.Took > 0 && (throttled || says == fault.Answer) {
+		p.latency += (r.Took - p.latency) / latencyGain
+	}
 	if throttled {
 		p.onThrottled(t.Word, r, paced)
 	} else if paced {
@@ -289,11 +350,11 @@ func (p *Pacer) onOther(t uint64, says fault.Says) {
 func (p *Pacer) putBack(t uint64, notSent bool) {
 	number := t & numberMask
 	switch {
-	case t>>62 != 1:
+	case t>>62 != 1, t&later != 0 && notSent:
+	case t&later != 0: // it was made without Pace
+		p.line.turns--
 	case notSent && number != 0:
 		p.line.leave(number, p.speed.perSecond)
-	case !notSent && t&later != 0: // it was made without Pace
-		p.line.turns--
 	}
 }
 
@@ -309,15 +370,11 @@ func (p *Pacer) advance(read time.Time) bool {
 	p.line.turns += p.speed.perSecond * since.Seconds()
 	p.speed.endRest(now)
 	p.line.serve(p.speed.perSecond)
-	if now-p.speed.quietSince() >= paceQuiet {
-		if p.line.waiting() <= 1 {
-			p.endPace()
-			return false
-		}
-		if p.speed.perSecond < paceSlowest { // the program called rarely
-			p.speed.perSecond, p.speed.goal = paceSlowest, max(p.speed.goal, 1)
-		}
+	if now-p.speed.quietSince() >= paceQuiet && p.line.waiting() <= 1 {
+		p.endPace()
+		return false
 	}
+	p.speed.knock(now)
 	return true
 }
 

@@ -193,7 +193,18 @@ func TestACallMeterCountsBeyondItsLastMark(t *testing.T) {
 	})
 }
 
-// A line against a model of it that keeps the numbers themselves.
+// A lineWalk is a line beside a model of it that keeps the numbers themselves.
+type lineWalk struct {
+	line
+	waiting [3][]uint64 // by rank, oldest first
+	turned  []uint64
+	earned  float64 // turns, of which none is saved beyond the first
+	last    uint64  // that joined as a first attempt
+	spare   int     // turns that are for the newest
+}
+
+const walkRate = 5
+
 func TestALineLosesNoTurnAndGivesNoneTwice(t *testing.T) {
 	for seed := range nightly.Size[uint64](50, 200) {
 		walkLine(t, rand.New(rand.NewPCG(seed, 1)), 0)
@@ -202,59 +213,99 @@ func TestALineLosesNoTurnAndGivesNoneTwice(t *testing.T) {
 
 func TestALineGoesOnWhenItsNumbersBeginAgain(t *testing.T) {
 	for seed := range uint64(20) {
-		walkLine(t, rand.New(rand.NewPCG(seed, 2)), 1<<numberBits-100)
+		walkLine(t, rand.New(rand.NewPCG(seed, 2)), 1<<countBits-100)
 	}
 }
 
 func walkLine(t *testing.T, r *rand.Rand, given uint64) {
-	const perSecond = 5
-	l := line{given: given, cleared: given}
-	var waiting, turned []uint64 // the numbers of those who wait, and whose turn came
-	earned := 0.                 // turns, of which none is saved beyond the first
-	for range 500 {
-		switch r.IntN(5) {
+	var w lineWalk
+	for i := range w.ranks {
+		w.ranks[i] = rank{given: given, cleared: given}
+	}
+	for range 700 {
+		switch rank := r.IntN(3); r.IntN(6) {
 		case 0, 1:
-			number := l.join(0, perSecond)
-			require.NotContains(t, waiting, number)
-			waiting = append(waiting, number)
+			w.join(t, rank, r.IntN(3) > 0)
 		case 2:
 			more := r.Float64() * 3
-			l.turns, earned = l.turns+more, earned+more
-			l.serve(perSecond)
+			w.turns, w.earned = w.turns+more, w.earned+more
+			w.serve(walkRate)
 		case 3: // leaves the line
-			if n := len(waiting); n > 0 {
+			if n := len(w.waiting[rank]); n > 0 {
 				i := r.IntN(n)
-				l.leave(waiting[i], perSecond)
-				waiting = slices.Delete(waiting, i, i+1)
+				w.leave(w.waiting[rank][i], walkRate)
+				w.waiting[rank] = slices.Delete(w.waiting[rank], i, i+1)
 			}
 		case 4: // gives its turn back
-			if n := len(turned); n > 0 {
-				l.leave(turned[n-1], perSecond)
-				turned, earned = turned[:n-1], earned+1
+			if n := len(w.turned); n > 0 {
+				w.leave(w.turned[n-1], walkRate)
+				w.turned, w.earned = w.turned[:n-1], w.earned+1
+			}
+		case 5:
+			if w.line.waiting() > 0 {
+				w.late++
+				w.spare++
 			}
 		}
-		for len(waiting) > 0 && l.position(waiting[0]) < 0 {
-			turned, waiting = append(turned, waiting[0]), waiting[1:]
-			earned--
+		w.check(t)
+	}
+}
+
+func (w *lineWalk) join(t *testing.T, rank int, first bool) {
+	number := w.line.join(rank, first, place{}, walkRate)
+	require.NotContains(t, slices.Concat(w.waiting[:]...), number)
+	w.waiting[rank] = append(w.waiting[rank], number)
+	if first {
+		w.last = number
+	}
+}
+
+// check finds out who had a turn since, and who may have had it.
+func (w *lineWalk) check(t *testing.T) {
+	for rank := 2; rank >= 0; rank-- {
+		had := func(number uint64) bool {
+			_, p := w.position(number)
+			return p == nil
 		}
-		require.Equal(t, len(waiting), l.waiting())
-		require.GreaterOrEqual(t, earned, -1e-9, "more turns than there were")
-		if len(waiting) > 0 {
-			require.Less(t, l.turns, 1., "a turn that nobody gets")
-			require.InDelta(t, earned, l.turns, 1e-9, "turns are lost")
-		} else {
-			earned = min(earned, saved(perSecond))
+		for i, number := range w.waiting[rank] {
+			if had(number) {
+				older := slices.ContainsFunc(w.waiting[rank][:i], func(n uint64) bool { return !had(n) })
+				if older {
+					w.spare--
+					require.Equal(t, w.last, number, "only the newest overtakes")
+					require.GreaterOrEqual(t, w.spare, 0, "it does for a call whose time is over")
+				}
+				w.turned = append(w.turned, number)
+				w.earned--
+			}
 		}
-		for i, number := range waiting {
-			require.GreaterOrEqual(t, l.position(number), i, "nobody overtakes")
+		w.waiting[rank] = slices.DeleteFunc(w.waiting[rank], had)
+		for lower := range rank {
+			require.False(t, len(w.waiting[rank]) > 0 && slices.ContainsFunc(w.waiting[lower], had), "a lower rank overtakes")
 		}
+	}
+	waiting := slices.Concat(w.waiting[:]...)
+	if len(waiting) == 0 {
+		w.spare = 0
+	}
+	require.Equal(t, len(waiting), w.line.waiting())
+	require.GreaterOrEqual(t, w.earned, -1e-9, "more turns than there were")
+	if len(waiting) > 0 {
+		require.Less(t, w.turns, 1., "a turn that nobody gets")
+		require.InDelta(t, w.earned, w.turns, 1e-9, "turns are lost")
+	} else {
+		w.earned = min(w.earned, saved(walkRate))
 	}
 }
 
 func TestANumberThatWasNeverGivenHasNoPlace(t *testing.T) {
-	l := line{given: 10, arrived: make([]time.Duration, 3)}
-	for _, number := range []uint64{11, 1 << 31, 1 << 32, 1<<32 + 9, 1<<numberBits - 1} {
-		require.Negative(t, l.position(number), "%d", number)
+	var l line
+	l.ranks[0] = rank{given: 10, places: make([]place, 3)}
+	for _, number := range []uint64{0, 11, 1 << 31, 1 << 32, 1<<32 + 9, 1<<countBits - 1, 1<<countBits | 9} {
+		_, p := l.position(number)
+		require.Nil(t, p, "%d", number)
 	}
-	require.Equal(t, 2, l.position(10))
+	before, p := l.position(10)
+	require.Equal(t, 2, before)
+	require.NotNil(t, p)
 }

@@ -21,6 +21,7 @@ type speed struct {
 	began         time.Duration // when that was
 	fell          time.Duration // when the rate fell last
 	lastThrottled time.Duration // when the last throttled response came
+	lastAnswer    time.Duration // when the last other one came, or the pace began
 	rest          rest
 	served        served
 	sample        tally // since the first of at most 4 refusals
@@ -40,6 +41,7 @@ const (
 	paceGoal   = 0.1      // and off the goal
 	paceFull   = 5        // answers for each refusal before a fall that is full; 10 make it half as deep
 	paceUnused = 1.2      // how far the rate may be above the usual one when it falls
+	paceUsed   = 1.1      // how far it may be above what is served, if calls rest
 	paceLeast  = 1. / 200 // of the usual rate
 	paceServed = 0.95     // of what is served, below which the rate does not fall
 
@@ -59,6 +61,12 @@ const (
 	// Quick callers are few, and what one of them does matters little to the others.
 	quickCaller = 20.
 
+	closedAfter = 10 * time.Second // without an answer
+	knocks      = 0.5              // of the usual rate, while the service is closed
+	knocksMost  = 1.               // a second
+	knocksLeast = 1. / 50
+	reopens     = 1.5 // of the usual rate, after the first answer
+
 	paceSettle = 50 * time.Millisecond // after a fall answers say nothing new
 )
 
@@ -70,6 +78,7 @@ func (s *speed) begin(now time.Duration, usual, recent float64, young bool) {
 	s.usual, s.goal, s.peak, s.climb = usual, usual, usual, 0
 	s.perSecond = usual * (1 - paceFall)
 	s.began, s.served, s.trial.running = now, served{at: now}, false
+	s.lastAnswer = now
 	s.fall(now)
 	if s.opened = s.epoch; full {
 		s.opened = 0
@@ -104,6 +113,10 @@ func (r *rest) ask(now, wait time.Duration) {
 // onAnswer adjusts the rate to a response that is not throttled. The response is
 // fresh if its attempt was sent at the present rate.
 func (s *speed) onAnswer(now time.Duration, fresh bool) {
+	if now >= max(s.lastAnswer+closedAfter, s.rest.until-closedAfter) { // others may rest a little
+		s.open(now)
+	}
+	s.lastAnswer = now
 	s.answers++
 	s.served.add(now, s.perSecond)
 	if fresh {
@@ -163,6 +176,7 @@ func (s *speed) onThrottled(now time.Duration, calls float64) {
 	case s.tolerance.forgives(now):
 		return
 	}
+	s.fitToUse(now)
 	s.sample.refused++
 	share, full := s.sample.full()
 	full = full || s.climb > 0 && s.sample.refused > 1 && share >= trialMost
@@ -173,6 +187,14 @@ func (s *speed) onThrottled(now time.Duration, calls float64) {
 	case full && s.beginTrial(now, share):
 	case full || s.climb == 0:
 		s.slowDown(now, calls)
+	}
+}
+
+// fitToUse lowers the rate to what the program uses of it, if the service asks for waits.
+// Calls that rest do not use it: then the refusals are those of a lower rate.
+func (s *speed) fitToUse(now time.Duration) {
+	if s.rest.asked > 0 && s.rest.resume == 0 && s.usual >= slowCaller && now-s.began >= servedKnown {
+		s.perSecond = min(s.perSecond, paceUsed*s.served.rate(now, s.perSecond))
 	}
 }
 
@@ -198,6 +220,7 @@ func (s *speed) slowDown(now time.Duration, calls float64) {
 		rate = max(rate, min(s.perSecond, s.floor(now)))
 	}
 	s.perSecond = rate
+	s.knock(now)
 	if s.climb > 0 {
 		s.goal = s.perSecond
 	}
@@ -215,6 +238,27 @@ func (s *speed) endRest(now time.Duration) {
 		s.perSecond, s.goal = max(s.perSecond, s.rest.resume), max(s.goal, s.rest.resume)
 		s.rest.resume = 0
 	}
+}
+
+// closedFrom returns from when on the service counts as closed: it has answered nothing
+// for a while, as when a quota is used up. That says nothing about the rate.
+func (s *speed) closedFrom() time.Duration {
+	return max(s.lastAnswer+closedAfter, s.rest.until)
+}
+
+// knock raises the rate while the service is closed, to hear soon that it is open.
+func (s *speed) knock(now time.Duration) {
+	if now >= s.closedFrom() {
+		s.perSecond = max(s.perSecond, min(knocksMost, max(s.usual*knocks, knocksLeast)))
+	}
+}
+
+// open returns to the usual rate.
+func (s *speed) open(now time.Duration) {
+	s.perSecond = max(s.perSecond, s.usual*reopens)
+	s.goal = max(s.goal, s.perSecond, knocksMost)
+	s.sample, s.trial.running = tally{}, false
+	s.fall(now)
 }
 
 // floor returns the rate below which the rate does not fall.
@@ -299,6 +343,9 @@ type served struct {
 	perSecond float64
 	at        time.Duration
 }
+
+// servedKnown is how long after the beginning it is known.
+const servedKnown = 300 * time.Millisecond
 
 func servedTime(turns float64) float64 { return min(max(.1, 16/turns), 2) }
 

@@ -302,6 +302,76 @@ func TestAQuotaIsUsedWhole(t *testing.T) {
 	}
 }
 
+// A quota is used up for 20 minutes. Each of the callers has 3 s.
+func TestTheResetOfAQuotaIsFeltAtOnce(t *testing.T) {
+	for _, perSecond := range []float64{1, 2, 50} {
+		for _, hint := range []time.Duration{0, time.Second} {
+			bubble(t, fmt.Sprintf("%v per second, hint %v", perSecond, hint), func(t *testing.T) {
+				const from, to = 30 * time.Second, 30*time.Second + 20*time.Minute
+				p, began, asked := newProgram(rand.New(rand.NewPCG(1, 1))), time.Now(), 0
+				p.hint = hint
+				var after, failed atomic.Int64
+				var group sync.WaitGroup
+				for time.Since(began) < to+10*time.Second {
+					time.Sleep(time.Duration(1e9 / perSecond))
+					group.Go(func() {
+						ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+						defer cancel()
+						late := time.Since(began) > to
+						err := p.policy.Do(ctx, func(context.Context) error {
+							if now := time.Since(began); now < from || now > to {
+								return nil
+							}
+							asked++
+							return backoff.RetryAfter(errTooMuch, p.hint)
+						})
+						if late {
+							after.Add(1)
+						}
+						if late && err != nil {
+							failed.Add(1)
+						}
+					})
+				}
+				group.Wait()
+				require.Less(t, float64(asked), min(1, .6*perSecond)*1200*1.1, "at most one a second, and half of the calls")
+				require.LessOrEqual(t, float64(failed.Load()), .05*float64(after.Load()))
+			})
+		}
+	}
+}
+
+// Workers that were told to come back rest, and do not use the rate. Then its refusals
+// are no share of the calls that the service refuses at any rate.
+func TestALimitThatAsksForWaitsIsNotTakenForAShare(t *testing.T) {
+	var failed, attempts, refused atomic.Int64
+	for _, latency := range []time.Duration{10 * time.Millisecond, 20 * time.Millisecond, 50 * time.Millisecond} {
+		for seed := range uint64(10) {
+			synctest.Test(t, func(t *testing.T) {
+				p, limiter := newProgram(rand.New(rand.NewPCG(seed, 1))), rate.NewLimiter(100, 100)
+				together(10, func(int) {
+					for range 100 {
+						err := p.policy.Do(t.Context(), func(context.Context) error {
+							attempts.Add(1)
+							served := limiter.Allow()
+							if time.Sleep(latency); served {
+								return nil
+							}
+							refused.Add(1)
+							return backoff.RetryAfter(errTooMuch, time.Second)
+						})
+						if err != nil {
+							failed.Add(1)
+						}
+					}
+				})
+			})
+		}
+	}
+	require.LessOrEqual(t, failed.Load(), int64(2), "of 30,000 calls")
+	require.Less(t, float64(refused.Load()), .028*float64(attempts.Load()))
+}
+
 // For an hour a service throttles every call, and then none.
 func TestAPacerRecoversFromAnHourOfThrottling(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
