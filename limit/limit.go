@@ -17,6 +17,9 @@
 //   - [Throttle] refuses more attempts the more the service refuses.
 //   - [Concurrency] refuses attempts while too many are running (a bulkhead).
 //
+// Package [github.com/gobackoff/backoff/limit/adaptive] has one that finds out by itself
+// how many attempts may run.
+//
 // A limit bounds all policies that share it. It joins with a retry budget, and can
 // be the Budget of a Service of package guard, of which there is one per key. For a
 // service that responds with "too much", such as HTTP 429, there is package
