@@ -19,12 +19,14 @@ import (
 //     much" (429). Its [backoff.RetryBudget] pays for other retries by success:
 //     the first call to a host may use all of its attempts, and later ones, while
 //     nothing succeeds, make one attempt or two.
+//   - An [adaptive.Limit] bounds how many attempts run at once while the host is
+//     overloaded: slower than usual, and quicker with fewer.
 //   - A [backoff.Breaker] opens when all calls fail, 5 of them at least and over a
 //     second, or half of them while the host is slower than usual. Then calls wait
 //     until a probe succeeds, or fail at once if the Transport is FailFast.
 //
-// To change that, set Transport.Services, or Policy.Budget in place of the
-// Pacer. [Unguarded] is a Transport without guards. If a guard or the policy
+// To change that, set Transport.Services, or Policy.Budget in place of the first
+// two. [Unguarded] is a Transport without guards. If a guard or the policy
 // ends a call after a response, the client returns the response, such as a 503,
 // and no error: [Check] then returns an error that says what ended the call.
 // When the wait for a retry begins, the response is gone: if no other one

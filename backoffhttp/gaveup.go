@@ -4,7 +4,6 @@ import (
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/internal/errtree"
 	"github.com/gobackoff/backoff/internal/gaveup"
-	"github.com/gobackoff/backoff/pace"
 )
 
 // explained returns the error of a call without an answer, with the remark if
@@ -68,8 +67,8 @@ func (c *call) remark(gave *backoff.Error) string {
 // first attempt, or the retry of a throttled one, has no turn for it. The RetryBudget in
 // it refuses neither.
 func (c *call) hostBudgetRemark(gave *backoff.Error) string {
-	_, paces := c.guards.budget.(*pace.Pacer)
-	if paces && (gave.Attempts == 0 || c.t.classify(gave.Last) == backoff.ClassThrottled) {
+	state := c.guards.service.State()
+	if state.Budget != nil && gave.Attempts == 0 || state.PerSecond > 0 && c.t.classify(gave.Last) == backoff.ClassThrottled {
 		return "too many calls to the host wait for their turn (Policy.MaxRetryAfter, Transport.Services)"
 	}
 	return "it is the budget of the host (Transport.Services)"

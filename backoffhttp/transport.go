@@ -57,8 +57,8 @@ type Transport struct {
 	}
 
 	// Services of the hosts. Defaults to one for each host, for this Transport
-	// alone, with a [pace.Pacer] that waits no longer than MaxRetryAfter, and a
-	// [backoff.Breaker] that tells the Observer of Policy of its transitions. Set
+	// alone, with a [pace.Pacer] that waits no longer than MaxRetryAfter, a
+	// [adaptive.Limit], and a [backoff.Breaker] that tells the Observer of Policy of its transitions. Set
 	// it to share, watch or replace them.
 	Services *guard.Services
 

@@ -642,7 +642,8 @@ func TestARefusedRequestIsOneCall(t *testing.T) {
 			transport := &backoffhttp.Transport{Policy: policy, Services: services(&m), FailFast: true}
 			client := &http.Client{Transport: transport}
 			refused := 0
-			for range 30 {
+			for range 30 { // for more than the second in which all calls must fail
+				time.Sleep(50 * time.Millisecond)
 				_, err := client.Get(server.URL)
 				require.Error(t, err)
 				if errors.Is(err, backoff.ErrOpen) {

@@ -66,6 +66,6 @@ func (r *reading) budget(name string, s guard.State) {
 	sum := r.budgets[name]
 	sum.Name, sum.Strained = name, sum.Strained || s.Budget.Strained
 	sum.Successes, sum.Retries, sum.Allowed = sum.Successes+s.Budget.Successes, sum.Retries+s.Budget.Retries, sum.Allowed+s.Budget.Allowed
-	sum.PerSecond, sum.Waiting = sum.PerSecond+s.PerSecond, sum.Waiting+s.Waiting
+	sum.PerSecond, sum.AtOnce, sum.Waiting = sum.PerSecond+s.PerSecond, sum.AtOnce+s.AtOnce, sum.Waiting+s.Waiting
 	r.budgets[name] = sum
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/gobackoff/backoff/internal/badfield"
 	"github.com/gobackoff/backoff/internal/errtree"
 	"github.com/gobackoff/backoff/internal/limits"
+	"github.com/gobackoff/backoff/limit/adaptive"
 	"github.com/gobackoff/backoff/pace"
 )
 
@@ -33,9 +34,10 @@ import (
 // one.
 //
 // The zero value has what a host of package backoffhttp has: a [pace.Pacer], which
-// bounds retries and slows calls down after responses like HTTP 429, and a
-// [backoff.Breaker] that does not open while the service serves some calls and is not
-// slower than usual.
+// bounds retries and slows calls down after responses like HTTP 429, a
+// [adaptive.Limit], which bounds how many attempts run at once while the service is
+// overloaded, and a [backoff.Breaker] that does not open while the service serves some
+// calls and is not slower than usual.
 //
 // A Service must not be copied, nor its fields changed, after first use. It is safe
 // for concurrent use. While calls succeed, it takes no lock, and allocates nothing
@@ -48,8 +50,8 @@ type Service struct {
 	// Name of the service in errors and events.
 	Name string
 
-	// Budget of the calls whose policy has none. Defaults to a pace.Pacer of this
-	// Service.
+	// Budget of the calls whose policy has none. Defaults to a pace.Pacer and a
+	// adaptive.Limit of this Service.
 	Budget backoff.Budget
 
 	// Breaker around each call, with all its attempts. Defaults to one with its
@@ -99,8 +101,9 @@ type Service struct {
 type parts struct {
 	budget  backoff.Budget   // nil if there is none
 	breaker *backoff.Breaker // nil if there is none
-	pacer   pacer            // the budget, if it is one
-	stats   stats            // the budget, if it has them
+	pacer   pacer            // the budget, or a part of it; nil if there is none
+	limit   limiter          // the same
+	stats   stats            // the same
 	shared  bool             // tenants have the same breaker
 	tenant  bool             // the breaker is that of another Service
 }
@@ -109,6 +112,11 @@ type parts struct {
 // the type of a Service.
 type pacer interface {
 	Limit() (perSecond float64, waiting int)
+}
+
+// limiter is an adaptive.Limit.
+type limiter interface {
+	AtOnce() (most float64, waiting int)
 }
 
 // stats is a RetryBudget or a Pacer.
@@ -131,19 +139,23 @@ func (s *Service) use() *parts {
 func (s *Service) setUp() {
 	p := parts{breaker: s.Breaker, budget: s.Budget}
 	switch {
-	case s.NoBreaker:
-		p.breaker = nil
-	case p.breaker == nil:
-		p.breaker = s.newBreaker()
-	}
-	switch {
 	case s.NoBudget:
 		p.budget = nil
 	case p.budget == nil:
-		p.budget = &pace.Pacer{MaxWait: s.MaxRetryAfter}
+		paced, limited := &pace.Pacer{MaxWait: s.MaxRetryAfter}, new(adaptive.Limit)
+		p.budget = backoff.JoinBudgets(paced, limited)
+		p.pacer, p.limit, p.stats = paced, limited, paced
+	default:
+		p.pacer, _ = p.budget.(pacer)
+		p.limit, _ = p.budget.(limiter)
+		p.stats, _ = p.budget.(stats)
 	}
-	p.pacer, _ = p.budget.(pacer)
-	p.stats, _ = p.budget.(stats)
+	switch {
+	case s.NoBreaker:
+		p.breaker = nil
+	case p.breaker == nil:
+		p.breaker = s.newBreaker(p.pacer != nil)
+	}
 	if s.late && p.budget != nil {
 		p.budget = &unproved{Budget: p.budget}
 	}
@@ -156,11 +168,15 @@ func (s *Service) setUp() {
 
 // newBreaker returns the breaker of a service that sets none. A service that serves some
 // calls is not down, whatever becomes of the others: half of the calls must fail only
-// while it is slower than usual.
-func (s *Service) newBreaker() *backoff.Breaker {
+// while it is slower than usual. Nor is one down that throttles all calls, if they are
+// paced: the Pacer asks it often enough to notice when that ends.
+func (s *Service) newBreaker(paced bool) *backoff.Breaker {
 	b := &backoff.Breaker{Name: s.Name, Observer: s.Observer, Classify: s.Classify, MaxRetryAfter: max(0, s.MaxRetryAfter)}
 	b.ProbeSuccesses = 1 // the line bounds how many calls follow
-	b.FailureRate, b.TripIf = 1, func(now backoff.BreakerStats) bool {
+	if b.FailureRate = 1; paced {
+		b.FailureRate = -1 // throttled responses do not count
+	}
+	b.TripIf = func(now backoff.BreakerStats) bool {
 		const calls = 20
 		known := s.parts.Load().stats
 		return now.Failures >= now.Successes && now.Failures+now.Successes >= calls && known != nil && known.Stats().Strained
@@ -274,6 +290,7 @@ type State struct {
 	Breaker   backoff.BreakerStats      // state of the breaker; zero without one
 	Budget    *backoff.RetryBudgetStats // state of the budget; nil if it is no RetryBudget and no Pacer
 	PerSecond float64                   // rate of calls under a Pacer that slows them down; 0 while it does not
+	AtOnce    float64                   // most attempts at once under an adaptive.Limit; 0 while it has no limit
 	Waiting   int                       // calls that wait for their turn, or for the service to come back
 }
 
@@ -296,6 +313,12 @@ func (s *Service) State() (state State) {
 		rate, waiting := p.pacer.Limit()
 		if state.Waiting += waiting; !math.IsInf(rate, 1) {
 			state.PerSecond = rate
+		}
+	}
+	if p.limit != nil {
+		most, waiting := p.limit.AtOnce()
+		if state.Waiting += waiting; !math.IsInf(most, 1) {
+			state.AtOnce = most
 		}
 	}
 	return state

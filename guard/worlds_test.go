@@ -144,3 +144,32 @@ func TestCallsThatWaitDoNotKeepAServiceDown(t *testing.T) {
 		}
 	}
 }
+
+// A service throttles all calls for some minutes, as a used-up quota does. A circuit that
+// opened would keep the Pacer from asking.
+func TestAQuotaThatIsUsedUpOpensNoCircuitIfCallsArePaced(t *testing.T) {
+	for _, paced := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			var s guard.Service
+			if !paced {
+				s.Budget = new(backoff.RetryBudget)
+			}
+			_, breaker := s.Parts()
+			opened := false
+			var calls sync.WaitGroup
+			for range 600 {
+				time.Sleep(500 * time.Millisecond)
+				calls.Go(func() {
+					ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+					defer cancel()
+					_ = s.Do(ctx, backoff.Policy{}, func(context.Context) error {
+						return backoff.OfClass(errors.New("quota"), backoff.ClassThrottled)
+					})
+				})
+				opened = opened || breaker.State() != backoff.BreakerClosed
+			}
+			calls.Wait()
+			require.Equal(t, !paced, opened)
+		})
+	}
+}

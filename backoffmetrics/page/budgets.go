@@ -45,6 +45,8 @@ func budgetRowOf(b *snapshot.Budget) budgetRow {
 	switch {
 	case b.PerSecond > 0:
 		r.Text = fmt.Sprintf("the service throttles: calls wait for their turn, at %.1f a second, and %s now; ", b.PerSecond, waiting) + r.Text
+	case b.AtOnce > 0:
+		r.Text = fmt.Sprintf("the service is overloaded: at most %.0f attempts run at once, and %s now; ", max(1, b.AtOnce), waiting) + r.Text
 	case b.Waiting > 0:
 		r.Text = waiting + " for the service to come back; " + r.Text
 	}

@@ -101,6 +101,7 @@ type Budget struct {
 	Name string
 	backoff.RetryBudgetStats
 	PerSecond float64 // the rate of Pacers that slow calls down; 0 while none does
+	AtOnce    float64 // the limits of attempts at once; 0 while there is none
 	Waiting   int     // calls
 }
 
