@@ -12,6 +12,7 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/limit"
+	"github.com/gobackoff/backoff/limit/adaptive"
 	"github.com/gobackoff/backoff/pace"
 	"github.com/gobackoff/backoff/presets"
 )
@@ -24,6 +25,7 @@ type budget struct {
 	Throttle       *throttle       `json:"throttle,omitzero"`
 	Rate           *rateLimit      `json:"rate,omitzero"`
 	Concurrency    *concurrency    `json:"concurrency,omitzero"`
+	Adaptive       *struct{}       `json:"adaptive,omitzero"` // adaptive.Limit has no fields
 	GRPCThrottling *grpcThrottling `json:"grpcThrottling,omitzero"`
 	All            []budget        `json:"all,omitzero"`
 }
@@ -161,6 +163,8 @@ func (b *budget) made() (made backoff.Budget, name string) {
 		return b.Rate.build(), "limit.Rate"
 	case b.Concurrency != nil:
 		return &limit.Concurrency{Max: b.Concurrency.Max}, "limit.Concurrency"
+	case b.Adaptive != nil:
+		return new(adaptive.Limit), ""
 	case b.GRPCThrottling != nil:
 		return &presets.GRPCThrottling{MaxTokens: b.GRPCThrottling.MaxTokens, TokenRatio: b.GRPCThrottling.TokenRatio}, "presets.GRPCThrottling"
 	}

@@ -137,7 +137,11 @@ func unknown(path, name string, of reflect.Value) error {
 			return problem(path, "is not known, did you mean "+member+"?")
 		}
 	}
-	return problem(path, "is not known, want one of "+names(of.Interface()))
+	want := "one of " + names(of.Interface())
+	if of.NumField() == 0 {
+		want = "no members"
+	}
+	return problem(path, "is not known, want "+want)
 }
 
 // alike reports whether name is member with a slip in one place, or as it is

@@ -50,6 +50,7 @@ func TestAPolicyIsRefused(t *testing.T) {
 			`{"MaxRetry-After": 3}`, `MaxRetry-After is not known, did you mean maxRetryAfter?`,
 			`{"shedule": "1s"}`, `shedule is not known, did you mean schedule?`,
 			`{"breaker": {"rate": 1}}`, `breaker.rate is not known, want one of failureRate, minCalls, window, windowCalls, consecutiveFailures, consecutiveSpan, slowCall, slowRate, openFor, jitter, maxRetryAfter, maxProbes, probeSuccesses, probeTimeout, rampUp, minAttemptTime`,
+			`{"budget": {"adaptive": {"max": 1}}}`, `budget.adaptive.max is not known, want no members`,
 			`{"budget": {"throttle": {"p": 1}}}`, `budget.throttle.p is not known, want one of k, window, pad, maxReject`,
 			`{"schedule": {"constant": "1s"}}`, `schedule.constant is not known: write a constant schedule as a duration such as "1.5s"`,
 			`{"breaker": {"openFor": {"constant": "1s"}}}`, `breaker.openFor.constant is not known: write a constant schedule as a duration such as "1.5s"`,
@@ -62,7 +63,7 @@ func TestAPolicyIsRefused(t *testing.T) {
 		"a dash, which is the tag of fields that are not in JSON": {
 			`{"jitter": {"-": "unheard"}}`, `jitter.- is not known, want one of decorrelated, uniform, added, slotted`,
 			`{"schedule": {"-": "1s"}}`, `schedule.- is not known, want one of linear, exponential, sequence, truncated`,
-			`{"budget": {"-": "aws-retry-quota"}}`, `budget.- is not known, want one of retry, pacer, throttle, rate, concurrency, grpcThrottling, all`,
+			`{"budget": {"-": "aws-retry-quota"}}`, `budget.- is not known, want one of retry, pacer, throttle, rate, concurrency, adaptive, grpcThrottling, all`,
 		},
 		"a schedule in attemptTimeout, or beside it": {
 			`{"attemptTimeout": {"linear": {}}}`, `attemptTimeout is an object, want a duration of 0 or more, such as "1.5s", or -1 where there may be no limit`,
@@ -86,7 +87,7 @@ func TestAPolicyIsRefused(t *testing.T) {
 		"an empty choice": {
 			`{"schedule": {}}`, `schedule has nothing, want one of linear, exponential, sequence, truncated`,
 			`{"jitter": {}}`, `jitter has nothing, want one of decorrelated, uniform, added, slotted`,
-			`{"budget": {}}`, `budget has nothing, want one of retry, pacer, throttle, rate, concurrency, grpcThrottling, all`,
+			`{"budget": {}}`, `budget has nothing, want one of retry, pacer, throttle, rate, concurrency, adaptive, grpcThrottling, all`,
 			`{"budget": {"all": []}}`, `budget.all is empty, want at least one budget`,
 			`{"schedule": {"sequence": []}}`, `schedule is an empty Sequence, want at least one delay`,
 			`{"schedule": {"truncated": {"schedule": {}}}}`, `schedule.truncated.schedule has nothing, want one of linear, exponential, sequence, truncated`,
@@ -169,7 +170,7 @@ backoff: spec: byClass.throttled.schedule is -1, want 0 or more
 backoff: spec: jitter.added is -1, want 0 or more
 backoff: spec: budget.all[0].retry.ratio is -1, want a number of retries per success
 backoff: spec: budget.all[0].retry.floor is -1, want 0 or more
-backoff: spec: budget.all[1] has nothing, want one of retry, pacer, throttle, rate, concurrency, grpcThrottling, all
+backoff: spec: budget.all[1] has nothing, want one of retry, pacer, throttle, rate, concurrency, adaptive, grpcThrottling, all
 backoff: spec: budget.all[2].throttle.k is 0.5, want 1 or more
 backoff: spec: breaker.openFor is -1, want 0 or more
 backoff: spec: breaker.jitter.added is -1, want 0 or more

@@ -96,8 +96,8 @@ type form struct {
 //   - A budget is the name of one of [presets.Budgets], or an object with one
 //     of retry {ratio, window, floor}, pacer {ratio, window, floor, maxWait},
 //     throttle {k, window, pad, maxReject}, rate {limit, burst, tokens,
-//     retriesOnly}, concurrency {max}, grpcThrottling {maxTokens, tokenRatio},
-//     all [budgets]. Rates are attempts per second. The limit of a rate must be
+//     retriesOnly}, concurrency {max}, adaptive {}, grpcThrottling {maxTokens,
+//     tokenRatio}, all [budgets]. Rates are attempts per second. The limit of a rate must be
 //     given. Its burst is by default what one attempt takes.
 //   - A policy also has name, maxAttempts, maxElapsed, attemptTimeout,
 //     maxDelay, maxRetryAfter and shortenLastWait. At most one of attemptTimeout

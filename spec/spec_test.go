@@ -19,6 +19,7 @@ import (
 	"github.com/gobackoff/backoff/guard"
 	"github.com/gobackoff/backoff/internal/shape"
 	"github.com/gobackoff/backoff/limit"
+	"github.com/gobackoff/backoff/limit/adaptive"
 	"github.com/gobackoff/backoff/pace"
 	"github.com/gobackoff/backoff/presets"
 	"github.com/gobackoff/backoff/spec"
@@ -171,6 +172,7 @@ func TestEveryBudgetCanBeWritten(t *testing.T) {
 		`{"rate": {"limit": 0.5, "tokens": 3, "retriesOnly": true}}`:      &limit.Rate{Limiter: rate.NewLimiter(0.5, 3), Tokens: 3, RetriesOnly: true},
 		`{"rate": {"limit": 10, "burst": 20}}`:                            &limit.Rate{Limiter: rate.NewLimiter(10, 20)},
 		`{"concurrency": {"max": -1}}`:                                    &limit.Concurrency{Max: -1},
+		`{"adaptive": {}}`:                                                &adaptive.Limit{},
 		`{"grpcThrottling": {"maxTokens": 10, "tokenRatio": 0.1}}`:        presets.NewGRPCThrottling(),
 		`{"all": [{"retry": {}}, "aws-retry-quota", {"concurrency":{}}]}`: backoff.JoinBudgets(&backoff.RetryBudget{}, presets.NewAWSQuota(), &limit.Concurrency{}),
 	} {
@@ -209,6 +211,7 @@ func TestNoFieldIsForgotten(t *testing.T) {
 		{pace.Pacer{}, `{"budget":{"pacer":{%}}}`, ""},
 		{limit.Rate{}, `{"budget":{"rate":{%}}}`, " Limiter "},
 		{limit.Concurrency{}, `{"budget":{"concurrency":{%}}}`, ""},
+		{adaptive.Limit{}, `{"budget":{"adaptive":{%}}}`, ""},
 		{presets.GRPCThrottling{}, `{"budget":{"grpcThrottling":{%}}}`, ""},
 	} {
 		of := reflect.TypeOf(c.of)

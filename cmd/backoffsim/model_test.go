@@ -45,7 +45,7 @@ func TestTheReferencesAreAlwaysShown(t *testing.T) {
 
 func TestAllPeersAreThoseThatAreNotThereAlready(t *testing.T) {
 	all := policiesOf(simulated(t, with("dip", "-seeds", "1", "-peer", "all")...))
-	require.Len(t, all, 3+31)
+	require.Len(t, all, 3+33)
 	require.NotContains(t, all, "no retries")
 	require.NotContains(t, all, "default (peer)")
 	require.Contains(t, policiesOf(simulated(t, with("dip", "-seeds", "1", "-peer", "default")...)), "default (peer)")
@@ -236,6 +236,15 @@ func TestALyingServerIsBelieved(t *testing.T) {
 	pacer, budget := out.Results[3], out.Results[4]
 	require.Greater(t, pacer.Success.Mean, budget.Success.Mean)
 	require.Less(t, pacer.Wasted.Mean, budget.Wasted.Mean)
+}
+
+func TestAnAdaptiveLimitIsAPeerAndInAFile(t *testing.T) {
+	mine := file(t, "mine.json", `{"name": "mine", "budget": {"adaptive": {}}}`)
+	out := simulated(t, "dip", "-seeds", "1", "-horizon", "60s", "-peer", "Adaptive", "-policy", mine)
+	peer, own := out.Results[3], out.Results[4]
+	require.Greater(t, own.Success.Mean, out.Results[0].Success.Mean)
+	require.Equal(t, peer.Success, own.Success)
+	require.Equal(t, peer.Wasted, own.Wasted)
 }
 
 func TestEveryModelHasAPicture(t *testing.T) {

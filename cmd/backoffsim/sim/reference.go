@@ -8,6 +8,7 @@ import (
 	"github.com/gobackoff/backoff/cmd/backoffsim/internal/foreign"
 	"github.com/gobackoff/backoff/hedge"
 	"github.com/gobackoff/backoff/limit"
+	"github.com/gobackoff/backoff/limit/adaptive"
 	"github.com/gobackoff/backoff/pace"
 	"github.com/gobackoff/backoff/presets"
 )
@@ -43,6 +44,7 @@ func Default() Client {
 
 func retryBudget() backoff.Budget  { return new(backoff.RetryBudget) }
 func newPacer() backoff.Budget     { return new(pace.Pacer) }
+func newAdaptive() backoff.Budget  { return new(adaptive.Limit) }
 func awsAdaptive() backoff.Budget  { return foreign.NewAWSAdaptive() }
 func newBreaker() *backoff.Breaker { return new(backoff.Breaker) }
 
@@ -78,8 +80,8 @@ func aws500() backoff.Budget {
 // grpc returns the retry throttling of gRPC.
 func grpc() backoff.Budget { return presets.NewGRPCThrottling() }
 
-// adaptive returns throttles that refuse at most a share of all attempts.
-func adaptive(maxReject float64) func() backoff.Budget {
+// throttles returns throttles that refuse at most a share of all attempts.
+func throttles(maxReject float64) func() backoff.Budget {
 	return func() backoff.Budget { return &ClassicThrottle{K: 2, MaxReject: maxReject} }
 }
 
@@ -121,7 +123,7 @@ func dipReferences() []Client {
 		NewClient("breaker on retries only", full, nil, rateBreaker(30*time.Second)).withGuard(GuardRetries),
 		NewClient("budget 10 % + breaker 5 s", full, requestFunded(0.1),
 			rateBreaker(5*time.Second)).withGuard(GuardAttempts),
-		NewClient("adaptive K=2, 120 s", full, adaptive(1), nil),
+		NewClient("adaptive K=2, 120 s", full, throttles(1), nil),
 		preset("SRE budget", func() backoff.Budget { return foreign.NewSREBudget() }),
 		preset("Finagle budget", func() backoff.Budget { return foreign.NewFinagle() }),
 		preset("Linkerd budget", func() backoff.Budget { return foreign.NewLinkerd() }),
@@ -131,7 +133,7 @@ func dipReferences() []Client {
 		preset(".NET budget", func() backoff.Budget { return foreign.NewDotNet() }),
 		preset("Kubernetes budget", func() backoff.Budget { return foreign.NewKubernetes() }),
 		preset("AWS adaptive", awsAdaptive),
-	}, libraryClients(), []Client{throttled(), Hedging(), paced(), HTTPDefault()})
+	}, libraryClients(), []Client{throttled(), limited(), Hedging(), paced(), HTTPDefault()})
 }
 
 // throttled returns a client with the zero Policy, RetryBudget and Throttle.
@@ -140,6 +142,13 @@ func throttled() Client {
 		budget := backoff.JoinBudgets(new(backoff.RetryBudget), &limit.Throttle{Rand: env.Rand})
 		return Process{Policy: backoff.Policy{Budget: budget}}
 	}}
+}
+
+// limited returns a client with the zero Policy, RetryBudget and Adaptive.
+func limited() Client {
+	return NewClient("RetryBudget + Adaptive", backoff.Policy{}, func() backoff.Budget {
+		return backoff.JoinBudgets(new(backoff.RetryBudget), new(adaptive.Limit))
+	}, nil)
 }
 
 // Hedging returns a client with a zero Hedge and no policy. It sends a second
@@ -153,6 +162,7 @@ func Hedging() Client {
 func libraryClients() []Client {
 	return []Client{
 		NewClient("Throttle", backoff.Policy{}, func() backoff.Budget { return new(limit.Throttle) }, nil),
+		NewClient("Adaptive", backoff.Policy{}, newAdaptive, nil),
 		NewClient("Policy + RetryBudget", backoff.Policy{}, retryBudget, nil),
 		NewClient("Policy + RetryBudget, Breaker inside", backoff.Policy{}, retryBudget,
 			newBreaker).withGuard(GuardAttempts),
@@ -178,8 +188,8 @@ func chainReferences() []Client {
 		unmarked("success-funded 10 %", successFunded(0.1)),
 		unmarked("500-5-1", aws500),
 		unmarked("gRPC 10/0.1", grpc),
-		unmarked("adaptive K=2", adaptive(1)),
-		unmarked("adaptive K=2, reject <= 0.9", adaptive(0.9)),
+		unmarked("adaptive K=2", throttles(1)),
+		unmarked("adaptive K=2, reject <= 0.9", throttles(0.9)),
 		guarded(GuardAttempts, "breaker 50 %/30 s"),
 		guarded(GuardRetries, "breaker on retries only"),
 		NewClient("retry at top layer only", atOnce, nil, nil).retryingAtTop(),

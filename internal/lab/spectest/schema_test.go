@@ -245,7 +245,7 @@ func TestAMistakeInYAMLHasTheErrorOfParse(t *testing.T) {
 		"retry: fetch.json":                                   `the policy is "fetch.json", want an object`,
 		"retry: {name: true}":                                 "name is true, want a text",
 		"retry: '{\"maxAttempts\": 3,}'":                      "line 1, column 19: invalid character '}' looking for beginning of object key string",
-		"retry: " + strings.Repeat("{budget: ", 2) + strings.Repeat("}", 2): "budget.budget is not known, want one of retry, pacer, throttle, rate, concurrency, grpcThrottling, all",
+		"retry: " + strings.Repeat("{budget: ", 2) + strings.Repeat("}", 2): "budget.budget is not known, want one of retry, pacer, throttle, rate, concurrency, adaptive, grpcThrottling, all",
 	} {
 		for name, decode := range decoders {
 			if name == "sigs" && strings.Contains(text, "'{") {
