@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"slices"
 	"time"
 
 	cenkalti "github.com/cenkalti/backoff/v7"
@@ -66,7 +67,7 @@ var clients = []client{
 	{
 		name: "failsafe", caption: "failsafe-go", about: "4 attempts, waits of 100 ms, doubling, ±50 %, and its budget: a fifth of all that is under way, and three at least",
 		module: "github.com/failsafe-go/failsafe-go",
-		start:  startFailsafe,
+		start:  failsafeWith(),
 	},
 	{
 		name: "cenkalti", caption: "cenkalti/backoff", about: "its defaults: attempts for 15 minutes, waits of 500 ms, times 1.5, ±50 %; a status that a retry cannot mend is marked permanent",
@@ -94,10 +95,15 @@ var clients = []client{
 	},
 }
 
-// besides are clients that are in some bars, and not on the page.
-var besides = []client{
-	{name: eight, about: "this library, with 8 attempts", start: library(backoff.Policy{MaxAttempts: 8}, nil)},
+// onPage reports whether a client lives in all worlds, and has a column in all tables.
+func onPage(c client) bool {
+	return slices.ContainsFunc(clients, func(o client) bool { return o.name == c.name })
 }
+
+// besides are clients that are in some bars, and not in most tables of the page.
+var besides = append([]client{
+	{name: eight, about: "this library, with 8 attempts", start: library(backoff.Policy{MaxAttempts: 8}, nil)},
+}, limiters...)
 
 // library returns how to start the client that backoffhttp.Client makes, with a
 // Service for each host: that of the Transport itself if it is nil.
@@ -124,15 +130,22 @@ func unguardedBy(budget func() backoff.Budget) func(http.RoundTripper, time.Dura
 
 func sending(t http.RoundTripper) send { return (&http.Client{Transport: t}).Do }
 
-func startFailsafe(base http.RoundTripper, limit time.Duration) send {
-	policies := []failsafe.Policy[*http.Response]{
-		failsafehttp.NewRetryPolicyBuilder().WithMaxRetries(3).WithBackoff(100*time.Millisecond, 10*time.Second).
-			WithJitterFactor(0.5).WithBudget(budget.New()).ReturnLastFailure().Build(),
+// failsafeWith returns how to start failsafe-go with its retries, and with policies
+// below them.
+func failsafeWith(below ...func() failsafe.Policy[*http.Response]) func(http.RoundTripper, time.Duration) send {
+	return func(base http.RoundTripper, limit time.Duration) send {
+		policies := []failsafe.Policy[*http.Response]{
+			failsafehttp.NewRetryPolicyBuilder().WithMaxRetries(3).WithBackoff(100*time.Millisecond, 10*time.Second).
+				WithJitterFactor(0.5).WithBudget(budget.New()).ReturnLastFailure().Build(),
+		}
+		for _, policy := range below {
+			policies = append(policies, policy())
+		}
+		if limit > 0 {
+			policies = append(policies, timeout.New[*http.Response](limit))
+		}
+		return sending(failsafehttp.NewRoundTripper(base, policies...))
 	}
-	if limit > 0 {
-		policies = append(policies, timeout.New[*http.Response](limit))
-	}
-	return sending(failsafehttp.NewRoundTripper(base, policies...))
 }
 
 func startResty(base http.RoundTripper, timeout time.Duration) send {

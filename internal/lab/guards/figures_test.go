@@ -35,7 +35,10 @@ const (
 	drained    = "drained"     // seconds until calls are answered at once, too
 	meanwhile  = "meanwhile"   // attempts for a call that begins while the service is down
 	leaf       = "leaf"        // attempts at the last service for a call
+	losing     = "lose a call" // runs that lose a call, in percent
+	foremost   = "first"       // of the calls that matter most, those that succeed, in percent
 	least      = "least share" // of what was served, the smallest part of a program, in percent
+	strained   = "strained"    // seconds in which the client says that the host is slower than usual, in percent
 )
 
 // A format is how a figure is printed.
@@ -45,7 +48,7 @@ type format struct{ name, format string }
 var order = []format{
 	{success, "%.1f %%"}, {could, "%.1f %%"}, {perCall, "%.2f"}, {median, "%.3g s"}, {slow, "%.3g s"},
 	{refusals, "%.1f %%"}, {took, "%.1f s"}, {ideal, "%.1f s"}, {lost, "%.2f x"},
-	{worstQueue, "%.2f s"}, {recovery, "%.0f s"}, {back, "%.2f s"}, {drained, "%.2f s"}, {meanwhile, "%.3f"}, {leaf, "%.3f"}, {least, "%.1f %%"},
+	{worstQueue, "%.2f s"}, {recovery, "%.0f s"}, {back, "%.2f s"}, {drained, "%.2f s"}, {meanwhile, "%.3f"}, {leaf, "%.3f"}, {losing, "%.1f %%"}, {foremost, "%.1f %%"}, {least, "%.1f %%"}, {strained, "%.1f %%"},
 }
 
 // String prints the figures in a line.

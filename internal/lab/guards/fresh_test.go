@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -25,12 +26,16 @@ type surprise struct {
 	others    func(n int) bool                           // calls that are not counted
 	method    string                                     // of these
 	answer    func(s *service, req *http.Request) answer // within the limit; nil means at once
+	starts    func() answering                           // in place of answer, for a service that remembers
 	says      answer                                     // beyond it
 }
 
+// answering is how a service answers.
+type answering = func(*service, *http.Request) answer
+
 // fresh are the surprises.
 func fresh() (worlds []world) {
-	for _, x := range surprises {
+	for _, x := range slices.Concat(surprises, surprisesOfLoad) {
 		worlds = append(worlds, world{group: "fresh", name: x.name, seeds: 3, run: x.run})
 	}
 	return worlds
@@ -40,6 +45,9 @@ func fresh() (worlds []world) {
 const isOther = "/other"
 
 func (x surprise) run(c client, seed uint64) figures {
+	if x.starts != nil {
+		x.answer = x.starts()
+	}
 	l := newLimiter(x.limit[0], x.limit[1])
 	s := newService(seed, func(s *service, req *http.Request) answer {
 		switch {
@@ -194,5 +202,99 @@ var surprises = []surprise{
 			return refused()
 		}
 		return ok(usual)
+	}},
+}
+
+// pool returns how a pool of workers answers, whose answers take so long each. It does
+// what it has accepted, also for callers who have gone.
+func pool(workers int, takes time.Duration) answering {
+	free := make([]queue, workers)
+	return func(s *service, _ *http.Request) answer {
+		next := &free[0]
+		for i := range free {
+			if free[i].free.Before(next.free) {
+				next = &free[i]
+			}
+		}
+		return ok(next.add(time.Duration((0.5 + s.rand.Float64()) * float64(takes))))
+	}
+}
+
+// surprisesOfLoad are worlds for the limit of attempts at once, for what is slower than
+// usual, and for limits of a rate.
+var surprisesOfLoad = []surprise{
+	{name: "a pool of 20 gets half as much again", load: come(300, 60, 2), could: 66.7, starts: func() answering { return pool(20, 100*time.Millisecond) }},
+	{name: "a pool of 20 gets half as much again, after a minute", load: come(300, 120, 2), could: 83.3, starts: func() answering {
+		quick, busy := pool(40, 100*time.Millisecond), pool(20, 100*time.Millisecond)
+		return func(s *service, req *http.Request) answer {
+			if s.since() < time.Minute {
+				return quick(s, req)
+			}
+			return busy(s, req)
+		}
+	}},
+	{name: "the database behind a cache is overloaded", load: come(200, 90, 1), could: 95.6, starts: func() answering {
+		database := pool(4, 100*time.Millisecond)
+		return func(s *service, req *http.Request) answer {
+			if s.luck(req) < 0.15+0.1*min(1, s.since().Minutes()) {
+				return database(s, req)
+			}
+			return ok(3 * time.Millisecond)
+		}
+	}},
+	{name: "60 processes bring a third too much for half a minute", load: come(600, 90, 3), processes: 60, timeout: time.Second, could: 91.7, starts: func() answering {
+		wide, narrow := pool(12, 15*time.Millisecond), pool(7, 15*time.Millisecond)
+		return func(s *service, req *http.Request) answer {
+			if during(s.since(), 30, 60) {
+				return narrow(s, req)
+			}
+			return wide(s, req)
+		}
+	}},
+	{name: "the service stops for 400 ms of every 3 s", load: come(70, 90, 2), timeout: time.Second, starts: func() answering {
+		works := pool(1, 10*time.Millisecond)
+		return func(s *service, req *http.Request) answer {
+			a := works(s, req)
+			a.after += max(0, 400*time.Millisecond-(s.since()+a.after)%(3*time.Second))
+			return a
+		}
+	}},
+	{name: "three kinds, and the mixture turns over", load: come(50, 180, 30), answer: func(s *service, req *http.Request) answer {
+		u, turned := s.luck(req), min(1, s.since().Minutes()/2)
+		switch kind := luck(s.seed, req.URL.Path, -1); {
+		case kind < 0.7-0.6*turned:
+			return ok(3 * time.Millisecond)
+		case kind > 0.9-0.5*turned:
+			return ok(4 * time.Second)
+		case u < 0.2:
+			return unavailable(80 * time.Millisecond)
+		}
+		return ok(80 * time.Millisecond)
+	}},
+	{name: "the network becomes slow, and loses one in thirty", load: come(100, 120, 5), timeout: time.Second, answer: func(s *service, req *http.Request) answer {
+		switch u := s.luck(req); {
+		case s.since() < 40*time.Second:
+			return ok(usual)
+		case u < 1./30:
+			return answer{after: never}
+		default:
+			return ok(time.Duration((200 + 100*u) * float64(time.Millisecond)))
+		}
+	}},
+	{name: "70 a second at a limit of 40 that says 2 s", load: come(70, 90, 6), could: 57.1, limit: [2]float64{40, 20}, says: later(http.StatusTooManyRequests, "2"),
+		answer: func(s *service, _ *http.Request) answer {
+			return ok(time.Duration((50 + 100*s.rand.Float64()) * float64(time.Millisecond)))
+		}},
+	{name: "a quota of 600 a minute", load: come(15, 240, 40), could: 83.3, starts: func() answering {
+		used, minute := 0, 0
+		return func(s *service, _ *http.Request) answer {
+			if now := int(s.since().Minutes()); now > minute {
+				used, minute = 0, now
+			}
+			if used++; used > 600 {
+				return tooMany()
+			}
+			return ok(20 * time.Millisecond)
+		}
 	}},
 }

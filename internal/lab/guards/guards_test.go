@@ -39,7 +39,7 @@ func live(t *testing.T, w world, c client) figures {
 
 // wanted reports whether a client is to run in a world.
 func wanted(w world, c client) bool {
-	if *chosen == "all" && !w.few && c.caption != "" {
+	if *chosen == "all" && !w.few && onPage(c) {
 		return true
 	}
 	if *chosen != "all" && *chosen != "" {
@@ -110,7 +110,7 @@ func groups() iter.Seq2[string, []world] {
 	return func(yield func(string, []world) bool) {
 		for _, group := range []func() []world{
 			byChance, hungReplica, spread, marked, scattered, limits, chains, tenants, bulk, restarts, outages, flapping, chainOutages,
-			mixed, rare, dips, overloads, fresh,
+			mixed, kinds, rare, dips, overloads, slower, movings, jobs, priorities, quotas, fresh,
 		} {
 			if worlds := group(); !yield(worlds[0].group, worlds) {
 				return

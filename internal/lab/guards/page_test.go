@@ -107,13 +107,14 @@ func (p page) Sections() string {
 // details returns the table of a figure in a group.
 func (p page) details(group, figure string) string {
 	var t table
+	columns := p.columns(group)
 	switch figure {
 	case success:
-		t.head(clients, titles[figure], "could")
+		t.head(columns, titles[figure], "could")
 	case took:
-		t.head(clients, titles[figure], "ideal")
+		t.head(columns, titles[figure], "ideal")
 	default:
-		t.head(clients, titles[figure])
+		t.head(columns, titles[figure])
 	}
 	for _, w := range worldsOf(group) {
 		r := p.board[w.key()]
@@ -127,12 +128,23 @@ func (p page) details(group, figure string) string {
 		case took:
 			cells = append(cells, r[ours].print(ideal))
 		}
-		for _, c := range clients {
+		for _, c := range columns {
 			cells = append(cells, r[c.name].print(figure))
 		}
 		t.row(cells...)
 	}
 	return t.String()
+}
+
+// columns returns the clients of a group: those of the page, and the limiters that live in it.
+func (p page) columns(group string) []client {
+	all := slices.Clone(clients)
+	for _, c := range limiters {
+		if slices.ContainsFunc(worldsOf(group), func(w world) bool { return p.board[w.key()][c.name] != nil }) {
+			all = append(all, c)
+		}
+	}
+	return all
 }
 
 // Clients is the table of the clients.
@@ -317,6 +329,13 @@ time until nine of ten calls succeed for 5 s.`, []string{success, recovery, perC
 it can do, and it rejects what comes while 200 ms of work wait. That begins after a minute in which all is well,
 except "from the start". "Could" is what remains when retries get all
 of its work that first attempts leave.`, []string{success, perCall}},
+	{"slower", "A server that only gets slower", `The same server does not say that it has too much. After 40 calm seconds it gets
+more than it can do for 40 s, or does 40 % of its work for 30 s. It refuses nothing; with "rejects" it refuses what comes while
+200 ms of work wait. A call has a second; or an attempt has one, and a call 10. The figures are those from the trouble on. Failsafe-go
+has its adaptive limiter here; [comparison.md](comparison.md#limits-of-concurrency) has other limiters.`, []string{success, perCall, slow, worstQueue}},
+	{"room", "Answers that take longer, and room for all", `The service has room for all calls. After a minute its answers take
+longer for a reason of its own, for good or for some seconds, and some attempts get no answer. Who takes that for
+an overload takes from calls that would succeed. An attempt has a second. The figures are those from then on.`, []string{success, slow}},
 	{"outage", "Outages", `The service refuses connections for a while, says 503, takes requests and never answers, or its name is
 not found. An attempt has a second to answer. "Could" is how many calls see the service up while they have time. "Meanwhile" is
 how many attempts there are for a call that begins in the outage. "Back" is how
@@ -347,7 +366,7 @@ func (p page) gaps(group string) (all []gap) {
 	for _, w := range worldsOf(group) {
 		r := p.board[w.key()]
 		widest := gap{world: w, points: 1}
-		for _, c := range clients {
+		for _, c := range p.columns(group) {
 			if d := r[c.name][success] - r[ours][success]; d > widest.points {
 				widest.other, widest.points = c, d
 			}
@@ -389,7 +408,7 @@ func (p page) Slower() string {
 		widest := 0.5 // seconds
 		for _, w := range worldsOf(s.group) {
 			r := p.board[w.key()]
-			for _, c := range clients {
+			for _, c := range p.columns(s.group) {
 				d := r[ours][slow] - r[c.name][slow]
 				if r[c.name][success] < r[ours][success]-1 || d <= widest || r[c.name][slow] < 0 {
 					continue
