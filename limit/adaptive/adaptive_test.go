@@ -18,13 +18,12 @@ import (
 )
 
 // A counter serves one call after the other, a hundred a second, also for callers who
-// have gone. The first minute is well.
+// have gone.
 type counter struct {
-	mu    sync.Mutex
-	began time.Time
-	free  time.Time
-	now   int // calls at the counter
-	most  int // the most of these since the limit began
+	mu   sync.Mutex
+	free time.Time // when it has served all
+	now  int       // calls at the counter
+	most int       // the most of these, since it was set to 0
 }
 
 // serve is an operation.
