@@ -151,14 +151,15 @@ func shortly(ctx context.Context) (context.Context, context.CancelFunc) {
 
 func afterCallersEnd(begin func(context.Context) (context.Context, context.CancelFunc)) func(*testing.T, func() aCircuit) string {
 	return func(t *testing.T, make func() aCircuit) string {
-		c := make()
+		c, state := make(), ""
 		for range 100 {
 			ctx, cancel := begin(t.Context())
 			time.AfterFunc(60*time.Millisecond, cancel)
 			_ = c.do(ctx, func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
+			state = c.state() // an open circuit may soon let a probe pass
 			time.Sleep(40 * time.Millisecond)
 		}
-		return c.state()
+		return state
 	}
 }
 
