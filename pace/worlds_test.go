@@ -308,9 +308,9 @@ func TestTheResetOfAQuotaIsFeltAtOnce(t *testing.T) {
 		for _, hint := range []time.Duration{0, time.Second} {
 			bubble(t, fmt.Sprintf("%v per second, hint %v", perSecond, hint), func(t *testing.T) {
 				const from, to = 30 * time.Second, 30*time.Second + 20*time.Minute
-				p, began, asked := newProgram(rand.New(rand.NewPCG(1, 1))), time.Now(), 0
+				p, began := newProgram(rand.New(rand.NewPCG(1, 1))), time.Now()
 				p.hint = hint
-				var after, failed atomic.Int64
+				var asked, after, failed atomic.Int64
 				var group sync.WaitGroup
 				for time.Since(began) < to+10*time.Second {
 					time.Sleep(time.Duration(1e9 / perSecond))
@@ -322,7 +322,7 @@ func TestTheResetOfAQuotaIsFeltAtOnce(t *testing.T) {
 							if now := time.Since(began); now < from || now > to {
 								return nil
 							}
-							asked++
+							asked.Add(1)
 							return backoff.RetryAfter(errTooMuch, p.hint)
 						})
 						if late {
@@ -334,7 +334,7 @@ func TestTheResetOfAQuotaIsFeltAtOnce(t *testing.T) {
 					})
 				}
 				group.Wait()
-				require.Less(t, float64(asked), min(1, .6*perSecond)*1200*1.1, "at most one a second, and half of the calls")
+				require.Less(t, float64(asked.Load()), min(1, .6*perSecond)*1200*1.1, "at most one a second, and half of the calls")
 				require.LessOrEqual(t, float64(failed.Load()), .05*float64(after.Load()))
 			})
 		}
