@@ -217,9 +217,9 @@ var limitRows = []string{
 	"slower/load 150 %, rejects, 20 processes, calls have 1 s",
 	"slower/capacity 40 %, 1 processes, attempts have 1 s",
 	"slower/capacity 40 %, 20 processes, calls have 1 s",
-	"room/slower by 3 for good, 3 % hang, 100 a second, calls have 1.5s",
-	"room/slower by 10 for good, 10 % hang, 100 a second, calls have 1.5s",
-	"room/slower by 40 for good, 1000 a second, calls have 1.5s",
+	"room/slower by 3 to the end, 3 % hang, 100 a second, calls have 1.5s",
+	"room/slower by 10 to the end, 10 % hang, 100 a second, calls have 1.5s",
+	"room/slower by 40 to the end, 1000 a second, calls have 1.5s",
 	"room/slower by 40 for 3 s, 100 a second, calls have 10s",
 	"room/slower by 100 for 10 s, 100 a second, calls have 1.5s",
 }

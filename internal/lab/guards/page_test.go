@@ -334,7 +334,7 @@ more than it can do for 40 s, or does 40 % of its work for 30 s. It refuses noth
 200 ms of work wait. A call has a second; or an attempt has one, and a call 10. The figures are those from the trouble on. Failsafe-go
 has its adaptive limiter here; [comparison.md](comparison.md#limits-of-concurrency) has other limiters.`, []string{success, perCall, slow, worstQueue}},
 	{"room", "Answers that take longer, and room for all", `The service has room for all calls. After a minute its answers take
-longer for a reason of its own, for good or for some seconds, and some attempts get no answer. Who takes that for
+longer for a reason of its own, to the end or for some seconds, and some attempts get no answer. Who takes that for
 an overload takes from calls that would succeed. An attempt has a second. The figures are those from then on.`, []string{success, slow}},
 	{"outage", "Outages", `The service refuses connections for a while, says 503, takes requests and never answers, or its name is
 not found. An attempt has a second to answer. "Could" is how many calls see the service up while they have time. "Meanwhile" is
@@ -347,6 +347,15 @@ connections for a while, and else answers.`, []string{success, meanwhile, back, 
 	{"mixture", "Good calls beside bad ones", `A share of the calls of a host fails, whatever the client does: one path says 503,
 or all that is not idempotent, or the paths of one upstream say 502; or the callers have 30 ms where an answer takes
 200. The figures are those of the other calls. Attempts are those of all.`, []string{success, perCall}},
+	{"kinds", "Quick calls beside slow ones", `Calls of 5 ms and slow ones share a host, in a proportion that stays or changes, and some of
+one kind fail. In the last rows the latency varies, or grows while replicas are replaced. Nothing is overloaded.
+"Strained" is the share of the seconds after the first minute in which the client takes it for that.`, []string{success, perCall, strained}},
+	{"jobs", "A job at a limit, again and again", `Workers of one program make 1,000 calls without a deadline at a limit with a burst, 200 times. "Lose
+a call" is how many of these runs lose one at least.`, []string{losing, refusals}},
+	{"priorities", "More than a limit allows", `Calls of one, two or three priorities come, the highest first in the name, each with a few seconds.
+"First" is how many of the highest succeed.`, []string{success, foremost, refusals}},
+	{"quota", "A quota that is used up", `For a while all calls get a 429. Then all is well. "Recovery" is how long after that nine of ten
+calls succeed again, and "meanwhile" the attempts for a call while nothing is served.`, []string{recovery, meanwhile}},
 	{"rare", "Rare callers", `Two hundred calls, of which few are near another. The service fails by chance, or
 refuses connections for two seconds of ten.`, []string{success, perCall}},
 	{"fresh", "Worlds that nobody tuned for", `No constant of the guards was chosen by these worlds, and they are reported as

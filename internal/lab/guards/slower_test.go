@@ -139,9 +139,9 @@ func (x moving) run(c client, seed uint64) figures {
 // makes a trial now and then.
 func movings() (worlds []world) {
 	for _, x := range []moving{
-		{name: "slower by 3 for good, 3 % hang", to: never, takes: 15 * time.Millisecond, hung: 0.03, costs: 7},
-		{name: "slower by 10 for good, 10 % hang", to: never, takes: 50 * time.Millisecond, hung: 0.1, costs: 12},
-		{name: "slower by 40 for good", to: never, takes: 200 * time.Millisecond},
+		{name: "slower by 3 to the end, 3 % hang", to: never, takes: 15 * time.Millisecond, hung: 0.03, costs: 7},
+		{name: "slower by 10 to the end, 10 % hang", to: never, takes: 50 * time.Millisecond, hung: 0.1, costs: 12},
+		{name: "slower by 40 to the end", to: never, takes: 200 * time.Millisecond},
 		{name: "slower by 100 for 10 s", to: 70 * time.Second, takes: 500 * time.Millisecond, costs: 2.5},
 		{name: "slower by 40 for 3 s", to: 63 * time.Second, takes: 200 * time.Millisecond},
 	} {
