@@ -72,7 +72,7 @@ func (s *Service) callOnce(ctx context.Context, p *backoff.Policy, t *Turn, call
 	err := guards.admit(ctx, func(ctx context.Context) error {
 		t.made = true
 		err := call(ctx, p)
-		if err != nil && t.NoFault {
+		if err != nil && (t.NoFault || guards.paces && s.throttled(err)) {
 			t.noFault = err
 			return errNoFault
 		}

@@ -109,12 +109,27 @@ func (w *waiting) hasAttempts() bool {
 
 // verdictOf returns what the line makes of an error that has the class that classify says.
 func verdictOf(err error, classify backoff.Classifier) line.Verdict {
-	r := backoff.Policy{Classify: classify}.Decide(1, err).Result()
-	switch fault.Of(r.NotSent, r.Canceled, r.TimedOut, r.Failed, evidence.Class(r.Class)).Row().Line {
+	switch faultOf(err, classify).Row().Line {
 	case fault.Answer:
 		return line.Answered
 	case fault.Failure, fault.Unsent, fault.Slow:
 		return line.Failed
 	}
 	return line.Silent
+}
+
+// faultOf returns whose fault an error is that has the class that classify says.
+func faultOf(err error, classify backoff.Classifier) fault.Fault {
+	r := backoff.Policy{Classify: classify}.Decide(1, err).Result()
+	return fault.Of(r.NotSent, r.Canceled, r.TimedOut, r.Failed, evidence.Class(r.Class))
+}
+
+// throttled reports whether the service throttled the call that ended with err.
+func (s *Service) throttled(err error) bool {
+	if gave, ok := errtree.As[*backoff.Error](err); ok {
+		if err = gave.Last; err == nil || gave.Class() == backoff.ClassThrottled {
+			return err != nil
+		}
+	}
+	return faultOf(err, s.Classify) == fault.Throttled
 }

@@ -104,6 +104,7 @@ type parts struct {
 	pacer   pacer            // the budget, or a part of it; nil if there is none
 	limit   limiter          // the same
 	stats   stats            // the same
+	paces   bool             // the pacer asks a service that throttles all calls often enough, so that this opens no circuit
 	shared  bool             // tenants have the same breaker
 	tenant  bool             // the breaker is that of another Service
 }
@@ -154,7 +155,7 @@ func (s *Service) setUp() {
 	case s.NoBreaker:
 		p.breaker = nil
 	case p.breaker == nil:
-		p.breaker = s.newBreaker(p.pacer != nil)
+		p.breaker, p.paces = s.newBreaker(), p.pacer != nil
 	}
 	if s.late && p.budget != nil {
 		p.budget = &unproved{Budget: p.budget}
@@ -168,14 +169,11 @@ func (s *Service) setUp() {
 
 // newBreaker returns the breaker of a service that sets none. A service that serves some
 // calls is not down, whatever becomes of the others: half of the calls must fail only
-// while it is slower than usual. Nor is one down that throttles all calls, if they are
-// paced: the Pacer asks it often enough to notice when that ends.
-func (s *Service) newBreaker(paced bool) *backoff.Breaker {
+// while it is slower than usual.
+func (s *Service) newBreaker() *backoff.Breaker {
 	b := &backoff.Breaker{Name: s.Name, Observer: s.Observer, Classify: s.Classify, MaxRetryAfter: max(0, s.MaxRetryAfter)}
 	b.ProbeSuccesses = 1 // the line bounds how many calls follow
-	if b.FailureRate = 1; paced {
-		b.FailureRate = -1 // throttled responses do not count
-	}
+	b.FailureRate = 1
 	b.TripIf = func(now backoff.BreakerStats) bool {
 		const calls = 20
 		known := s.parts.Load().stats
