@@ -107,6 +107,7 @@ type hosts struct {
 	// Functions that an Unguarded does not have, because it must not link them.
 	find  func(*names) found                                      // looks names up
 	parts func(*guard.Service) (backoff.Budget, *backoff.Breaker) // of a service
+	state func(*guard.Service) guard.State                        // nil without guards
 
 	services  guard.Services // unless Transport.Services is set
 	tenants   tenants
@@ -120,7 +121,7 @@ type hosts struct {
 func (t *engine) openGuarded() {
 	t.open()
 	h := &t.hosts
-	h.guarded, h.find, h.parts = true, t.find, (*guard.Service).Parts
+	h.guarded, h.find, h.parts, h.state = true, t.find, (*guard.Service).Parts, (*guard.Service).State
 	h.tenants.open()
 	if t.Services != nil {
 		h.tenants.count = &sharedCount
