@@ -11,10 +11,11 @@ import (
 )
 
 // deadlocks is the policy for a single statement. Databases end one of several
-// statements that wait for each other, and undo it. The others end soon.
+// statements that wait for each other, and undo it. The others end soon, also where a
+// table is so busy that a statement meets a dozen of them.
 var deadlocks = backoff.Policy{
 	Name:        "idempotency statement",
-	MaxAttempts: 10,
+	MaxAttempts: 20,
 	Schedule:    backoff.Exponential{Initial: 2 * time.Millisecond, Max: 50 * time.Millisecond},
 	Classify:    backoff.RetryIf(isDeadlock),
 }

@@ -50,7 +50,7 @@ type Options struct {
 // Each method executes one to three statements, outside of a transaction. They
 // are correct at every isolation level. All times are those of the database,
 // so the clocks of the processes need not agree. A statement that the database
-// ended as a deadlock is executed up to 10 times, within some hundred
+// ended as a deadlock is executed up to 20 times, within some hundred
 // milliseconds. A Store retries nothing else, and does not log. SQLite has one
 // writer at a time: give its driver a busy timeout.
 //
