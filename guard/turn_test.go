@@ -111,11 +111,14 @@ func TestCallsThatMatterMoreGoFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, s := tripped(time.Second)
 		var all sync.WaitGroup
+		var mu sync.Mutex
 		var order []backoff.Priority
 		for _, p := range []backoff.Priority{backoff.PriorityBackground, backoff.PriorityNormal, backoff.PriorityHigh, backoff.PriorityBackground, backoff.PriorityHigh} {
 			all.Go(func() {
 				require.NoError(t, s.Do(backoff.WithPriority(t.Context(), p), once, func(context.Context) error {
+					mu.Lock()
 					order = append(order, p)
+					mu.Unlock()
 					return nil
 				}))
 			})
