@@ -57,9 +57,9 @@ type Transport struct {
 	}
 
 	// Services of the hosts. Defaults to one for each host, for this Transport
-	// alone, with a [pace.Pacer] that waits no longer than MaxRetryAfter, a
-	// [adaptive.Limit], and a [backoff.Breaker] that tells the Observer of Policy of its transitions. Set
-	// it to share, watch or replace them.
+	// alone, with a [pace.Pacer] that waits no longer than MaxRetryAfter, an
+	// [adaptive.Limit], and a [backoff.Breaker] that tells the Observer of Policy of its
+	// transitions. Set it to share, watch or replace them.
 	Services *guard.Services
 
 	// Whether calls do not wait for a host that cannot serve them now, see FailFast of

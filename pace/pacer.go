@@ -33,8 +33,9 @@ import (
 // Calls of a higher [backoff.Priority] go first. A call waits as long as its context
 // and its policy allow, and no longer than MaxWait. If its deadline is too near for an
 // answer, it leaves its turn to the next one. It is refused if 1,000 others of its
-// priority or a higher one wait, or as many as pass in 10 s if that is more. A response that asks for a wait beyond MaxWait slows no other call, nor
-// does one of [backoff.ClassOverloaded].
+// priority or a higher one wait, or as many as pass in 10 s if that is more. A response
+// that asks for a wait beyond MaxWait slows no other call, nor does one of
+// [backoff.ClassOverloaded].
 //
 // If a service throttles some of its keys and not the others, use a Pacer per key.
 // If it throttles more than one in nine calls at any rate, use a

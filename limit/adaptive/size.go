@@ -27,6 +27,7 @@ const (
 	growth   = 0.05            // more after each round,
 	least    = 0.25            // and at least this
 	round    = 8               // attempts, at least
+	mostRest = 5 * time.Second // after one attempt, however long it took
 	noUse    = 2 * time.Second // at the least limit, and the service is no quicker: end the limit,
 	unused   = 5 * time.Second // and so does this time without an attempt that waits
 )
@@ -98,7 +99,7 @@ func (s *size) end() { *s = size{next: s.next, gap: s.gap} }
 // learn takes note of an attempt that took so long, which is so much longer than usual.
 func (s *size) learn(now, took time.Duration, above float64, late bool) {
 	if s.limit < 1 {
-		s.rest = now + time.Duration(float64(took)*(1/s.limit-1))
+		s.rest = now + min(mostRest, time.Duration(float64(took)*(1/s.limit-1)))
 	}
 	switch {
 	case now-took < s.since:

@@ -165,6 +165,9 @@ func TestBelowOneAnAttemptRestsAfterTheOneBefore(t *testing.T) {
 	require.False(t, d.admits(0, d.most(), d.now+30*time.Millisecond-1))
 	require.True(t, d.admits(0, d.most(), d.now+30*time.Millisecond))
 	require.False(t, d.admits(1, d.most(), d.now+30*time.Millisecond))
+
+	d.learn(d.now, 10*time.Minute, 3, false)
+	require.True(t, d.admits(0, d.most(), d.now+mostRest), "one that hung holds nobody back for long")
 }
 
 func TestAServiceThatThrottlesNeedsNoTrial(t *testing.T) {

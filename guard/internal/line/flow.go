@@ -11,8 +11,9 @@ const (
 
 // flow bounds how many of the waiting calls are in flight while the service comes
 // back. It begins with one, and each answer lets one more go, up to twice the usual
-// number, or each round of them if that is not known. If the line becomes no shorter with that, the service is not what it was
-// before, and the bound is of no use.
+// number, or each round of them if that is not known. If the line becomes no shorter
+// with that, the service is not what it was before: the bound is doubled, as long as
+// calls do not take longer with it.
 type flow struct {
 	inFlight int
 	limit    int
@@ -59,7 +60,7 @@ func (f *flow) grow(now time.Time, length int) {
 	if f.least == 0 || f.takes < f.least {
 		f.least = f.takes
 	}
-	if length >= f.length && f.takes < mostSlower*f.least {
+	if f.usual > 0 && f.limit >= f.bound() && length >= f.length && f.takes < mostSlower*f.least {
 		f.times *= 2
 	}
 	f.looked, f.length = now, length

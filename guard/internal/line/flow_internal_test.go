@@ -59,3 +59,15 @@ func TestAFailureLeavesWhatTheLineHasFoundOut(t *testing.T) {
 	f.restart(now, 100)
 	require.Equal(t, 2, f.bound(), "the next outage")
 }
+
+func TestTheNumberInFlightStaysWithinBoundsHoweverLongTheLineIs(t *testing.T) {
+	for _, usual := range []float64{0, 1} {
+		now, f := time.Now(), flow{takes: 50 * time.Millisecond}
+		f.learn(usual)
+		f.restart(now, 100)
+		f.answers(&now, 100, 200*leastLook)
+		f.learn(1)
+		require.Positive(t, f.bound())
+		require.Greater(t, f.limit, 100)
+	}
+}
