@@ -92,7 +92,7 @@ func (b blend) world(most float64) world {
 	}
 	bars := []bar{within(ours, points, unguarded), atMost(ours, strained, 12.5)}
 	if most > 0.67 {
-		bars = []bar{within(ours, 2+points, unguarded)}
+		bars = []bar{within(ours, 3+points, unguarded)}
 	}
 	return world{group: "kinds", name: b.name, few: true, quick: b.rate == 2, bars: bars, run: b.run}
 }

