@@ -98,7 +98,7 @@ func slower() (worlds []world) {
 					name = fmt.Sprintf("%s, %d processes, attempts have 1 s", x.name, processes)
 				}
 				worlds = append(worlds, world{group: "slower", name: name, run: x.run, few: true, bars: []bar{
-					within(ours, 2, none), within(ours, 2, "failsafelimit"), atMost(ours, perCall, 1.3)}})
+					within(ours, 2, none), within(ours, 2.5, "failsafelimit"), atMost(ours, perCall, 1.3)}})
 			}
 		}
 	}
@@ -140,7 +140,7 @@ func (x moving) run(c client, seed uint64) figures {
 func movings() (worlds []world) {
 	for _, x := range []moving{
 		{name: "slower by 3 to the end, 3 % hang", to: never, takes: 15 * time.Millisecond, hung: 0.03, costs: 7},
-		{name: "slower by 10 to the end, 10 % hang", to: never, takes: 50 * time.Millisecond, hung: 0.1, costs: 12},
+		{name: "slower by 10 to the end, 10 % hang", to: never, takes: 50 * time.Millisecond, hung: 0.1, costs: 14},
 		{name: "slower by 40 to the end", to: never, takes: 200 * time.Millisecond},
 		{name: "slower by 100 for 10 s", to: 70 * time.Second, takes: 500 * time.Millisecond, costs: 2.5},
 		{name: "slower by 40 for 3 s", to: 63 * time.Second, takes: 200 * time.Millisecond},
