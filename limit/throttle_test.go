@@ -90,7 +90,7 @@ func TestThrottleTakesItsProbabilityFromKAndPadAndItsNewestTenRequests(t *testin
 		synctest.Test(t, func(t *testing.T) {
 			b := &limit.Throttle{K: c.k, Pad: c.pad}
 			answered(b, c.refused, "throttled")
-			time.Sleep(time.Duration(c.before * 1e9))
+			time.Sleep(time.Duration(c.before) * time.Second)
 			answered(b, c.accepted, "success")
 			require.InDelta(t, c.want, b.Stats().Probability, 1e-12, "%+v", c)
 			_, wait, _ := b.Reserve(backoff.Attempt{Number: 1})
