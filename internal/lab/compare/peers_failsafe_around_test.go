@@ -400,7 +400,7 @@ var failsafeHedges = []promise{
 		})
 		require.ErrorIs(t, err, errDown)
 		require.Equal(t, 2, n)
-	}, theirs: "the policy tries again, each time with the hedges", why: "the service has refused the call and its hedge already; a hedge with `MaxAttempts: 1` leaves retries to the policy"},
+	}, theirs: "the policy tries again, each time with the hedges", why: "the service has refused the call and its hedge already; `OfClass(err, ClassRetryable)` allows it"},
 	{test: "test/cancellation_test.go TestHedgePolicy_Cancellation", name: "a call that is cancelled before its hedge sends none", holds: cancelledHedge(time.Second, 10*time.Second, 1)},
 	{test: "test/cancellation_test.go TestHedgePolicy_Cancellation", name: "a call that is cancelled ends with all its hedges", holds: cancelledHedge(10*time.Second, time.Second, 3)},
 	{test: "test/issues/issue134_test.go TestIssue134Hedge", name: "the context of a hedged attempt has ended when the call is over", holds: func(t *testing.T) {

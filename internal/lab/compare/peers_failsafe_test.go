@@ -18,7 +18,7 @@ import (
 // What the tests of failsafe-go promise. Those of clients and of what is around
 // a policy are in the two files beside this one.
 var failsafePromises = slices.Concat(failsafeErrors, failsafeRetries, failsafeRules, failsafeContexts, failsafeEvents,
-	failsafeBudgets, failsafeBreakers, failsafeHedges, failsafeClients)
+	failsafeBudgets, failsafeBreakers, failsafeHedges, failsafeHedged, failsafeLimits, failsafeClients)
 
 var failsafeErrors = []promise{
 	{test: "retrypolicy/retry_test.go TestRetriesExceededError", name: "two calls that are given up have errors that match the same sentinel", holds: func(t *testing.T) {
@@ -148,15 +148,10 @@ var failsafeRetries = []promise{
 		_ = steady(3).Do(t.Context(), func(ctx context.Context) error { return backoff.OfClass(inner(ctx), backoff.ClassRetryable) })
 		require.Equal(t, 6, n)
 	}},
-	{test: "test/nested_retrypolicy_test.go TestRetryPolicy_Nested", name: "what an inner policy's rule refuses is final for an outer policy with another rule, too", holds: func(t *testing.T) {
-		n := 0
-		err := ruled(steady(4), io.EOF).Do(t.Context(), ruled(steady(3), errDown).Wrap(func(context.Context) error {
-			n++
-			return []error{errDown, io.EOF, nil}[n-1]
-		}))
-		require.ErrorIs(t, err, io.EOF)
-		require.Equal(t, 2, n)
-	}, theirs: "each policy retries its own kind of error", why: "a rule says what is final; `ByClass` gives kinds of errors limits of their own in one policy, and `Cause` removes the mark"},
+	{test: "test/nested_retrypolicy_test.go TestRetryPolicy_Nested", name: "what an inner policy's rule refuses is final for an outer policy with another rule, too", holds: twoRules(2,
+		func(err error) error { return err }),
+		theirs: "each policy retries its own kind of error", why: "a rule says what is final; `Cause` takes that back, and `ByClass` gives kinds of errors limits of their own in one policy"},
+	{test: "test/nested_retrypolicy_test.go TestRetryPolicy_Nested", name: "between two policies `Cause` leaves each its own kind of error", holds: twoRules(3, backoff.Cause)},
 	{test: "test/delayablepolicy_test.go TestPanicInRetryPolicyDelayFunction", name: "a panic in a schedule reaches the caller, and the policy works on", holds: panicInSchedule},
 	{test: "test/delayablepolicy_test.go TestShouldDelayRetryPolicy", name: "a schedule is asked after a failure only", holds: func(t *testing.T) {
 		asked := 0
@@ -167,6 +162,21 @@ var failsafeRetries = []promise{
 		_ = policy.Do(t.Context(), failing(new(int)))
 		require.Equal(t, 2, asked)
 	}},
+}
+
+// twoRules makes a call under two policies, each with a rule for one error, and
+// holds if so many attempts are made.
+func twoRules(attempts int, between func(error) error) func(*testing.T) {
+	return func(t *testing.T) {
+		n := 0
+		inner := ruled(steady(3), errDown).Wrap(func(context.Context) error {
+			n++
+			return []error{errDown, io.EOF, nil}[n-1]
+		})
+		err := ruled(steady(4), io.EOF).Do(t.Context(), func(ctx context.Context) error { return between(inner(ctx)) })
+		require.Equal(t, attempts < 3, errors.Is(err, io.EOF))
+		require.Equal(t, attempts, n)
+	}
 }
 
 // ruled retries one error.

@@ -51,6 +51,8 @@ var suites = []struct {
 		"*_test.go", "retrypolicy/*_test.go", "budget/*_test.go", "policy/*_test.go", "failsafehttp/*_test.go",
 		"test/*_test.go", "test/issues/*_test.go", "examples/*_test.go",
 	}, failsafePromises},
+	{"cenkalti", []string{"*_test.go"}, cenkaltiPromises},
+	{"avast", []string{"*_test.go"}, avastPromises},
 }
 
 // All of them hold, each in a bubble of its own, with virtual time.
