@@ -10,6 +10,15 @@
 //	go test -C internal/lab -run TestComparison/deadline ./compare
 //	go test -C internal/lab -run TestComparison ./compare -update
 //
+// What the tests of four of the others promise of retries, budgets and clients
+// is put to this library as well (promises_test.go). TestPromisesOfOtherLibraries
+// holds all of it in virtual time. Another test reads their test files, as
+// they are in the module cache, and fails if one of their tests has neither a
+// promise here nor a reason in testdata/left_out.txt. Where this library does
+// something else, the promise says so, and -update writes it into the document:
+//
+//	go test -C internal/lab -run 'Promises|EveryTestOf|Differences' ./compare
+//
 // Every block of Go in docs/migrating is compiled, and the behaviour it
 // claims is tested on both sides.
 package compare
