@@ -105,7 +105,7 @@ var avastPromises = []promise{
 				require.GreaterOrEqual(t, schedule.Delay(retry+1), last)
 				last = schedule.Delay(retry + 1)
 			}
-			require.EqualValues(t, math.MaxInt64, last)
+			require.Equal(t, time.Duration(math.MaxInt64), last)
 		}
 	}},
 	{test: "retry_test.go TestBackOffDelayRespectsMaxDelay", name: "the longest delay of a policy bounds any schedule", holds: func(t *testing.T) {

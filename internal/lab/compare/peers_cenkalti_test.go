@@ -45,7 +45,7 @@ var cenkaltiPromises = []promise{
 	{test: "exponential_test.go TestBackOffOverflow", name: "a delay that no duration can hold is the longest one", holds: func(t *testing.T) {
 		huge := backoff.Exponential{Initial: math.MaxInt64 / 3, Max: math.MaxInt64, Multiplier: 7}
 		for _, retry := range []int{2, 3, 100, math.MaxInt} {
-			require.EqualValues(t, math.MaxInt64, huge.Delay(retry))
+			require.Equal(t, time.Duration(math.MaxInt64), huge.Delay(retry))
 		}
 	}},
 	{test: "exponential_test.go TestBackOffRandomizedOverflow", name: "its spread is never negative", holds: func(t *testing.T) {
