@@ -409,7 +409,12 @@ func (r *Run) age() time.Duration {
 
 // sleep waits, and reports whether an attempt may follow. If the context has
 // ended, it ends the call.
-func (r *Run) sleep(wait time.Duration) bool { return wait <= 0 || r.sleepFor(wait) }
+func (r *Run) sleep(wait time.Duration) bool {
+	if wait > 0 {
+		return r.sleepFor(wait)
+	}
+	return r.lives()
+}
 
 // sleepFor is sleep for a wait above 0.
 //
@@ -430,13 +435,21 @@ func (r *Run) sleepFor(wait time.Duration) bool {
 		}
 		r.timer = nil
 		r.measureSleep()
-		if r.ctx.Err() != nil {
-			r.endBetweenAttempts(endOf(r.ctx.Err()), 0)
+		if !r.lives() {
 			return false
 		}
 		wait = r.budgetWait()
 	}
 	return r.phase != over
+}
+
+// lives reports whether the caller's context has not ended. If it has, the call ends.
+func (r *Run) lives() bool {
+	err := r.ctx.Err()
+	if err != nil {
+		r.endBetweenAttempts(endOf(err), 0)
+	}
+	return err == nil
 }
 
 // budgetWait returns how much longer the budget makes a call wait whose wait is over.
