@@ -21,8 +21,12 @@ func (c *call) explained(err error) error {
 func (c *call) markGivenUp(err error) {
 	refused, _ := errtree.As[refusal](err)
 	gave, ok := refused.(*backoff.Error)
-	if !ok {
+	switch {
+	case ok:
+	case c.resp.StatusCode >= 400:
 		return // the response is permanent: its status says so
+	default: // Inspect says so, and the status does not
+		gave = &backoff.Error{Name: c.policy.Name, Attempts: c.number, Reason: backoff.ReasonPermanent, Last: err}
 	}
 	if c.resp.Request == nil {
 		c.resp.Request = c.req

@@ -22,7 +22,7 @@ const (
 )
 
 // Status returns the class of an HTTP status, and Unknown for all below 400 and
-// above 599.
+// above 999.
 //
 // Source: RFC 9110 and RFC 8470; Google Cloud IoT Core and Cloud Storage, retry
 // strategy.
@@ -38,7 +38,7 @@ func Status(code int) Class {
 	switch {
 	case code >= 400 && code < 500:
 		return Permanent
-	case code >= 500 && code < 600:
+	case code >= 500 && code < 1000: // from 600 on as a 5xx (RFC 9110, 15)
 		return Retryable
 	}
 	return Unknown
