@@ -19,47 +19,26 @@ const maxValues = 100
 
 // From returns how long the header of a refusal asks to wait: as Asked says, or
 // else the longest time of the limits in the RateLimit field of which nothing
-// remains. It returns false if there is neither. A field that ends within a
-// string, or is longer than 64 KiB, says nothing, and so does an item with
-// malformed numbers.
+// remains. It returns false if there is neither. A RateLimit field that is
+// malformed, longer than 64 KiB, or that of a response from a cache says
+// nothing, and neither does a limit that ends later than MaxReset.
 //
-// Source: draft-ietf-httpapi-ratelimit-headers-10, 4.1; RFC 9651, 3.1.
+// Source: draft-ietf-httpapi-ratelimit-headers-10, 7.
 func From(header map[string][]string, now time.Time) (longest time.Duration, found bool) {
-	if longest, found = Asked(header, now); found {
-		return longest, true
+	if longest, found = Asked(header, now); found || isCached(header["Age"]) {
+		return longest, found
 	}
-	for item := range strings.SplitSeq(withoutStrings(strings.Join(header["Ratelimit"], ",")), ",") {
-		remaining, reset := "", ""
-		for parameter := range strings.SplitSeq(item, ";") {
-			switch name, value, _ := strings.Cut(strings.Trim(parameter, " \t"), "="); name {
-			case "r":
-				remaining = value
-			case "t":
-				reset = value
-			}
-		}
-		left, valid := parseDigits(remaining, time.Second)
-		if d, ok := parseDigits(reset, time.Second); ok && valid && left == 0 {
-			longest, found = max(longest, d), true
-		}
-	}
-	return longest, found
+	return reset(header["Ratelimit"])
 }
 
-// withoutStrings returns the text of a structured field without the strings in
-// it, and "" if there is none, one does not end, or the text is too long.
-func withoutStrings(text string) string {
-	if text == "" || len(text) > 64<<10 {
-		return ""
+// isCached reports whether a response with this Age comes from a cache. Of
+// several values the first one counts (RFC 9111, 5.1).
+func isCached(age []string) bool {
+	if len(age) == 0 {
+		return false
 	}
-	parts := strings.Split(strings.NewReplacer(`\\`, "", `\"`, "").Replace(text), `"`)
-	if len(parts)%2 == 0 {
-		return ""
-	}
-	for i := 1; i < len(parts); i += 2 {
-		parts[i] = ""
-	}
-	return strings.Join(parts, "")
+	d, ok := parseDigits(age[0], time.Second)
+	return ok && d > 0
 }
 
 // Asked returns the longest valid wait that an HTTP header asks for, or false if
