@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/gobackoff/backoff/internal/retryafter"
 )
 
 // A ResetForm is how a vendor writes the end of a rate limit.
@@ -37,7 +39,8 @@ const (
 // A limit counts if it is exhausted, that is if no calls remain. Then the wait
 // until its end counts like a Retry-After, unless the response has one. If a
 // limit is exhausted, or there is a Retry-After, then the statuses 403, 429 and
-// Status are [backoff.ClassThrottled]. Malformed values are ignored.
+// Status are [backoff.ClassThrottled]. Malformed values are ignored, and so is an
+// end that is more than a year away.
 //
 // Linear responds with 400:
 //
@@ -45,6 +48,10 @@ const (
 //		Remaining: "X-Ratelimit-Requests-Remaining", Reset: "X-Ratelimit-Requests-Reset",
 //		Form: backoffhttp.ResetUnixMilli, Status: 400,
 //	}
+//
+// A Retry-After with a fraction, such as 0.5, is malformed (RFC 9110). For a
+// server that sends it, RateLimit{Reset: "Retry-After"} reads it. It goes before
+// the other limits.
 type RateLimit struct {
 	Remaining string    // header with the number of calls that remain; "" if a Reset alone means that the limit is exhausted
 	Reset     string    // header with the end of the limit
@@ -62,22 +69,27 @@ var (
 	XLimits = []RateLimit{{"X-Rate-Limit-Remaining", "X-Rate-Limit-Reset", ResetUnix, 0}}
 	// DiscordLimits are the limits of discord.com.
 	DiscordLimits = []RateLimit{{"X-Ratelimit-Remaining", "X-Ratelimit-Reset-After", ResetSeconds, 0}}
-	// OpenAILimits are the limits of api.openai.com.
+	// OpenAILimits are the limits of api.openai.com, and a Retry-After with a
+	// fraction, which its SDKs read.
 	OpenAILimits = []RateLimit{
 		{"X-Ratelimit-Remaining-Requests", "X-Ratelimit-Reset-Requests", ResetDuration, 0},
 		{"X-Ratelimit-Remaining-Tokens", "X-Ratelimit-Reset-Tokens", ResetDuration, 0},
+		{"", headerRetryAfter, ResetSeconds, 0},
 	}
-	// AnthropicLimits are the limits of api.anthropic.com.
+	// AnthropicLimits are the limits of api.anthropic.com, and a Retry-After with
+	// a fraction, which its SDKs read.
 	AnthropicLimits = []RateLimit{
 		{"Anthropic-Ratelimit-Requests-Remaining", "Anthropic-Ratelimit-Requests-Reset", ResetRFC3339, 0},
 		{"Anthropic-Ratelimit-Tokens-Remaining", "Anthropic-Ratelimit-Tokens-Reset", ResetRFC3339, 0},
 		{"Anthropic-Ratelimit-Input-Tokens-Remaining", "Anthropic-Ratelimit-Input-Tokens-Reset", ResetRFC3339, 0},
 		{"Anthropic-Ratelimit-Output-Tokens-Remaining", "Anthropic-Ratelimit-Output-Tokens-Reset", ResetRFC3339, 0},
+		{"", headerRetryAfter, ResetSeconds, 0},
 	}
 )
 
 // Wait returns the time until the end of the limit. It returns false if the
-// limit is not exhausted, or a header is malformed. A date in the past is 0.
+// limit is not exhausted, a header is malformed, or the end is more than a year
+// away. A date in the past is 0.
 func (l RateLimit) Wait(resp *http.Response) (time.Duration, bool) {
 	return l.wait(resp.Header, time.Now())
 }
@@ -85,18 +97,25 @@ func (l RateLimit) Wait(resp *http.Response) (time.Duration, bool) {
 // wait is Wait for a header at the time now.
 func (l RateLimit) wait(h http.Header, now time.Time) (time.Duration, bool) {
 	if l.Remaining != "" {
-		if n, err := strconv.ParseFloat(h.Get(l.Remaining), 64); err != nil || !(n <= 0) { // NaN is malformed
+		if n, ok := parseNumber(h.Get(l.Remaining)); !ok || n > 0 {
 			return 0, false
 		}
 	}
-	return l.Form.parse(h.Get(l.Reset), now)
+	if d, ok := l.Form.parse(h.Get(l.Reset), now); ok && d <= retryafter.MaxReset {
+		return d, true
+	}
+	return 0, false
 }
 
-// exhausted returns the longest wait of the limits that are exhausted, or false
-// if none is.
+// exhausted returns the longest wait of the limits that are exhausted, or that
+// of a Retry-After that is one of them. It returns false if there is none.
 func exhausted(h http.Header, limits []RateLimit, now time.Time) (longest time.Duration, found bool) {
 	for _, l := range limits {
-		if d, ok := l.wait(h, now); ok {
+		d, ok := l.wait(h, now)
+		switch {
+		case ok && strings.EqualFold(l.Reset, headerRetryAfter):
+			return d, true
+		case ok:
 			longest, found = max(longest, d), true
 		}
 	}
@@ -121,17 +140,25 @@ func (f ResetForm) parse(value string, now time.Time) (time.Duration, bool) {
 		}
 		return max(0, date.Sub(now)), err == nil
 	case ResetDuration:
-		if parts := strings.Split(value, ":"); len(parts) == 3 {
+		parts := strings.SplitN(value, ":", 4)
+		if len(parts) == 3 && !strings.Contains(parts[0]+parts[1], ".") { // in 1.02:03:04 the 1 counts days
 			value = parts[0] + "h" + parts[1] + "m" + parts[2] + "s"
 		}
 		d, err := time.ParseDuration(value)
 		return max(0, d), err == nil
 	}
-	n, err := strconv.ParseFloat(value, 64)
-	if err != nil || math.IsNaN(n) || math.IsInf(n, 0) {
+	n, ok := parseNumber(value)
+	if !ok {
 		return 0, false
 	}
 	return f.fromNumber(n, now)
+}
+
+// parseNumber reads a decimal number. What else strconv takes for a number is
+// malformed: NaN, infinity, hexadecimal digits.
+func parseNumber(value string) (float64, bool) {
+	n, err := strconv.ParseFloat(value, 64)
+	return n, err == nil && strings.Trim(value, "0123456789.eE+-") == ""
 }
 
 // fromNumber returns the time that a number means. Dates are compared with now

@@ -19,10 +19,12 @@ import (
 // RetryAfter returns false if there is neither.
 //
 // Malformed values are ignored, numbers beyond the range of a duration
-// saturate, and a date in the past is 0. Dates are compared with the local
-// clock: see [Transport.ServerClock]. RetryAfter reads the header only: it
-// does not look at the status, and knows no limit, unlike
-// [backoff.Policy.MaxRetryAfter].
+// saturate, and a date in the past is 0. A RateLimit field is ignored as a whole
+// if it is malformed anywhere (RFC 9651, 4.2), if it is longer than 64 KiB, and
+// if an Age says that it comes from a cache. A limit that ends after more than a
+// year is ignored. Dates are compared with the local clock: see
+// [Transport.ServerClock]. RetryAfter reads the header only: it does not look at
+// the status, and knows no limit, unlike [backoff.Policy.MaxRetryAfter].
 //
 // Of x-amz-retry-after at most 4.5 s count: with the tenth that a policy may
 // add, the wait is no longer than the 5 s of the AWS SDK, unless the policy's
@@ -32,7 +34,8 @@ import (
 // one name means seconds, milliseconds or a date, depending on the vendor. See
 // [Transport.RateLimits].
 //
-// Source: RFC 9110, 10.2.3; draft-ietf-httpapi-ratelimit-headers-10.
+// Source: RFC 9110, 10.2.3; draft-ietf-httpapi-ratelimit-headers-10, 4, 7 and
+// 8.5.1.
 func RetryAfter(resp *http.Response) (time.Duration, bool) {
 	return retryafter.From(resp.Header, time.Now())
 }
@@ -58,7 +61,8 @@ func (t *engine) clock(h http.Header) time.Time {
 // saturate.
 //
 // ParseRetryAfter returns false for everything else, which a client ignores:
-// signs, fractions, digits that are not ASCII, a zone other than GMT.
+// signs, fractions (see [RateLimit]), digits that are not ASCII, a zone other
+// than GMT.
 func ParseRetryAfter(value string, now time.Time) (time.Duration, bool) {
 	return retryafter.Parse(value, now)
 }

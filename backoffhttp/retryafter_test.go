@@ -3,10 +3,10 @@ package backoffhttp_test
 import (
 	"cmp"
 	"context"
-	"math"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -279,7 +279,7 @@ func TestRateLimitsInTheFormsOfTheirVendors(t *testing.T) {
 			{azure, []string{"X-Ms-User-Quota-Resets-After", "1h:2:3"}, 0, false},
 			{backoffhttp.RateLimit{Reset: "X-Reset", Form: backoffhttp.ResetMilliseconds}, []string{"X-Reset", "60000"}, minute, true},
 			{backoffhttp.RateLimit{Reset: "X-Reset", Form: backoffhttp.ResetUnixMilli}, []string{"X-Reset", "946684860000"}, minute, true},
-			{backoffhttp.RateLimit{Reset: "X-Reset"}, []string{"X-Reset", "1e300"}, math.MaxInt64, true},
+			{backoffhttp.RateLimit{Reset: "X-Reset"}, []string{"X-Reset", "1e300"}, 0, false},
 			{backoffhttp.RateLimit{Reset: "X-Reset"}, []string{"X-Reset", "-1e300"}, 0, true},
 			{backoffhttp.RateLimit{Reset: "X-Reset"}, []string{"X-Reset", "Inf"}, 0, false},
 			{backoffhttp.RateLimit{Reset: "X-Reset"}, []string{"X-Reset", "NaN"}, 0, false},
@@ -290,6 +290,92 @@ func TestRateLimitsInTheFormsOfTheirVendors(t *testing.T) {
 			require.Equal(t, c.want, got, "%v", c.header)
 		}
 	})
+}
+
+// Nonsense is ignored: what is no decimal number, though package strconv reads
+// it, and an end that no quota has.
+func TestNonsenseInTheHeadersOfAVendorIsIgnored(t *testing.T) {
+	limit := func(form backoffhttp.ResetForm) backoffhttp.RateLimit {
+		return backoffhttp.RateLimit{Remaining: "X-Left", Reset: "X-Reset", Form: form}
+	}
+	synctest.Test(t, func(t *testing.T) {
+		for _, left := range []string{"", "Inf", "-Inf", "-infinity", "NaN", "0x0", "0x0p0", "0_0", "none", "1", "0, 0", "０"} {
+			_, ok := limit(backoffhttp.ResetSeconds).Wait(respond(t, 429, "X-Left", left, "X-Reset", "60"))
+			require.False(t, ok, "%q remain", left)
+		}
+		for _, c := range []struct {
+			form  backoffhttp.ResetForm
+			value string
+		}{
+			{backoffhttp.ResetSeconds, "0x3c"}, {backoffhttp.ResetSeconds, "0x1p5"}, {backoffhttp.ResetSeconds, "6_0"}, {backoffhttp.ResetSeconds, "-Inf"},
+			{backoffhttp.ResetSeconds, "60s"}, {backoffhttp.ResetSeconds, "31622401"}, {backoffhttp.ResetSeconds, "946684860"},
+			{backoffhttp.ResetMilliseconds, "946684860000"}, {backoffhttp.ResetUnix, "946684860000"}, {backoffhttp.ResetUnixMilli, "9223372036854775807"},
+			{backoffhttp.ResetRFC3339, "9999-12-31T23:59:59Z"}, {backoffhttp.ResetRFC3339, "2001-01-02T00:00:01Z"},
+			{backoffhttp.ResetDuration, "8784h1s"}, {backoffhttp.ResetDuration, "8785:00:00"}, {backoffhttp.ResetDuration, "1.02:03:04"},
+			{backoffhttp.ResetDuration, "00:1.5:00"}, {backoffhttp.ResetDuration, "1:2:3:4"}, {backoffhttp.ResetDuration, strings.Repeat(":", 1<<16)},
+		} {
+			_, ok := limit(c.form).Wait(respond(t, 429, "X-Left", "0", "X-Reset", c.value))
+			require.False(t, ok, "form %d: %.30s", c.form, c.value)
+		}
+		for form, value := range map[backoffhttp.ResetForm]string{
+			backoffhttp.ResetSeconds: "31622400", backoffhttp.ResetMilliseconds: "3.16224e+10", backoffhttp.ResetUnix: "978307200",
+			backoffhttp.ResetUnixMilli: "978307200000", backoffhttp.ResetRFC3339: "2001-01-01T00:00:00Z", backoffhttp.ResetDuration: "8784:00:00",
+		} {
+			d, ok := limit(form).Wait(respond(t, 429, "X-Left", "-1", "X-Reset", value))
+			require.True(t, ok, "form %d: %s", form, value)
+			require.Equal(t, 366*24*time.Hour, d, value)
+		}
+	})
+}
+
+// What is ignored does not end a call, and does not hold up another one.
+func TestAMalformedRateLimitFieldChangesNothing(t *testing.T) {
+	for _, field := range []string{
+		`r=0;t=400`, `(((;r=0;t=31536000`, `"a";r=0;t=1000000000000000`, `"a";r=0;t=999999999999999`, `"a";r=0;t=-1`, `"a";r=0;t=400,`,
+		`"a" ;r=0;t=400`, `"a";r=0;t=400, b;r=0.5`,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			tr, w := holding(answer(429, "RateLimit", field), answer(200))
+			resp := getRoot(t, tr)
+			require.Equal(t, 200, resp.StatusCode, field)
+			require.LessOrEqual(t, w.waits()[0], 100*time.Millisecond, field)
+		})
+	}
+	synctest.Test(t, func(t *testing.T) {
+		tr, _ := holding(answer(429, "RateLimit", `"a";r=0;t=400`), answer(200))
+		resp := getRoot(t, tr)
+		require.Equal(t, backoff.ReasonRetryAfter, gaveUp(t, resp).Reason, "a quota that is used up for 400 s")
+	})
+}
+
+// RFC 9110 knows no fraction of a second. SDKs of OpenAI and Anthropic read it.
+func TestAFractionOfRetryAfterIsReadOnlyWhereItIsAskedFor(t *testing.T) {
+	asked := []backoffhttp.RateLimit{{Reset: "retry-after"}}
+	for _, c := range []struct {
+		limits []backoffhttp.RateLimit
+		header []string
+		wait   time.Duration // 0: not obeyed
+	}{
+		{nil, []string{"Retry-After", "20.001"}, 0},
+		{backoffhttp.GitHubLimits, []string{"Retry-After", "20.001"}, 0},
+		{asked, []string{"Retry-After", "20.001"}, 20001 * time.Millisecond},
+		{backoffhttp.OpenAILimits, []string{"Retry-After", "120.001"}, 120001 * time.Millisecond},
+		{backoffhttp.OpenAILimits, []string{"Retry-After", "12.5", "X-Ratelimit-Remaining-Tokens", "0", "X-Ratelimit-Reset-Tokens", "6m"}, 12500 * time.Millisecond},
+		{backoffhttp.OpenAILimits, []string{"Retry-After", "12", "X-Ratelimit-Remaining-Tokens", "0", "X-Ratelimit-Reset-Tokens", "6m"}, 12 * time.Second},
+		{backoffhttp.OpenAILimits, []string{"Retry-After", "0.01", "Retry-After-Ms", "20000"}, 20 * time.Second},
+		{backoffhttp.AnthropicLimits, []string{"Retry-After", "20.25"}, 20250 * time.Millisecond},
+		{asked, []string{"Retry-After", "soon"}, 0},
+		{asked, []string{"Retry-After", "20,5"}, 0},
+		{asked, []string{"Retry-After", "1e300"}, 0},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			tr, w := scripted(answer(429, c.header...), answer(200))
+			tr.RateLimits = c.limits
+			require.Equal(t, 200, getRoot(t, tr).StatusCode, "%v", c.header)
+			require.GreaterOrEqual(t, w.waits()[0], c.wait, "%v", c.header)
+			require.LessOrEqual(t, w.waits()[0], max(c.wait*11/10, 100*time.Millisecond), "%v", c.header)
+		})
+	}
 }
 
 // Of numbers that a float64 cannot hold exactly, none is cut to less than the
