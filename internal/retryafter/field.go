@@ -21,17 +21,16 @@ const maxField = 64 << 10
 //
 // Source: draft-ietf-httpapi-ratelimit-headers-10, 4.1 and 7; RFC 9651, 4.2.
 func reset(lines []string) (longest time.Duration, found bool) {
-	size := 0
-	for _, line := range lines {
-		size += len(line) + len(", ")
-	}
-	if size > maxField {
+	f := field{strings.TrimLeft(strings.Join(lines, ", "), " ")}
+	if len(f.text) > maxField {
 		return 0, false
 	}
-	f := field{strings.TrimLeft(strings.Join(lines, ", "), " ")}
-	for f.text != "" {
+	for more := f.text != ""; more; {
 		remaining, seconds, ok := f.limit()
-		if !ok || !f.next() {
+		f.span(" \t")
+		more = f.take(",")
+		f.span(" \t")
+		if !ok || !more && f.text != "" {
 			return 0, false
 		}
 		if remaining == 0 && seconds >= 0 && seconds <= int64(MaxReset/time.Second) {
@@ -50,6 +49,7 @@ const (
 	digits = "0123456789"
 	lower  = "abcdefghijklmnopqrstuvwxyz"
 	letter = lower + "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+	plain  = letter + digits + " !#$&'()*+,-./:;<=>?@[]^_`{|}~" // in both kinds of strings
 )
 
 // What a parameter counts if it is no whole number from 0 on, or is not there.
@@ -71,17 +71,6 @@ func (f *field) take(prefix string) (ok bool) {
 	return ok
 }
 
-// next reads what is between two members of a list.
-func (f *field) next() bool {
-	f.span(" \t")
-	if f.text == "" {
-		return true
-	}
-	comma := f.take(",")
-	f.span(" \t")
-	return comma && f.text != ""
-}
-
 // limit reads a member of a RateLimit field: an item whose parameter r counts
 // what remains, and t the seconds until there is more, if it is there.
 func (f *field) limit() (remaining, seconds int64, ok bool) {
@@ -89,8 +78,9 @@ func (f *field) limit() (remaining, seconds int64, ok bool) {
 	_, ok = f.item()
 	for ok && f.take(";") {
 		f.span(" ")
-		key, value := f.key(), int64(noCount)
-		if ok = key != ""; ok && f.take("=") {
+		key, value := f.span(lower+digits+"_-.*"), int64(noCount)
+		ok = key != "" && strings.Contains(lower+"*", key[:1])
+		if ok && f.take("=") {
 			value, ok = f.item()
 		}
 		switch key { // the last one of a name counts
@@ -101,15 +91,6 @@ func (f *field) limit() (remaining, seconds int64, ok bool) {
 		}
 	}
 	return remaining, seconds, ok && remaining != noCount && seconds != noCount
-}
-
-// key reads the name of a parameter. It returns "" if there is none.
-func (f *field) key() string {
-	all := f.text
-	if f.take("*") || f.text != "" && strings.Contains(lower, f.text[:1]) {
-		f.span(lower + digits + "_-.*")
-	}
-	return all[:len(all)-len(f.text)]
 }
 
 // item reads an item without its parameters, and returns what it counts.
@@ -152,43 +133,26 @@ func (f *field) number() (count int64, ok bool) {
 
 // restOfString reads a string from its second character on.
 func (f *field) restOfString() bool {
-	for i := 0; i < len(f.text); i++ {
-		switch c := f.text[i]; {
-		case c == '"':
-			f.text = f.text[i+1:]
-			return true
-		case c < ' ' || c > '~':
-			return false
-		case c == '\\':
-			if i++; i == len(f.text) || f.text[i] != '"' && f.text[i] != '\\' {
-				return false
-			}
-		}
+	for f.span(plain + "%"); f.take(`\"`) || f.take(`\\`); f.span(plain + "%") {
 	}
-	return false
+	return f.take(`"`)
 }
 
 // restOfDisplayString reads a string of Unicode from its third character on.
 func (f *field) restOfDisplayString() bool {
-	inside, rest, ended := strings.Cut(f.text, `"`)
-	f.text = rest
 	text := make([]byte, 0, 64)
-	for i := 0; i < len(inside); i++ {
-		c := inside[i]
-		switch {
-		case c < ' ' || c > '~':
-			return false
-		case c == '%':
-			hex := inside[i+1 : min(i+3, len(inside))]
-			b, err := strconv.ParseUint(hex, 16, 8)
-			if err != nil || len(hex) < 2 || strings.ToLower(hex) != hex {
-				return false
-			}
-			c, i = byte(b), i+2
+	for {
+		text = append(text, f.span(plain+`\`)...)
+		if !f.take("%") {
+			return f.take(`"`) && utf8.Valid(text)
 		}
-		text = append(text, c)
+		hex := f.span(digits + "abcdef")
+		if len(hex) < 2 {
+			return false
+		}
+		b, _ := strconv.ParseUint(hex[:2], 16, 8)
+		text = append(append(text, byte(b)), hex[2:]...)
 	}
-	return ended && utf8.Valid(text)
 }
 
 // restOfBytes reads a sequence of bytes from its second character on: Base64,

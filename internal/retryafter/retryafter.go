@@ -25,20 +25,11 @@ const maxValues = 100
 //
 // Source: draft-ietf-httpapi-ratelimit-headers-10, 7.
 func From(header map[string][]string, now time.Time) (longest time.Duration, found bool) {
-	if longest, found = Asked(header, now); found || isCached(header["Age"]) {
+	age, _ := parseDigits(strings.Join(header["Age"], ""), time.Second)
+	if longest, found = Asked(header, now); found || age > 0 {
 		return longest, found
 	}
 	return reset(header["Ratelimit"])
-}
-
-// isCached reports whether a response with this Age comes from a cache. Of
-// several values the first one counts (RFC 9111, 5.1).
-func isCached(age []string) bool {
-	if len(age) == 0 {
-		return false
-	}
-	d, ok := parseDigits(age[0], time.Second)
-	return ok && d > 0
 }
 
 // Asked returns the longest valid wait that an HTTP header asks for, or false if
