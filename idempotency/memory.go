@@ -37,6 +37,14 @@ const (
 // further response of its own is kept as Omitted. The first 32 digits of a key
 // stand for its caller.
 //
+// So a store takes MaxRecords keys in the time of Keep, and MaxBytes of responses:
+// by default 65536 in 10 minutes, which are 109 new keys a second, and 64 MiB,
+// which are 112 kB a second, or 1 KiB for each of these keys. Shorter bursts pass
+// until the store is full: 1,000 keys a second for 65 s. Beyond that new keys get
+// 503, with the Retry-After of Options. For a busier service set MaxRecords and
+// MaxBytes to what it does in 10 minutes, or Keep to the time for which its
+// clients retry.
+//
 // The zero value is ready to use. A MemoryStore must not be copied, and its
 // fields must not be changed, after first use. It is safe for concurrent use
 // and does not block. It starts no goroutine: Begin removes what has expired.

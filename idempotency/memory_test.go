@@ -42,6 +42,40 @@ func (m *memory) done(key, body string) {
 	require.NoError(m, m.Finish(context.Background(), entry.Claim, idempotency.Record{Status: 200, Body: []byte(body)}))
 }
 
+// 65,536 keys in 10 minutes are 109.2 a second, from one caller or from many.
+func TestADefaultMemoryStoreTakes109NewKeysASecond(t *testing.T) {
+	for _, callers := range []int{1, 40} {
+		for rate, want := range map[int]time.Duration{109: time.Hour, 111: 65536 * time.Second / 111, 1000: 65536 * time.Millisecond} {
+			synctest.Test(t, func(t *testing.T) {
+				m, began := &memory{T: t}, time.Now()
+				for n := 0; time.Since(began) < 15*time.Minute; n++ {
+					key := fmt.Sprintf("%032d%032d", n%callers, n)
+					entry, err := m.Begin(t.Context(), key, "print", time.Minute)
+					if err != nil {
+						require.ErrorIs(t, err, idempotency.ErrStoreFull)
+						require.InDelta(t, want, time.Since(began), float64(time.Second), "%d a second", rate)
+						return
+					}
+					require.NoError(t, m.Finish(t.Context(), entry.Claim, idempotency.Record{Status: 200}))
+					time.Sleep(time.Second / time.Duration(rate))
+				}
+				require.Equal(t, time.Hour, want, "%d a second for 15 minutes", rate)
+			})
+		}
+	}
+}
+
+// A client is told when to come again.
+func TestAFullStoreAsksTheClientToWait(t *testing.T) {
+	h := once(handle(func(http.ResponseWriter, *http.Request) {}), idempotency.Options{
+		Store: &idempotency.MemoryStore{MaxRecords: 1}, RetryAfter: 7 * time.Second,
+	})
+	require.Equal(t, http.StatusOK, request{key: "a"}.to(h).Code)
+	refused := request{key: "b"}.to(h)
+	require.Equal(t, http.StatusServiceUnavailable, refused.Code)
+	require.Equal(t, "7", refused.Header().Get("Retry-After"))
+}
+
 func TestMemoryStoreForgetsAfterTTL(t *testing.T) {
 	for ttl, want := range map[time.Duration]time.Duration{0: 24 * time.Hour, time.Hour: time.Hour, -1: 10_000 * time.Hour} {
 		synctest.Test(t, func(t *testing.T) {

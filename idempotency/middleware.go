@@ -126,7 +126,13 @@ type Options struct {
 // responses (1xx) and values that were set around Middleware are not: a
 // response that is sent a second time adds its cookies to those of that
 // request; see [Record.Send]. A field that the handler removed is not removed
-// again. A response that is sent a second time has Idempotent-Replayed: true.
+// again. A response that is sent a second time has Idempotent-Replayed: true. It
+// has none of the fields that are true of one message only: Date, which net/http
+// sets, and Age; Connection, what it names, and the other fields of a connection;
+// RateLimit, X-RateLimit-Remaining and X-RateLimit-Reset; DPoP-Nonce and
+// Authentication-Info; Cache-Status, Proxy-Status, Server-Timing and the fields
+// of Trace Context. An X-Request-Id of the handler is sent again: it names the
+// run that took effect.
 // If the handler panics, its header is not sent either. A handler that flushes
 // streams its response, and so does a handler from the point on where its
 // response is longer than MaxResponse. If the client disconnects meanwhile,
@@ -343,6 +349,7 @@ func (h *handler) report(ctx context.Context, op func(context.Context) error) {
 // replay sends the response to an earlier request.
 func (h *handler) replay(w http.ResponseWriter, r *http.Request, record Record) {
 	w.Header().Del("Content-Length") // it was that of another body
+	record.Header = repeatable(record.Header)
 	if record.Omitted {
 		addFields(w.Header(), record.Header)
 		h.refuse(w, r, ErrNotKept)

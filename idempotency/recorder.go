@@ -3,6 +3,7 @@ package idempotency
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -89,13 +90,11 @@ func setField(header http.Header, name string, values []string) {
 }
 
 // ownFields returns the values that the handler set, without those that were
-// set around it.
+// set around it, and without what is not repeated.
 func (r *recorder) ownFields() http.Header {
 	own := make(http.Header)
-	for name, values := range r.header {
-		if !isOfConnection(name) && !slices.ContainsFunc(r.header["Trailer"], listing(name)) {
-			setField(own, name, without(values, r.outer[name]))
-		}
+	for name, values := range repeatable(r.header) {
+		setField(own, name, without(values, r.outer[name]))
 	}
 	return own
 }
@@ -114,16 +113,32 @@ func without(values, others []string) []string {
 	return out
 }
 
-// isOfConnection reports whether a field belongs to a connection, or is a
-// trailer.
-func isOfConnection(name string) bool {
-	return hopByHop[http.CanonicalHeaderKey(name)] || strings.HasPrefix(name, http.TrailerPrefix)
+// repeatable returns the fields that are also true of a second response: not
+// those of ofOneMessage, those that Connection names, or trailers.
+func repeatable(header http.Header) http.Header {
+	kept, named := make(http.Header), []string(nil)
+	for name, values := range header {
+		switch canonical := http.CanonicalHeaderKey(name); {
+		case canonical == "Connection" || canonical == "Trailer":
+			named = append(named, values...)
+		case !ofOneMessage[canonical] && !strings.HasPrefix(name, http.TrailerPrefix):
+			kept[name] = values
+		}
+	}
+	maps.DeleteFunc(kept, func(name string, _ []string) bool { return slices.ContainsFunc(named, listing(name)) })
+	return kept
 }
 
-// hopByHop are the fields that belong to a connection. Source: RFC 9110, 7.6.1.
-var hopByHop = map[string]bool{
-	"Connection": true, "Keep-Alive": true, "Proxy-Connection": true, "Te": true,
-	"Trailer": true, "Transfer-Encoding": true, "Upgrade": true,
+// ofOneMessage are the fields, besides Connection and Trailer, that say
+// something of one message only: of its connection (RFC 9110, 7.6.1), of its
+// moment (RFC 9110, 6.6.1; RFC 9111, 5.1; limits of a rate), or of its exchange
+// (nonces: RFC 7615, 3 and RFC 9449, 8.2; what caches and proxies did: RFC 9211
+// and RFC 9209; traces).
+var ofOneMessage = map[string]bool{
+	"Keep-Alive": true, "Proxy-Connection": true, "Te": true, "Transfer-Encoding": true, "Upgrade": true,
+	"Date": true, "Age": true, "Ratelimit": true, "X-Ratelimit-Remaining": true, "X-Ratelimit-Reset": true,
+	"Authentication-Info": true, "Proxy-Authentication-Info": true, "Dpop-Nonce": true, "Cache-Status": true, "Proxy-Status": true,
+	"Traceparent": true, "Tracestate": true, "Traceresponse": true, "Server-Timing": true,
 }
 
 // account takes n bytes from those that may be kept. If there are not enough
@@ -237,12 +252,12 @@ func (r *recorder) passTrailers() {
 	}
 }
 
-// listing returns a function that reports whether a value of the Trailer header
-// lists the field name.
+// listing returns a function that reports whether a value, of Trailer or
+// Connection, lists the field name.
 func listing(name string) func(string) bool {
 	return func(value string) bool {
 		for field := range strings.SplitSeq(value, ",") {
-			if http.CanonicalHeaderKey(strings.TrimSpace(field)) == name {
+			if strings.EqualFold(strings.TrimSpace(field), name) {
 				return true
 			}
 		}

@@ -3,12 +3,14 @@ package idempotency_test
 import (
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/gobackoff/backoff/idempotency"
 	"github.com/stretchr/testify/require"
@@ -163,6 +165,58 @@ func TestAPanicLeavesNothingInTheHeader(t *testing.T) {
 	require.Equal(t, "1", resp.Header.Get("X-Request-Id"))
 	require.Empty(t, resp.Header["Set-Cookie"])
 	require.Empty(t, resp.Trailer)
+}
+
+// What a message says of its connection, its moment or its own exchange is not
+// true of another message: RFC 9110, 6.6.1 and 7.6.1; RFC 9111, 5.1; RFC 9449, 8.2;
+// RFC 7615, 3; RFC 9209; RFC 9211; draft-ietf-httpapi-ratelimit-headers-10, 7.3.
+func TestAReplaySaysNothingThatIsTrueOfTheFirstResponseOnly(t *testing.T) {
+	const long = "Thu, 01 Jan 2004 00:00:00 GMT"
+	once1 := http.Header{
+		"Connection": {"X-Hop, close", "x-other-hop"}, "X-Hop": {"1"}, "x-other-hop": {"2"}, "Keep-Alive": {"timeout=5"}, "Proxy-Connection": {"close"},
+		"Te": {"trailers"}, "Upgrade": {"h2c"}, "Date": {long}, "Age": {"7"}, "Ratelimit": {`"a";r=0;t=9`}, "X-Ratelimit-Remaining": {"0"},
+		"X-Ratelimit-Reset": {"9"}, "Server-Timing": {"db;dur=53"}, "Traceparent": {"00-1-1-01"}, "Tracestate": {"a=1"}, "Traceresponse": {"00-1-1-01"},
+		"Dpop-Nonce": {"n"}, "Authentication-Info": {`nextnonce="n"`}, "Proxy-Authentication-Info": {`nextnonce="n"`},
+		"Cache-Status": {"c; hit"}, "Proxy-Status": {"p"}, "date": {long}, "aGE": {"8"},
+	}
+	always := http.Header{
+		"Set-Cookie": {"cart=7"}, "Location": {"/7"}, "Content-Type": {"text/x"}, "Etag": {`"7"`}, "Last-Modified": {long}, "Expires": {long},
+		"Retry-After": {"7"}, "X-Request-Id": {"7"}, "Warning": {"199 - x"}, "Via": {"1.1 x"}, "Vary": {"Accept"}, "X-Connection": {"X-Hop"},
+	}
+	h := once(handle(func(w http.ResponseWriter, r *http.Request) {
+		maps.Copy(w.Header(), once1)
+		maps.Copy(w.Header(), always)
+		w.WriteHeader(http.StatusCreated)
+	}), idempotency.Options{})
+	all := maps.Clone(once1)
+	maps.Copy(all, always)
+	require.Equal(t, all, request{key: "k"}.to(h).Header(), "the first response is the handler's")
+	replay := maps.Clone(always)
+	replay.Set("Idempotent-Replayed", "true")
+	require.Equal(t, replay, request{key: "k"}.to(h).Header())
+
+	// Nor does one that was kept by an earlier release, or by the handler itself.
+	store := new(idempotency.MemoryStore)
+	kept := once(handle(func(w http.ResponseWriter, r *http.Request) {
+		c, _ := idempotency.ClaimFrom(r.Context())
+		require.NoError(t, store.Finish(r.Context(), c, idempotency.Record{Status: http.StatusCreated, Header: all}))
+		panic(http.ErrAbortHandler)
+	}), idempotency.Options{Store: store})
+	require.Panics(t, func() { request{key: "k"}.to(kept) })
+	require.Equal(t, replay, request{key: "k"}.to(kept).Header())
+}
+
+// net/http dates what has no date: a replay is a message of its own.
+func TestAReplayHasItsOwnDate(t *testing.T) {
+	s := service(t, once(handle(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Date", "Thu, 01 Jan 2004 00:00:00 GMT")
+	}), idempotency.Options{}))
+	began := time.Now().Truncate(time.Second)
+	exchange(t, s, request{key: "k"}.on(t.Context(), s.URL))
+	resp, _ := exchange(t, s, request{key: "k"}.on(t.Context(), s.URL))
+	date, err := http.ParseTime(resp.Header.Get("Date"))
+	require.NoError(t, err)
+	require.False(t, date.Before(began), "%v", date)
 }
 
 // The length of a response is that of its body, also of one that is sent again
