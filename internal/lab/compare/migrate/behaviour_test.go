@@ -188,6 +188,33 @@ func TestTheEndOfTheContextIsReturnedAsInV4(t *testing.T) {
 	}
 }
 
+// Whoever waits for errGone, such as "there is no such file", must not take it for
+// the end of the context.
+func TestAPermanentErrorOutranksTheEndOfTheContextAsInV4(t *testing.T) {
+	for name, permanent := range map[string]func(error) error{"v4": func(err error) error { return cenkalti4.Permanent(err) }, "here": backoff.Permanent} {
+		c := map[string]call{"v4": cenkalti4Notify, "here": hereNotify}[name]
+		for attempt := range 3 {
+			var got error
+			record := recorded(t, func(ctx context.Context, save operation) error {
+				ctx, cancel := context.WithCancel(ctx)
+				defer cancel()
+				left := attempt
+				got = c(ctx, func(ctx context.Context) error {
+					err := save(ctx)
+					if left--; left >= 0 {
+						return err
+					}
+					cancel()
+					return permanent(errGone)
+				})
+				return nil
+			}, errDown)
+			require.Len(t, record.at, attempt+1)
+			require.True(t, got == errGone, "%s: %v", name, got)
+		}
+	}
+}
+
 func TestPermanentErrorsComeBackBare(t *testing.T) {
 	_, inV5 := cenkalti5.Retry(t.Context(), func() (int, error) { return 0, cenkalti5.Permanent(errGone) })
 	require.Equal(t, errGone, inV5)

@@ -95,8 +95,8 @@ func hereNotify(ctx context.Context, save operation) error {
 		},
 	}
 	err := policy.Do(ctx, save) // if save takes no context: func(context.Context) error { return save() }
-	if e, ok := err.(*backoff.Error); ok && e.ContextError() != nil {
-		return e.ContextError() // the context ended the call
+	if e, ok := err.(*backoff.Error); ok && e.ContextError() != nil && e.Class() != backoff.ClassPermanent {
+		return e.ContextError() // the context ended the call, and no Permanent of save
 	}
 	return backoff.Cause(err)
 }
