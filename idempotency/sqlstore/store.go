@@ -50,9 +50,9 @@ type Options struct {
 // Each method executes one to three statements, outside of a transaction. They
 // are correct at every isolation level. All times are those of the database,
 // so the clocks of the processes need not agree. A statement that the database
-// ended as a deadlock is executed up to 20 times, within some hundred
-// milliseconds. A Store retries nothing else, and does not log. SQLite has one
-// writer at a time: give its driver a busy timeout.
+// ended as a deadlock is executed up to 20 times, with waits of 0.8 s in all at
+// most. A Store retries nothing else, and does not log. SQLite has one writer at
+// a time: give its driver a busy timeout.
 //
 // The table holds hashes of the keys, and the responses as they were sent: keep
 // it from those who must not see the responses. It has no bounds but TTL: limit
@@ -119,8 +119,8 @@ func (s *Store) Create(ctx context.Context) error {
 }
 
 // Sweep removes up to n expired keys, and returns how many it removed. If n is
-// 0 or less, it is 1000. A Store does not call Sweep by itself: call it from
-// time to time, until it removes fewer than n. Several processes may call it at
+// 0 or less, it is 1000. A Store does not call Sweep by itself: call it once an
+// hour, say, until it removes fewer than n. Several processes may call it at
 // once; on PostgreSQL each leaves out what others are removing. A statement
 // removes at most 100 keys, so that none locks many for long.
 func (s *Store) Sweep(ctx context.Context, n int) (removed int64, err error) {
