@@ -21,3 +21,14 @@ func k8sExponential(ctx context.Context, isReady condition) error {
 	err := wait.ExponentialBackoffWithContext(ctx, wait.Backoff{Duration: time.Second, Factor: 2, Steps: 5}, isReady)
 	return err
 }
+
+func k8sSleep(ctx context.Context, save operation) error {
+	b := wait.Backoff{Duration: time.Second, Factor: 3, Jitter: 0.1, Steps: 3}
+	for {
+		err := save(ctx)
+		if err == nil || !isBusy(err) || b.Steps == 1 {
+			return err
+		}
+		time.Sleep(b.Step())
+	}
+}
