@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/gobackoff/backoff"
@@ -35,6 +38,29 @@ func Example_delay() {
 
 	fmt.Println(err, "after 300ms:", time.Since(began) >= 300*time.Millisecond)
 	// Output: <nil> after 300ms: true
+}
+
+// The wait is the longer one of two, and nothing is added.
+func TestAWaitIsExactlyTheLongerOfTwo(t *testing.T) {
+	exact := backoff.Policy{Name: "ask", Jitter: backoff.NoJitter, Rand: func() float64 { return 0 }}
+
+	for asked, want := range map[time.Duration][]time.Duration{
+		300 * time.Millisecond: {300 * time.Millisecond, 300 * time.Millisecond, 400 * time.Millisecond},
+		0:                      {100 * time.Millisecond, 200 * time.Millisecond, 400 * time.Millisecond},
+		time.Minute:            {time.Minute, time.Minute, time.Minute},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var waits []time.Duration
+			last := time.Now()
+			exact.Do(t.Context(), func(context.Context) error {
+				waits, last = append(waits, time.Since(last)), time.Now()
+				return backoff.RetryAfter(errBusy, asked)
+			})
+			if !slices.Equal(waits[1:], want) {
+				t.Errorf("asked for %v: %v, want %v", asked, waits[1:], want)
+			}
+		})
+	}
 }
 
 // Decide says what a policy would do after an error.
