@@ -3,8 +3,16 @@
 package main
 
 import (
+	"crypto/rand"
+	"errors"
+	"fmt"
 	"testing"
+	"time"
 
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/gobackoff/backoff/examples/internal/journal"
 	"github.com/gobackoff/backoff/examples/internal/journal/journaltest"
 )
 
@@ -26,4 +34,53 @@ in all: 4 attempts in TIME, with waits of TIME
 
 func TestNoOrderIsStoredTwiceAndNoneIsDeliveredForEver(t *testing.T) {
 	journaltest.Prints(t, run, want)
+}
+
+// The warehouse is down for five seconds, in which each order is delivered several
+// times. One order fails whenever it comes.
+func TestAnOutageEndsNoGoodOrder(t *testing.T) {
+	conn, err := nats.Connect(server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	js, err := jetstream.New(conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := "example-" + rand.Text()[:8]
+	stream, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: name, Subjects: []string{name}, Storage: jetstream.MemoryStorage})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer js.DeleteStream(t.Context(), name)
+	stop := make(chan struct{})
+	defer close(stop)
+	go func() { // orders keep coming
+		for n := 0; n < 200; n++ {
+			js.PublishAsync(name, fmt.Append(nil, n))
+			select {
+			case <-stop:
+				return
+			case <-time.After(50 * time.Millisecond):
+			}
+		}
+	}()
+	down, up := time.Now().Add(time.Second), time.Now().Add(6*time.Second)
+	done, ended := 0, 0
+	r := &receiver{log: journal.New(t.Output()), alone: map[string]int{}}
+	r.handle = func(order string, _ int) error {
+		now := time.Now()
+		if order == "7" || now.After(down) && now.Before(up) {
+			return errors.New("the warehouse does not answer")
+		}
+		done++
+		return nil
+	}
+	if err := consume(t.Context(), r, stream, 200); err != nil {
+		t.Fatal(err)
+	}
+	if ended = 200 - done; ended != 1 {
+		t.Errorf("%d orders were ended, want the one that always fails", ended)
+	}
 }

@@ -41,27 +41,41 @@ func publish(ctx context.Context, log *journal.Journal, js jetstream.JetStream, 
 	})
 }
 
-// redelivery says when the server delivers an order again, and how often.
-var redelivery = backoff.Policy{MaxAttempts: 5, Schedule: backoff.Constant(200 * time.Millisecond), Jitter: backoff.EqualJitter}
+// redelivery says when the server delivers an order again.
+var redelivery = backoff.Policy{MaxAttempts: -1, Schedule: backoff.Exponential{Initial: 200 * time.Millisecond}, Jitter: backoff.EqualJitter}
+
+// A receiver handles deliveries, and remembers which orders fail while others are
+// done. An outage fails them all, and ends none.
+type receiver struct {
+	log    *journal.Journal
+	handle func(order string, delivery int) error
+
+	works bool           // the order before this one was done
+	alone map[string]int // how often an order failed after one that was done
+}
 
 // receive handles one delivery. It reports whether the order is finished with.
-func receive(log *journal.Journal, m jetstream.Msg) (finished bool, err error) {
+func (r *receiver) receive(m jetstream.Msg) (finished bool, err error) {
 	meta, err := m.Metadata()
 	if err != nil {
 		return false, err
 	}
-	delivery := int(meta.NumDelivered)
-	failed := handle(string(m.Data()), delivery)
+	order, delivery := string(m.Data()), int(meta.NumDelivered)
+	failed := r.handle(order, delivery)
+	if failed != nil && r.works {
+		r.alone[order]++
+	}
+	r.works = failed == nil
 	next := redelivery.Decide(delivery, failed)
 	switch {
 	case failed == nil:
-		log.Say("delivery %d of %s: done", delivery, m.Data())
+		r.log.Say("delivery %d of %s: done", delivery, order)
 		return true, m.Ack()
-	case next.Again:
-		log.Say("delivery %d of %s: %v; again in %v", delivery, m.Data(), failed, journal.Round(next.Wait))
+	case next.Again && r.alone[order] < 4:
+		r.log.Say("delivery %d of %s: %v; again in %v", delivery, order, failed, journal.Round(next.Wait))
 		return false, m.NakWithDelay(next.Wait)
 	}
-	log.Say("delivery %d of %s: %v; not again", delivery, m.Data(), failed)
+	r.log.Say("delivery %d of %s: %v; not again", delivery, order, failed)
 	return true, m.TermWithReason(failed.Error())
 }
 

@@ -79,11 +79,11 @@ func run(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	log.Say("the stream has %s", journal.Count(int(info.State.Msgs), "message"))
-	return consume(ctx, log, stream)
+	return consume(ctx, &receiver{log: log, handle: handle, alone: map[string]int{}}, stream, len(orders))
 }
 
-// consume receives orders until all are finished with.
-func consume(ctx context.Context, log *journal.Journal, stream jetstream.Stream) error {
+// consume receives orders until so many are finished with.
+func consume(ctx context.Context, r *receiver, stream jetstream.Stream, left int) error {
 	consumer, err := stream.CreateConsumer(ctx, jetstream.ConsumerConfig{AckPolicy: jetstream.AckExplicitPolicy})
 	if err != nil {
 		return err
@@ -93,12 +93,12 @@ func consume(ctx context.Context, log *journal.Journal, stream jetstream.Stream)
 		return err
 	}
 	defer messages.Stop()
-	for left := len(orders); left > 0; {
+	for left > 0 {
 		m, err := messages.Next(jetstream.NextContext(ctx))
 		if err != nil {
 			return err
 		}
-		finished, err := receive(log, m)
+		finished, err := r.receive(m)
 		if err != nil {
 			return err
 		}
