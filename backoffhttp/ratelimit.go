@@ -171,12 +171,9 @@ func (f ResetForm) fromNumber(n float64, now time.Time) (time.Duration, bool) {
 	if f == ResetUnix || f == ResetUnixMilli {
 		n -= float64(now.UnixMilli()) * float64(time.Millisecond) / float64(unit)
 	}
-	switch wait := n * float64(unit); {
-	case f > ResetDuration:
+	wait := n * float64(unit)
+	if f > ResetDuration || wait >= math.MaxInt64 {
 		return 0, false
-	case wait >= math.MaxInt64:
-		return math.MaxInt64, true
-	default:
-		return time.Duration(max(0, math.Ceil(wait))), true
 	}
+	return time.Duration(max(0, math.Ceil(wait))), true
 }

@@ -116,26 +116,19 @@ func without(values, others []string) []string {
 // repeatable returns the fields that are also true of a second response: not
 // those of ofOneMessage, those that Connection names, or trailers.
 func repeatable(header http.Header) http.Header {
-	kept, named := make(http.Header), []string(nil)
-	for name, values := range header {
-		switch canonical := http.CanonicalHeaderKey(name); {
-		case canonical == "Connection" || canonical == "Trailer":
-			named = append(named, values...)
-		case !ofOneMessage[canonical] && !strings.HasPrefix(name, http.TrailerPrefix):
-			kept[name] = values
-		}
-	}
-	maps.DeleteFunc(kept, func(name string, _ []string) bool { return slices.ContainsFunc(named, listing(name)) })
+	kept, named := maps.Clone(header), slices.Concat(header["Connection"], header["connection"], header["Trailer"])
+	maps.DeleteFunc(kept, func(name string, _ []string) bool {
+		return ofOneMessage[http.CanonicalHeaderKey(name)] || strings.HasPrefix(name, http.TrailerPrefix) || listed(named, name)
+	})
 	return kept
 }
 
-// ofOneMessage are the fields, besides Connection and Trailer, that say
-// something of one message only: of its connection (RFC 9110, 7.6.1), of its
-// moment (RFC 9110, 6.6.1; RFC 9111, 5.1; limits of a rate), or of its exchange
-// (nonces: RFC 7615, 3 and RFC 9449, 8.2; what caches and proxies did: RFC 9211
-// and RFC 9209; traces).
+// ofOneMessage are the fields that say something of one message only: of its
+// connection (RFC 9110, 7.6.1), of its moment (RFC 9110, 6.6.1; RFC 9111, 5.1;
+// limits of a rate), or of its exchange (nonces: RFC 7615, 3 and RFC 9449, 8.2;
+// what caches and proxies did: RFC 9211 and RFC 9209; traces).
 var ofOneMessage = map[string]bool{
-	"Keep-Alive": true, "Proxy-Connection": true, "Te": true, "Transfer-Encoding": true, "Upgrade": true,
+	"Connection": true, "Keep-Alive": true, "Proxy-Connection": true, "Te": true, "Trailer": true, "Transfer-Encoding": true, "Upgrade": true,
 	"Date": true, "Age": true, "Ratelimit": true, "X-Ratelimit-Remaining": true, "X-Ratelimit-Reset": true,
 	"Authentication-Info": true, "Proxy-Authentication-Info": true, "Dpop-Nonce": true, "Cache-Status": true, "Proxy-Status": true,
 	"Traceparent": true, "Tracestate": true, "Traceresponse": true, "Server-Timing": true,
@@ -246,23 +239,17 @@ func (r *recorder) end() {
 func (r *recorder) passTrailers() {
 	declared := r.w.Header()["Trailer"]
 	for name, values := range r.header {
-		if strings.HasPrefix(name, http.TrailerPrefix) || slices.ContainsFunc(declared, listing(name)) {
+		if strings.HasPrefix(name, http.TrailerPrefix) || listed(declared, name) {
 			r.w.Header()[name] = slices.Clone(values)
 		}
 	}
 }
 
-// listing returns a function that reports whether a value, of Trailer or
-// Connection, lists the field name.
-func listing(name string) func(string) bool {
-	return func(value string) bool {
-		for field := range strings.SplitSeq(value, ",") {
-			if strings.EqualFold(strings.TrimSpace(field), name) {
-				return true
-			}
-		}
-		return false
-	}
+// listed reports whether values, of Trailer or Connection, list the field name.
+func listed(values []string, name string) bool {
+	return slices.ContainsFunc(strings.Split(strings.Join(values, ","), ","), func(field string) bool {
+		return strings.EqualFold(strings.TrimSpace(field), name)
+	})
 }
 
 // send sends what was held back, and the rest as it comes.

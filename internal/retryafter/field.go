@@ -53,10 +53,7 @@ const (
 )
 
 // What a parameter counts if it is no whole number from 0 on, or is not there.
-const (
-	noCount = -1
-	absent  = -2
-)
+const noCount, absent = -1, -2
 
 // span reads the characters that come next and are among chars.
 func (f *field) span(chars string) string {
@@ -75,8 +72,7 @@ func (f *field) take(prefix string) (ok bool) {
 // what remains, and t the seconds until there is more, if it is there.
 func (f *field) limit() (remaining, seconds int64, ok bool) {
 	remaining, seconds = noCount, absent
-	_, ok = f.item()
-	for ok && f.take(";") {
+	for _, ok = f.item(); ok && f.take(";"); {
 		f.span(" ")
 		key, value := f.span(lower+digits+"_-.*"), int64(noCount)
 		ok = key != "" && strings.Contains(lower+"*", key[:1])
