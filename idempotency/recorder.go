@@ -116,7 +116,13 @@ func without(values, others []string) []string {
 // repeatable returns the fields that are also true of a second response: not
 // those of ofOneMessage, those that Connection names, or trailers.
 func repeatable(header http.Header) http.Header {
-	kept, named := maps.Clone(header), slices.Concat(header["Connection"], header["connection"], header["Trailer"])
+	var named []string
+	for name, values := range header {
+		if name = http.CanonicalHeaderKey(name); name == "Connection" || name == "Trailer" {
+			named = append(named, values...)
+		}
+	}
+	kept := maps.Clone(header)
 	maps.DeleteFunc(kept, func(name string, _ []string) bool {
 		return ofOneMessage[http.CanonicalHeaderKey(name)] || strings.HasPrefix(name, http.TrailerPrefix) || listed(named, name)
 	})
