@@ -222,8 +222,8 @@ bench: ## Run the benchmarks matching BENCH in COUNT rounds, and show them by be
 		status=$$?; $(GO) run $(BENCHSTAT) $(OLD) bench.out && exit $$status
 
 .PHONY: bench-docs
-bench-docs: ## Write the table of docs/benchmarks.md from the output of the last bench
-	@cd internal/lab/bench && $(GO) run ./table ../../../docs/benchmarks.md <bench.out
+bench-docs: ## Write the table of docs/results/benchmarks.md from the output of the last bench
+	@cd internal/lab/bench && $(GO) run ./table ../../../docs/results/benchmarks.md <bench.out
 
 .PHONY: speed
 speed: ## Fail if a call costs too much beside code written by hand, or a program grows too much; needs a quiet machine
@@ -241,7 +241,7 @@ sim: ## Compare the simulation with its reference at full size, in a quarter of 
 # make test-all runs the short ones of its commands, and fails if they do not print and draw what
 # is there.
 .PHONY: sim-docs
-sim-docs: ## Run every command of docs/simulation.md and docs/tuning.md, and write their tables and pictures
+sim-docs: ## Run every command of docs/results/simulation.md and docs/tuning.md, and write their tables and pictures
 	cd cmd/backoffsim && $(GO) test -count=1 -timeout=1h -tags=nightly -run=SaysWhatTheProgramDoes . -update
 
 # The runs that are not asked for stay as they were kept. Nothing else should run meanwhile.
@@ -249,10 +249,10 @@ FIELD_CLIENTS ?=
 FIELD_LOADS   ?= 80,90
 
 .PHONY: field field-page
-field: ## Measure the dip on real sockets, in half an hour, and write docs/field.md; FIELD_CLIENTS=none,hand FIELD_LOADS=80
+field: ## Measure the dip on real sockets, in half an hour, and write docs/results/field.md; FIELD_CLIENTS=none,hand FIELD_LOADS=80
 	$(GO) run -C internal/lab ./field -clients '$(FIELD_CLIENTS)' -loads '$(FIELD_LOADS)'
 
-field-page: ## Simulate again, and write docs/field.md from the measurements that are kept
+field-page: ## Simulate again, and write docs/results/field.md from the measurements that are kept
 	$(GO) run -C internal/lab ./field -page
 
 # A bar that is missed fails; the page is written all the same. Some worlds, or all worlds of a
@@ -261,12 +261,12 @@ WORLDS         ?= TestWorlds
 GUARDS_CLIENTS ?= all
 
 .PHONY: guards guards-page
-guards: ## Let all clients live in the worlds of internal/lab/guards, in an hour, and write docs/guards.md
+guards: ## Let all clients live in the worlds of internal/lab/guards, in an hour, and write the pages of guards-page
 	@$(GO) test -C internal/lab -count=1 -timeout=3h -run='$(WORLDS)' ./guards -clients '$(GUARDS_CLIENTS)' -update; \
 	status=$$?; $(MAKE) guards-page && exit $$status
 
-guards-page: ## Write docs/guards.md from the figures that are kept
-	$(GO) test -C internal/lab -count=1 -run='TestThe(Page|README)' ./guards -update
+guards-page: ## Write docs/results/guards.md, and the tables of docs/evidence.md, from the figures that are kept
+	$(GO) test -C internal/lab -count=1 -run='TestThe(Page|README|Comparison)' ./guards -update
 
 # It downloads 24 programs and what they import, and runs for half an hour. Others:
 # VET_CORPUS='-only dskit', VET_CORPUS=-measure, VET_CORPUS=-readme.

@@ -1,7 +1,7 @@
 package backoff_test
 
 // Published and reproduced bugs of other libraries that this one must not have,
-// as far as no other test holds them already. docs/comparison.md puts the same
+// as far as no other test holds them already. docs/results/comparison.md puts the same
 // questions to those libraries, and names for each the test that answers it
 // here.
 

@@ -16,7 +16,7 @@ The policies none (no retries), naive (three, at once) and default (the zero Pol
 RetryBudget and Breaker) are always shown. Every figure is a mean over the seeds with its
 standard error, and covers ` + figures + `.
 Recovery is ` + recovery + `.
-docs/simulation.md explains the columns.
+docs/results/simulation.md explains the columns.
 
 Below the table are the verdict on your policies, or on default if you give none, and
 warnings, which need no simulation. In -json, times are seconds.

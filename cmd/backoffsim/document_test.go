@@ -15,7 +15,7 @@ import (
 	"github.com/gobackoff/backoff/internal/nightly"
 )
 
-// docs/simulation.md and docs/tuning.md quote the output of this program. Their
+// docs/results/simulation.md and docs/tuning.md quote the output of this program. Their
 // blocks of the form
 //
 //	```console
@@ -24,11 +24,11 @@ import (
 //	```
 //
 // are run in a directory that has the blocks after a comment "file NAME" as
-// files. They must print what the page says, and those of docs/simulation.md
-// must draw the pictures in docs. Blocks after a comment "long" are run only at
+// files. They must print what the page says, and those of docs/results/simulation.md
+// must draw the pictures beside it. Blocks after a comment "long" are run only at
 // night. With -update the tests write the pages and the pictures; "make
 // sim-docs" sets both.
-var update = flag.Bool("update", false, "write docs/simulation.md, its pictures and docs/tuning.md")
+var update = flag.Bool("update", false, "write docs/results/simulation.md, its pictures and docs/tuning.md")
 
 const docs = "../../docs"
 
@@ -111,7 +111,7 @@ func directory(t *testing.T) string {
 }
 
 func TestTheDocumentSaysWhatTheProgramDoes(t *testing.T) {
-	dir, ran := compare(t, "simulation.md")
+	dir, ran := compare(t, "results/simulation.md")
 	require.Greater(t, ran, 5, "blocks are found")
 	comparePictures(t, dir)
 }
@@ -166,7 +166,7 @@ func comparePictures(t *testing.T, dir string) {
 		now, err := os.ReadFile(path)
 		require.NoError(t, err)
 		require.Less(t, len(now), 250_000, "%s is too much for a page", path)
-		kept := filepath.Join(docs, filepath.Base(path))
+		kept := filepath.Join(docs, "results", filepath.Base(path))
 		if *update {
 			require.NoError(t, os.WriteFile(kept, now, 0o644))
 			continue

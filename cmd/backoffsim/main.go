@@ -32,7 +32,7 @@
 // Exit status 0 means that all gates passed, 1 that one failed, and 2 that
 // nothing was run because of an unknown flag or an invalid file.
 //
-// docs/simulation.md in the repository explains the models and what they leave
+// docs/results/simulation.md in the repository explains the models and what they leave
 // out. It has the command for every number in it.
 package main
 

@@ -15,7 +15,7 @@ answers others with "too much", as HTTP does with 429. So the job takes 9 s at t
 Flags change all of this; -users is the number of workers.
 
 The policies none (no retries), naive (three, at once) and default (the zero Policy with
-RetryBudget and Breaker) are always shown. docs/simulation.md explains the columns.
+RetryBudget and Breaker) are always shown. docs/results/simulation.md explains the columns.
 
 Below the table are the verdict on your policies, or on default if you give none, and
 warnings, which need no simulation. In -json, times are seconds.

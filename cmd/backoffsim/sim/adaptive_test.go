@@ -10,7 +10,7 @@ import (
 	"github.com/gobackoff/backoff/internal/nightly"
 )
 
-// The tests of this file hold what docs/simulation.md says of adaptive.Limit.
+// The tests of this file hold what docs/results/simulation.md says of adaptive.Limit.
 
 func TestAnAdaptiveLimitServesMoreOfADip(t *testing.T) {
 	for _, processes := range nightly.Size([]int{20}, []int{1, 20, 200}) {

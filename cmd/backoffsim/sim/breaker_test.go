@@ -10,7 +10,7 @@ import (
 	"github.com/gobackoff/backoff/internal/nightly"
 )
 
-// The tests of this file hold what docs/simulation.md says of breakers.
+// The tests of this file hold what docs/results/simulation.md says of breakers.
 
 // A circuit stays open a fifth longer each time: an outage costs hardly more
 // attempts than with waits that double, and its end is noticed far earlier.

@@ -14,7 +14,7 @@ import (
 	"github.com/gobackoff/backoff/pace"
 )
 
-// The tests of this file hold what docs/simulation.md says of pace.Pacer, the
+// The tests of this file hold what docs/results/simulation.md says of pace.Pacer, the
 // budget of each host of a Transport.
 
 // job returns RateLimit with the given workers, whose API asks for a wait.

@@ -344,7 +344,7 @@ func TestTheHerdThatDoesNotWait(t *testing.T) {
 	require.InEpsilon(t, 302664, r.Wasted.Mean, .01)
 }
 
-// The formula is that of docs/simulation.md.
+// The formula is that of docs/results/simulation.md.
 func TestRecoveriesAreWhatTheClosedFormSays(t *testing.T) {
 	for _, c := range []struct {
 		name                 string

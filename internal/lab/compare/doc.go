@@ -1,5 +1,5 @@
 // Package compare runs this library and others side by side, and compares them
-// with what docs/comparison.md and docs/migrating say.
+// with what docs/results/comparison.md and docs/migrating say.
 //
 // A row of the comparison is a question about behaviour. A small function per
 // library asks it and returns what it saw, and the table in the document holds

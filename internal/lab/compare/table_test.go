@@ -20,7 +20,7 @@ import (
 
 const (
 	root     = "../../.." // of the repository
-	document = root + "/docs/comparison.md"
+	document = root + "/docs/results/comparison.md"
 )
 
 var update = flag.Bool("update", false, "write what was observed into "+document)
@@ -104,7 +104,7 @@ func (r row) proof(t *testing.T) string {
 	}
 	file := ownTests()[r.test]
 	require.NotEmpty(t, file, "there is no %s", r.test)
-	return fmt.Sprintf("[%s](../%s)", r.test, file)
+	return fmt.Sprintf("[%s](../../%s)", r.test, file)
 }
 
 // ownTests returns the tests of the library with their files.

@@ -6,8 +6,8 @@
 // which are those of the simulator's seed, whether earlier calls have ended or
 // not. For ten seconds the service does 30 % of its work. What each second
 // brought is kept in testdata/runs.json. From that, and from the simulator run
-// with the same parameters, the command writes docs/field.md and
-// docs/field.svg.
+// with the same parameters, the command writes docs/results/field.md and
+// docs/results/field.svg.
 //
 //	make field                               # all of it
 //	make field FIELD_CLIENTS=cenkalti,none   # some clients anew, the others as kept

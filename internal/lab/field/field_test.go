@@ -102,7 +102,7 @@ func TestThePageIsWhatTheKeptRunsGive(t *testing.T) {
 	if nightly.On {
 		require.NoError(t, write(dir, runs, mod))
 		for _, name := range []string{"field.md", "field.svg"} {
-			require.True(t, docpagetest.Read(t, filepath.Join(dir, name)) == docpagetest.Read(t, "../../../docs/"+name), "%s: make field-page writes it anew", name)
+			require.True(t, docpagetest.Read(t, filepath.Join(dir, name)) == docpagetest.Read(t, "../../../docs/results/"+name), "%s: make field-page writes it anew", name)
 		}
 		return
 	}
@@ -112,7 +112,7 @@ func TestThePageIsWhatTheKeptRunsGive(t *testing.T) {
 			require.NoError(t, write(dir, []*run{r}, mod))
 			_, row, _ := strings.Cut(docpagetest.Read(t, filepath.Join(dir, "field.md")), "|---|---|---|---|---|---|---|---|\n")
 			row, _, _ = strings.Cut(row, "\n")
-			require.Contains(t, docpagetest.Read(t, "../../../docs/field.md"), row)
+			require.Contains(t, docpagetest.Read(t, "../../../docs/results/field.md"), row)
 		}
 	}
 }

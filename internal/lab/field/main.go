@@ -26,7 +26,7 @@ func main() {
 // in the directory of the module.
 const (
 	kept = "field/testdata/runs.json"
-	docs = "../../docs"
+	docs = "../../docs/results"
 )
 
 // command does what its arguments say.

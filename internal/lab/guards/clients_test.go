@@ -70,7 +70,7 @@ var clients = []client{
 		start:  failsafeWith(),
 	},
 	{
-		name: "cenkalti", caption: "cenkalti/backoff", about: "its defaults: attempts for 15 minutes, waits of 500 ms, times 1.5, ±50 %; a status that a retry cannot mend is marked permanent",
+		name: "cenkalti", caption: "cenkalti/backoff", about: "its defaults: attempts for 15 minutes, waits of 500 ms, times 1.5, ±50 %; a status that no retry changes is marked permanent",
 		module: "github.com/cenkalti/backoff/v7",
 		start:  startCenkalti,
 	},

@@ -1,4 +1,4 @@
-// Package guards is the scoreboard of docs/guards.md: worlds, and what the HTTP
+// Package guards is the scoreboard of docs/results/guards.md: worlds, and what the HTTP
 // clients of this library and of others make of each.
 //
 // A world is a service and callers who want something from it. The clients are
@@ -15,6 +15,6 @@
 // -run, only the worlds that take no time run, as in .ci/run; make nightly runs
 // all.
 //
-//	make guards         # all worlds, all clients; writes docs/guards.md
+//	make guards         # all worlds, all clients; writes docs/results/guards.md
 //	make guards-page    # writes it again, from the figures that are kept
 package guards

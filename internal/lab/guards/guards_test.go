@@ -19,7 +19,7 @@ import (
 
 var (
 	chosen = flag.String("clients", "", "run these clients, with commas between them, or all; by default those of the bars")
-	update = flag.Bool("update", false, "keep the figures, and write docs/guards.md")
+	update = flag.Bool("update", false, "keep the figures, and write docs/results/guards.md")
 	names  = flag.Bool("list-worlds", false, "run nothing, and print the names of all worlds")
 )
 

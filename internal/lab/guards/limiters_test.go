@@ -208,7 +208,7 @@ func (l *resileLaw) learn(now time.Time, took time.Duration, _ int) {
 	}
 }
 
-// limitRows are the worlds in which docs/comparison.md compares the limiters.
+// limitRows are the worlds in which docs/results/comparison.md compares the limiters.
 var limitRows = []string{
 	"slower/load 120 %, 20 processes, calls have 1 s",
 	"slower/load 150 %, 1 processes, calls have 1 s",
@@ -236,7 +236,7 @@ var limitColumns = []struct{ client, caption string }{
 
 const (
 	limitsAt   = "testdata/limiters.json"
-	comparison = docs + "/comparison.md"
+	comparison = resultsAt + "/comparison.md"
 	limitSeeds = 3
 )
 

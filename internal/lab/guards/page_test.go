@@ -50,10 +50,10 @@ func (t *table) head(columns []client, cells ...string) {
 	t.WriteString(strings.Repeat("|---", len(cells)) + "|\n")
 }
 
-// Highlights is the first table.
-func (p page) Highlights() string { return p.compare(highlights, clients) }
+// highlights is the table of the page for people.
+func (p page) highlights() string { return p.compare(highlights, clients) }
 
-// README is the table of README.md: the first rows and five clients of the first table.
+// README is the table of README.md: the first rows and five clients of that table.
 func (p page) README() string {
 	var some []client
 	for _, c := range clients {
@@ -158,8 +158,11 @@ func (p page) Clients() string {
 	return t.String()
 }
 
-// docs is where the page is.
-const docs = "../../../docs"
+// The page for people, and where the page of all worlds is.
+const (
+	evidence  = "../../../docs/evidence.md"
+	resultsAt = "../../../docs/results"
+)
 
 // pageOfKept returns the page of the figures that are kept.
 func pageOfKept(t *testing.T) page {
@@ -171,14 +174,21 @@ func pageOfKept(t *testing.T) page {
 func TestThePageIsMadeOfTheFiguresThatAreKept(t *testing.T) {
 	p := pageOfKept(t)
 	if *update {
-		require.NoError(t, p.write(docs))
+		require.NoError(t, p.write(resultsAt))
 	}
 	dir := t.TempDir()
 	require.NoError(t, p.write(dir))
-	require.True(t, docpagetest.Read(t, filepath.Join(dir, "guards.md")) == docpagetest.Read(t, docs+"/guards.md"), "docs/guards.md is not made of what is kept: run make guards-page")
+	require.True(t, docpagetest.Read(t, filepath.Join(dir, "guards.md")) == docpagetest.Read(t, resultsAt+"/guards.md"), "docs/results/guards.md is not made of what is kept: run make guards-page")
 }
 
-// A highlight is a world that is in the first table.
+func TestThePageForPeopleHasTheFiguresThatAreKept(t *testing.T) {
+	p := pageOfKept(t)
+	for name, text := range map[string]string{"worlds": p.highlights(), "behind": p.behind()} {
+		docpagetest.Table(t, evidence, name, strings.Split(strings.TrimSpace(text), "\n"), *update)
+	}
+}
+
+// A highlight is a world that is on the page for people.
 type highlight struct {
 	world  string // as in a board
 	figure string
@@ -295,20 +305,20 @@ type section struct {
 }
 
 var sections = []section{
-	{"by chance", "Answers that fail by chance", `The service responds with 503 after 5 ms, to each attempt by itself with
-the same probability. The luck of an attempt is the same for all clients. Calls have 30 s. With four
-attempts and nothing that holds them back, all but the fourth power of that probability succeed.`, []string{success, perCall}},
-	{"hung replica", "A replica that hangs", `Some attempts never get an answer. An attempt has a second, and a call 30.`, []string{success, perCall}},
+	{"by chance", "Answers that fail by chance", `The service responds with 503 after 5 ms, to each attempt with the same
+probability, independently of the others. An attempt that fails for one client fails for all. Calls have 30 s. With four
+attempts and nothing that holds them back, all calls but the fourth power of that probability succeed.`, []string{success, perCall}},
+	{"hung replica", "A replica that hangs", `Some attempts never get a response. An attempt has a second, and a call 30.`, []string{success, perCall}},
 	{"latency", "Latency that varies", `Some answers are a 503, and the answers take a time that varies: log-normal
 with a median of 20 ms, or errors that take longer (300 ms, successes 5) or shorter (1 ms, successes
 100) than successes, or attempts that have as much time as 99 or 95 of 100 successes take.`, []string{success}},
-	{"marked", "Requests that are refused for their own sake", `The service refuses some calls each time they come, by
-[DoNotRetry or WriteError](../backoffhttp/donotretry.go), and answers all others. A call has 3 s.`, []string{success, perCall}},
+	{"marked", "Requests that are refused for their own sake", `The service refuses some calls however often they come, by
+[DoNotRetry or WriteError](../../backoffhttp/donotretry.go), and answers all others. A call has 3 s.`, []string{success, perCall}},
 	{"bare 429", "A 429 that has nothing to do with the rate", `Some requests get a 429 without a Retry-After: every tenth,
 or each by chance. A call has 3 s.`, []string{success, slow}},
 	{"limits", "Limits", `The server has a limit (a token bucket). Each program has 50 workers, and so could make many
-times as many calls, for a minute. Or the limit is a tenth for half a minute, and it is counted how long
-it takes until it is used again. Or a program rests between bursts of calls, which have 5 s; five of them
+times as many calls, for a minute. Or the limit falls to a tenth for half a minute: recovery is how long
+it takes until all of it is used again. Or a program rests between bursts of calls, which have 5 s; five of them
 may go at once.`, []string{success, refusals, least, recovery}},
 	{"chain", "Services between", `A call goes through services to the last one, which fails by chance. Those of
 this library have Inbound and WriteError, as its documents say; those of the others pass on that it
@@ -316,8 +326,8 @@ failed. A call has 30 s, and so not all attempts that could be made are made.`, 
 	{"tenants", "Two tenants", `A program calls a host for two tenants, with a credential each. One of them is
 throttled with 429, at the rates below; "used up its quota" adds Retry-After: 3600. The figures are those
 of the other one, who makes 20 calls a second, or 2 beside a quota, and whom the host would always serve.`, []string{success, median}},
-	{"bulk", "A job at a limit", `A program that has just begun makes calls with 20 workers, at a server with a limit
-that says 429. What it takes is until the last call has ended, even if it failed.`, []string{took, success, refusals}},
+	{"bulk", "A job at a limit", `A program that has just started makes calls with 20 workers, to a server with a limit
+that says 429. The time ends with the last call, even if that failed.`, []string{took, success, refusals}},
 	{"restarts", "Restarts", `Nobody listens for the last seconds of each half minute, for two minutes. The server can do
 twice the work that comes. A call has 30 s, and so all could succeed. "Lost" is the time whose calls failed, in
 multiples of the down time, and "queue" the work that has come back at once.`, []string{success, lost, meanwhile, worstQueue, slow}},
@@ -334,8 +344,8 @@ more than it can do for 40 s, or does 40 % of its work for 30 s. It refuses noth
 200 ms of work wait. A call has a second; or an attempt has one, and a call 10. The figures are those from the trouble on. Failsafe-go
 has its adaptive limiter here; [comparison.md](comparison.md#limits-of-concurrency) has other limiters.`, []string{success, perCall, slow, worstQueue}},
 	{"room", "Answers that take longer, and room for all", `The service has room for all calls. After a minute its answers take
-longer for a reason of its own, to the end or for some seconds, and some attempts get no answer. Who takes that for
-an overload takes from calls that would succeed. An attempt has a second. The figures are those from then on.`, []string{success, slow}},
+longer though it is not overloaded, to the end or for some seconds, and some attempts get no response. A client that
+takes this for an overload loses calls that would succeed. An attempt has a second. The figures are those from then on.`, []string{success, slow}},
 	{"outage", "Outages", `The service refuses connections for a while, says 503, takes requests and never answers, or its name is
 not found. An attempt has a second to answer. "Could" is how many calls see the service up while they have time. "Meanwhile" is
 how many attempts there are for a call that begins in the outage. "Back" is how
@@ -343,7 +353,7 @@ long after the outage the first call succeeds, and the last one begins that fail
 wait for more than a tenth of a second.`, []string{success, meanwhile, back, drained}},
 	{"flapping", "A service that comes and goes", `The service is up and down in turn.`, []string{success, meanwhile}},
 	{"chain outage", "An outage behind other services", `As in [services between](#services-between), but the last service refuses
-connections for a while, and else answers.`, []string{success, meanwhile, back, drained}},
+connections for a while, and otherwise answers.`, []string{success, meanwhile, back, drained}},
 	{"mixture", "Good calls beside bad ones", `A share of the calls of a host fails, whatever the client does: one path says 503,
 or all that is not idempotent, or the paths of one upstream say 502; or the callers have 30 ms where an answer takes
 200. The figures are those of the other calls. Attempts are those of all.`, []string{success, perCall}},
@@ -359,7 +369,7 @@ calls succeed again, and "meanwhile" the attempts for a call while nothing is se
 	{"rare", "Rare callers", `Two hundred calls, of which few are near another. The service fails by chance, or
 refuses connections for two seconds of ten.`, []string{success, perCall}},
 	{"fresh", "Worlds that nobody tuned for", `No constant of the guards was chosen by these worlds, and they are reported as
-they fell. A [test](../internal/lab/guards/fresh_test.go) says what happens in each. No bar holds them.`, []string{success, perCall}},
+they fell. A [test](../../internal/lab/guards/fresh_test.go) says what happens in each. No bar holds them.`, []string{success, perCall}},
 }
 
 // A gap is a world in which another client has more successes than the default.
@@ -388,9 +398,11 @@ func (p page) gaps(group string) (all []gap) {
 	return all
 }
 
-// Behind says where another client has more successes, a line for each group.
-func (p page) Behind() string {
-	var b strings.Builder
+// behind is the table of where another client has more successes, a row for each group.
+func (p page) behind() string {
+	var t table
+	t.row("Trouble", "Ahead in", "Most in", "Another client", "Default client")
+	t.WriteString("|---|---|---|---|---|\n")
 	for _, s := range sections {
 		gaps := p.gaps(s.group)
 		if len(gaps) == 0 {
@@ -398,14 +410,11 @@ func (p page) Behind() string {
 		}
 		g := gaps[0]
 		r := p.board[g.world.key()]
-		fmt.Fprintf(&b, "- **%s**: in %d of %d worlds. Most in \"%s\": %s has %s, and the default client %s. They make %s and %s attempts per call.\n",
-			s.title, len(gaps), len(worldsOf(s.group)), g.world.name, g.other.caption, r[g.other.name].print(success),
-			r[ours].print(success), r[g.other.name].print(perCall), r[ours].print(perCall))
+		shown := func(f figures) string { return fmt.Sprintf("%s (%s)", f.print(success), f.print(perCall)) }
+		t.row(s.title, fmt.Sprintf("%d of %d", len(gaps), len(worldsOf(s.group))), g.world.name,
+			g.other.caption+" "+shown(r[g.other.name]), shown(r[ours]))
 	}
-	if b.Len() == 0 {
-		return "Nowhere by more than a point.\n"
-	}
-	return b.String()
+	return t.String()
 }
 
 // Slower says where the calls of the default client wait longer than those of a

@@ -99,7 +99,7 @@ func texts(t *testing.T) (all []string) {
 		}
 	}
 	block := regexp.MustCompile("(?s)```(?:json)?\n(.*?)```")
-	for _, name := range append(glob(t, root+"/*.md"), glob(t, root+"/docs/*.md")...) {
+	for _, name := range slices.Concat(glob(t, root+"/*.md"), glob(t, root+"/docs/*.md"), glob(t, root+"/docs/results/*.md")) {
 		for _, m := range block.FindAllStringSubmatch(docpagetest.Read(t, name), -1) {
 			all = append(all, m[1])
 		}
