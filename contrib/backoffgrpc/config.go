@@ -69,6 +69,9 @@ type Method struct {
 	// attempts of the zero policy may be over by then. true makes an attempt
 	// wait for the connection, as long as the context and Timeout allow.
 	WaitForReady *bool
+	// MaxBuffer is how many bytes of its messages a stream keeps, so that it can
+	// be opened again. 0 means 256 KiB, as in grpc-go; negative means no limit.
+	MaxBuffer int64
 }
 
 // A Config says what a client does with its methods. The zero value does

@@ -55,7 +55,7 @@ func TestAStreamKeepsNoMoreThanItMaySendAgain(t *testing.T) {
 	require.NoError(t, s.RecvMsg(&pb.StreamingOutputCallResponse{}))
 	require.Empty(t, s.sent, "it was answered")
 
-	s = &stream{inner: sink{}}
+	s = &stream{inner: sink{}, most: maxBuffer}
 	for range 10_000 {
 		require.NoError(t, s.SendMsg(&pb.Empty{}))
 	}

@@ -1,6 +1,7 @@
 package backoffgrpc
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"sync"
@@ -18,18 +19,20 @@ import (
 )
 
 const (
-	maxBuffer   = 256 << 10 // as grpc-go's own
+	maxBuffer   = 256 << 10 // the default of Method.MaxBuffer, as grpc-go's own
 	leastSize   = 64        // of a message, also of one without fields
 	unknownSize = 1 << 10   // of a message that is not of protobuf
 )
 
 // Stream returns an interceptor that opens streams as the config says, and
 // opens them again if they fail before the first message was received.
-// Messages that were sent before are kept, up to 256 KiB, and sent again; one
-// without fields counts as 64 bytes. A stream is committed after a larger
-// amount, after a received message, or after a header that Header returned. It
-// then keeps nothing. A header that arrived, but that the program did not ask
-// for, does not commit it. The failure of a committed stream is that of the call.
+// Messages that were sent before are kept, up to [Method.MaxBuffer], and sent
+// again; one without fields counts as 64 bytes. A stream is committed after a
+// larger amount, after a received message, or after a header that Header
+// returned. It then keeps nothing. A header that arrived, but that the program
+// did not ask for, does not commit it. The failure of a committed stream is that
+// of the call: after a message as the server sent it, and otherwise with a
+// [*backoff.Error] that says what committed it.
 //
 // A stream holds its slot in a Budget until the first message or its end.
 // grpc-go wants every stream to be received from until an error, its context
@@ -63,13 +66,13 @@ func (c *client) stream(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.Cli
 		ctx = backoff.WithIdempotencyKey(ctx, backoff.IdempotencyKey(ctx))
 	}
 	ctx, _ = c.observed(ctx, carried.policy.Observer, cc, method)
-	s := &stream{ctx: ctx, cancel: func() {}, carried: carried}
+	s := &stream{ctx: ctx, cancel: func() {}, carried: carried, most: cmp.Or(m.MaxBuffer, maxBuffer)}
 	if m.Timeout > 0 {
 		s.ctx, s.cancel = context.WithTimeout(ctx, m.Timeout)
 	}
 	policy := carried.policy
 	policy.AttemptTimeout, policy.AttemptTimeoutSchedule = 0, nil
-	policy.Idempotency = uncommitted{s, policy.Idempotency}
+	policy.Idempotency, policy.Observer = uncommitted{s, policy.Idempotency}, s.observer(policy.Observer)
 	s.waits = grow(&policy)
 	s.run = policy.Start(s.ctx)
 	opts = append(opts[:len(opts):len(opts)], grpc.OnFinish(func(err error) {
@@ -101,22 +104,22 @@ type stream struct {
 	ctx     context.Context
 	cancel  context.CancelFunc
 	carried *carried
+	most    int64 // bytes of messages that are kept; negative for no limit
 	open    func(context.Context, *sight) (grpc.ClientStream, error)
 
-	// Only the receiver uses these two.
-	attempts  int
-	succeeded bool
-
+	succeeded bool // only for the receiver
+	attempts  atomic.Int32
 	committed atomic.Bool
 
-	running sync.Mutex // held while using run
+	running sync.Mutex // held while using these
 	run     *backoff.Run
 	waits   *growth
+	late    bool // only that it is committed keeps the stream from being opened again
 
 	mu    sync.Mutex
 	inner grpc.ClientStream
 	sent  []any // for another attempt; nil once the stream is committed
-	size  int
+	size  int64
 
 	sending sync.Mutex // held while sending to inner or replacing it
 	closed  bool
@@ -131,7 +134,44 @@ type uncommitted struct {
 
 // Repeatable implements backoff.Idempotency.
 func (u uncommitted) Repeatable(ctx context.Context, c backoff.Class) bool {
-	return !u.stream.committed.Load() && (u.policy == nil || u.policy.Repeatable(ctx, c))
+	if u.policy != nil && !u.policy.Repeatable(ctx, c) {
+		return false
+	}
+	u.stream.late = u.stream.committed.Load()
+	return !u.stream.late
+}
+
+// observer returns an observer that hears of a stream that is late what it would hear
+// of a call with one attempt.
+func (s *stream) observer(o backoff.Observer) backoff.Observer {
+	if o == nil {
+		return nil
+	}
+	return func(ctx context.Context, e backoff.Event) {
+		if s.late && e.Reason == backoff.ReasonNotIdempotent {
+			e.Reason, e.MaxAttempts = backoff.ReasonAttempts, e.Attempt
+		}
+		o(ctx, e)
+	}
+}
+
+// why returns the error of the run. That of a stream that is late says what
+// committed it, and leaves retries to the caller if it was opened only once.
+func (s *stream) why() error {
+	err := s.run.Err()
+	gave, ok := err.(*backoff.Error)
+	if !ok || !s.late || gave.Reason != backoff.ReasonNotIdempotent {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	note := "the program has read the header of the stream"
+	if s.isFull() {
+		note = "the stream sent more than it keeps (Method.MaxBuffer)"
+	}
+	once := s.carried.policy
+	once.MaxAttempts, once.ByClass = 1, nil
+	return once.GiveUp(s.ctx, backoff.Error{Attempts: int(s.attempts.Load()), Reason: backoff.ReasonAttempts, Last: gave.Last, Note: note})
 }
 
 // commit makes the stream one that is not opened again.
@@ -168,9 +208,8 @@ func (s *stream) attempt() (inner grpc.ClientStream, err error) {
 			s.abort(status.Error(codes.Unavailable, "the stream was not opened"))
 		}
 	}()
-	s.attempts++
 	seen := new(sight)
-	inner, err = s.open(withAttempt(s.ctx, s.attempts), seen)
+	inner, err = s.open(withAttempt(s.ctx, int(s.attempts.Add(1))), seen)
 	if err != nil {
 		return nil, seen.error(s.ctx, err)
 	}
@@ -186,8 +225,7 @@ func (s *stream) reopen(err error) error {
 		again, ok := s.again()
 		switch {
 		case !ok:
-			s.end(err)
-			return s.fail(err)
+			return s.fail(s.end(err))
 		case again == nil:
 			return nil
 		}
@@ -230,15 +268,16 @@ func (s *stream) next(err error) error {
 	if ok {
 		return nil
 	}
-	return s.run.Err()
+	return s.why()
 }
 
 // end tells the run how the call ended, nil if it succeeded, unless the run
-// knows. The budget then has its place back.
-func (s *stream) end(err error) {
+// knows. The budget then has its place back. end returns the error of the call.
+func (s *stream) end(err error) error {
 	s.running.Lock()
 	defer s.running.Unlock()
 	s.run.Retry(exhausted(err, s.carried.policy.Classify))
+	return cmp.Or(s.why(), err)
 }
 
 // abort ends the call of a stream that cannot go on.
@@ -307,9 +346,11 @@ func (s *stream) RecvMsg(m any) error {
 			return err
 		}
 		failed := attemptError(s.ctx, &failure{err: err, trailer: inner.Trailer()})
-		if s.committed.Load() {
-			s.end(failed)
+		switch {
+		case s.succeeded:
 			return s.fail(err)
+		case s.committed.Load():
+			return s.fail(s.end(failed))
 		}
 		if err := s.reopen(failed); err != nil {
 			return err
@@ -349,21 +390,24 @@ func (s *stream) SendMsg(m any) error {
 
 // keep keeps a message for another attempt, unless the stream is committed.
 func (s *stream) keep(m any) {
-	size := unknownSize
+	size := int64(unknownSize)
 	if p, ok := m.(proto.Message); ok && !s.committed.Load() {
-		size = max(leastSize, proto.Size(p))
+		size = int64(max(leastSize, proto.Size(p)))
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.size += size; s.size > maxBuffer {
-		s.committed.Store(true)
-	}
 	if s.committed.Load() {
-		s.sent = nil
 		return
 	}
-	s.sent = append(s.sent, m)
+	s.size, s.sent = s.size+size, append(s.sent, m)
+	if s.isFull() {
+		s.committed.Store(true)
+		s.sent = nil
+	}
 }
+
+// isFull reports, under mu, whether the program has sent more than is kept.
+func (s *stream) isFull() bool { return s.most > 0 && s.size > s.most }
 
 // CloseSend implements grpc.ClientStream.
 func (s *stream) CloseSend() error {
