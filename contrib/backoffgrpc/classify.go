@@ -24,7 +24,8 @@ const (
 
 // Classify sorts the errors of calls by their code. UNAVAILABLE is
 // ClassRetryable, or ClassNotSent if a client of this package knows that no
-// stream was opened. RESOURCE_EXHAUSTED is ClassThrottled if the server said
+// stream was opened; so is an attempt that got no connection before its
+// AttemptTimeout. RESOURCE_EXHAUSTED is ClassThrottled if the server said
 // when to retry, by RetryInfo or pushback. Otherwise it is ClassOverloaded: it
 // is not retried, since it may mean a daily quota, but budgets get
 // ClassThrottled. If it says that a message is larger than a limit of grpc-go, it
@@ -151,10 +152,10 @@ func withFallback(first backoff.Classifier) backoff.Classifier {
 // failure is the error of an attempt, with what its status does not tell.
 type failure struct {
 	err     error
-	notSent bool // no stream was opened
-	own     bool // grpc-go refused the call before that
-	pushed  bool // the server sent a pushback to retry
-	expired bool // the attempt's own timeout is over
+	notSent bool  // no stream was opened
+	own     bool  // grpc-go refused the call before that
+	pushed  bool  // the server sent a pushback to retry
+	expired error // ErrAttemptTimeout, if the attempt's own timeout is over
 	trailer metadata.MD
 }
 
@@ -194,8 +195,8 @@ func (f *failure) ResponseHeader() map[string][]string {
 // Unwrap adds the error by which a policy knows its own timeout. A status does
 // not match the context's error.
 func (f *failure) Unwrap() []error {
-	if f.expired {
-		return []error{f.err, backoff.ErrAttemptTimeout}
+	if f.expired != nil {
+		return []error{f.err, f.expired}
 	}
 	return []error{f.err}
 }
@@ -207,8 +208,12 @@ func attemptError(ctx context.Context, f *failure) error {
 	if f.notSent && isDistrust(f.Error()) || isTooLarge(status.Convert(f)) {
 		return backoff.Permanent(f)
 	}
-	if status.Code(f) == codes.DeadlineExceeded {
-		f.expired = expired(ctx)
+	switch {
+	case status.Code(f) != codes.DeadlineExceeded || !expired(ctx):
+	case f.notSent: // it waited for a connection, or for a place on one
+		f.err, f.expired = backoff.OfClass(f.err, backoff.ClassNotSent), backoff.OfClass(backoff.ErrAttemptTimeout, backoff.ClassNotSent)
+	default:
+		f.expired = backoff.ErrAttemptTimeout
 	}
 	if d, ok := parsePushback(f.trailer.Get(pushbackKey)); ok {
 		f.pushed = d >= 0

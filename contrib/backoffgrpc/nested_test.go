@@ -98,7 +98,9 @@ func TestATenantWithServicesOfItsOwnIsNotThrottledByAnother(t *testing.T) {
 			}})
 		}
 		a, b := n.dial(t, tenant()), n.dial(t, tenant())
-		as := func(name string) context.Context { return metadata.AppendToOutgoingContext(t.Context(), "tenant", name) }
+		as := func(name string) context.Context {
+			return metadata.AppendToOutgoingContext(t.Context(), "tenant", name)
+		}
 		for range 50 {
 			go func() {
 				ctx, cancel := context.WithTimeout(as("a"), time.Minute)

@@ -34,7 +34,7 @@ func (s *sight) error(ctx context.Context, err error) error {
 	code, opened := status.Code(err), s.peer.Addr != nil
 	return attemptError(ctx, &failure{
 		err:     err,
-		notSent: !opened && code == codes.Unavailable,
+		notSent: !opened && (code == codes.Unavailable || code == codes.DeadlineExceeded),
 		own:     !opened && !slices.Contains(onTheWay, code),
 		trailer: s.trailer,
 	})
