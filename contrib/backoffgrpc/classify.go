@@ -204,7 +204,8 @@ func (f *failure) Unwrap() []error {
 // attemptError returns the error of an attempt under ctx, which failed so, in a form that
 // policies and hedges understand.
 func attemptError(ctx context.Context, f *failure) error {
-	f.err = finite(f.err)
+	pushback, told := parsePushback(f.trailer.Get(pushbackKey))
+	f.err, f.trailer = kept(finite(f.err)), keptTrailer(f.trailer)
 	if f.notSent && isDistrust(f.Error()) || isTooLarge(status.Convert(f)) {
 		return backoff.Permanent(f)
 	}
@@ -215,9 +216,9 @@ func attemptError(ctx context.Context, f *failure) error {
 	default:
 		f.expired = backoff.ErrAttemptTimeout
 	}
-	if d, ok := parsePushback(f.trailer.Get(pushbackKey)); ok {
-		f.pushed = d >= 0
-		return withPushback(f, d)
+	if told {
+		f.pushed = pushback >= 0
+		return withPushback(f, pushback)
 	}
 	if d, ok := retryInfo(f.err); ok {
 		return backoff.RetryAfter(f, d)

@@ -29,7 +29,8 @@ import (
 // sent again.
 //
 // The error of a call has the status of its last attempt as the server sent it,
-// including the details. Once the call's context has ended, the status is
+// including the details. Of one that is longer than 64 KiB, it has half of that
+// of the message, and the details that fit. Once the call's context has ended, the status is
 // DEADLINE_EXCEEDED or CANCELLED. errors.As finds the [*backoff.Error] of a
 // policy that gave up. To policies around the call the error is permanent.
 //

@@ -1,0 +1,56 @@
+package backoffgrpc
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/anypb"
+)
+
+// maxKept is how many bytes of a status, and of a trailer, the error of an attempt keeps. A
+// circuit that it opens keeps the error.
+const maxKept = 64 << 10
+
+var ofServer = reflect.TypeOf(status.Error(codes.Unknown, ""))
+
+// kept returns err, or if it is the status of a server that is longer than maxKept, an error
+// with half of that of its message, and as many of its details as fit.
+func kept(err error) error {
+	if reflect.TypeOf(err) != ofServer {
+		return err
+	}
+	p := status.Convert(err).Proto()
+	if proto.Size(p) <= maxKept {
+		return err
+	}
+	p.Message = strings.ToValidUTF8(p.Message[:min(len(p.Message), maxKept/2)], "")
+	left := maxKept - len(p.Message)
+	p.Details = slices.DeleteFunc(p.Details, func(d *anypb.Any) bool {
+		size := proto.Size(d)
+		if size > left {
+			return true
+		}
+		left -= size
+		return false
+	})
+	return status.ErrorProto(p)
+}
+
+// keptTrailer returns a trailer, or nil if it is longer than maxKept.
+func keptTrailer(trailer metadata.MD) metadata.MD {
+	size := 0
+	for key, values := range trailer {
+		for _, value := range values {
+			size += len(key) + len(value)
+		}
+	}
+	if size > maxKept {
+		return nil
+	}
+	return trailer
+}
