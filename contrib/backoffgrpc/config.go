@@ -133,6 +133,13 @@ func isZero(p backoff.Policy) bool { return reflect.ValueOf(p).IsZero() }
 // attempts. Transparent retries of grpc-go, of calls that no server has seen,
 // still happen. The retryPolicy of a service config is not used: read it with
 // [ParseServiceConfig].
+//
+// The end of an attempt does not end its connection: grpc-go makes the next one over
+// the same, also if it has gone silent. Only keepalive finds that out. The server
+// must allow it by a keepalive.EnforcementPolicy with the same MinTime, or it ends
+// connections with pings more often than each 5 minutes:
+//
+//	grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 10 * time.Second, Timeout: 5 * time.Second})
 func (c *Config) DialOptions() []grpc.DialOption {
 	return []grpc.DialOption{
 		grpc.WithDisableRetry(),

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/status"
 
 	"github.com/gobackoff/backoff"
@@ -33,7 +34,7 @@ func ExampleConfig() {
 }
 
 // Reads are retried. All other calls are sent again only if no server has seen
-// them.
+// them. A retry does not go over a connection that has gone silent for 15 seconds.
 func ExampleConfig_idempotent() {
 	ready := true
 	config := &backoffgrpc.Config{Methods: map[string]backoffgrpc.Method{
@@ -41,7 +42,8 @@ func ExampleConfig_idempotent() {
 		"/shop.Orders/List": {WaitForReady: &ready, Policy: backoff.Policy{Name: "list"}},
 		"":                  {WaitForReady: &ready, Policy: backoff.Policy{Name: "orders", Idempotency: backoff.NonIdempotent}},
 	}}
-	options := append(config.DialOptions(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	alive := keepalive.ClientParameters{Time: 10 * time.Second, Timeout: 5 * time.Second}
+	options := append(config.DialOptions(), grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithKeepaliveParams(alive))
 	conn, err := grpc.NewClient("dns:///orders.example", options...)
 	fmt.Println(err, config.Validate())
 	conn.Close()
