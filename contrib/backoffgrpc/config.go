@@ -89,6 +89,10 @@ type Config struct {
 	// override of its Control switches retries off, a call does not wait. Streams,
 	// hedged calls and calls that are left as they are have no guards. nil means
 	// that no call has any.
+	//
+	// All calls to a server share its budget. If the server throttles each of several
+	// credentials by itself, make a Config for each, with Services whose New gives
+	// the Service of a server the same Breaker. See also guard.Service.Tenant.
 	Services *guard.Services
 }
 
