@@ -45,9 +45,7 @@ func kept(err error) error {
 func keptTrailer(trailer metadata.MD) metadata.MD {
 	size := 0
 	for key, values := range trailer {
-		for _, value := range values {
-			size += len(key) + len(value)
-		}
+		size += len(key) + len(strings.Join(values, ""))
 	}
 	if size > maxKept {
 		return nil
