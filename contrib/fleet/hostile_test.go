@@ -5,6 +5,8 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,24 +20,33 @@ import (
 // babbler is a store that says anything, until it is honest.
 type babbler struct {
 	fleet.Memory
-	honest bool
+	honest atomic.Bool
+
+	mu     sync.Mutex
 	random *rand.Rand
 }
 
+// below returns a random number below n.
+func (l *babbler) below(n int) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.random.IntN(n)
+}
+
 func (l *babbler) number() int64 {
-	return []int64{math.MinInt64, math.MinInt64 + 1, -1, 0, 1, int64(time.Second), int64(time.Hour), math.MaxInt64 - 1, math.MaxInt64}[l.random.IntN(9)]
+	return []int64{math.MinInt64, math.MinInt64 + 1, -1, 0, 1, int64(time.Second), int64(time.Hour), math.MaxInt64 - 1, math.MaxInt64}[l.below(9)]
 }
 
 func (l *babbler) circuit(c fleet.Circuit, err error) (fleet.Circuit, error) {
-	if l.honest {
+	if l.honest.Load() {
 		return c, err
 	}
-	if l.random.IntN(10) == 0 {
+	if l.below(10) == 0 {
 		return fleet.Circuit{}, errors.New("no")
 	}
 	return fleet.Circuit{
-		Generation: uint64(l.number()), Tripped: l.random.IntN(2) > 0, Open: time.Duration(l.number()),
-		Openings: int(l.number()), Leased: time.Duration(l.number()), Mine: l.random.IntN(2) > 0,
+		Generation: uint64(l.number()), Tripped: l.below(2) > 0, Open: time.Duration(l.number()),
+		Openings: int(l.number()), Leased: time.Duration(l.number()), Mine: l.below(2) > 0,
 	}, nil
 }
 
@@ -56,7 +67,7 @@ func (l *babbler) Reset(ctx context.Context, key, by string, generation uint64) 
 }
 
 func (l *babbler) Take(ctx context.Context, key string, c fleet.Claim) (int, error) {
-	if l.honest {
+	if l.honest.Load() {
 		return l.Memory.Take(ctx, key, c)
 	}
 	return int(l.number()), nil
@@ -78,7 +89,7 @@ func TestAfterAStoreHasSaidAnythingAHealthyServiceIsServedAgain(t *testing.T) {
 				}
 				time.Sleep(time.Second / 2)
 			}
-			store.honest = true
+			store.honest.Store(true)
 			for began := time.Now(); time.Since(began) < 7*time.Minute; time.Sleep(time.Second) {
 				_ = b.Do(t.Context(), works)
 			}
