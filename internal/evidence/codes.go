@@ -1,6 +1,10 @@
 package evidence
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/gobackoff/backoff/internal/errtree"
+)
 
 // A list of codes, each between spaces. A program needs less memory for one than
 // for a switch.
@@ -16,15 +20,16 @@ func (c codes) has(code string) bool {
 // NotSent.
 //
 // Source: PostgreSQL, appendix A.
-func ofSQLState(state string) Class {
+func ofSQLState(e sqlState) Class {
 	const (
-		retryable codes = " 40001 40P01 55P03 57P01 57P02 57P03 57P05 "
+		retryable codes = " 40001 40P01 55P03 57P01 57P02 57P03 57P05 25P03 "
 		permanent codes = " 0A 21 22 23 25 26 28 2D 3D 3F 42 44 "
 	)
+	state := e.SQLState()
 	switch {
 	case len(state) != 5:
 		return Unknown
-	case retryable.has(state) || state[:2] == "08":
+	case retryable.has(state) || state[:2] == "08" || isOfSession(e):
 		return Retryable
 	case state[:2] == "53":
 		return Throttled
@@ -32,6 +37,29 @@ func ofSQLState(state string) Class {
 		return Permanent
 	}
 	return Unknown
+}
+
+// IsOfSession reports whether the tree of err has a SQLSTATE that the same
+// statement may not meet in another session.
+func IsOfSession(err error) bool {
+	e, ok := errtree.As[sqlState](err)
+	return ok && isOfSession(e)
+}
+
+// isOfSession reports the same of an error alone: the server of the session is
+// no primary any more, or a prepared statement is gone (26000), is there already
+// (42P05) or has become wrong. 0A000 says that of plans, and of a transaction
+// that must not be begun on a standby, but else of what a server cannot do at
+// all. So the function of the server that says it counts, which is in the field
+// Routine and, unlike the text, in no language.
+func isOfSession(e sqlState) bool {
+	const (
+		states   codes = " 25006 26000 42P05 "
+		routines codes = " RevalidateCachedQuery call_enum_check_hook call_bool_check_hook GetSerializableTransactionSnapshot "
+	)
+	state := e.SQLState()
+	err, ok := e.(error)
+	return states.has(state) || state == "0A000" && ok && routines.has(field(err, "Routine"))
 }
 
 // ofAWSCode returns the class of an error code that the AWS SDKs retry, and
@@ -77,13 +105,27 @@ func ofMongo(e mongoLabelled) finding {
 	return 0
 }
 
-// hasPermanentCode reads the code that the text of a gRPC status, or of an error
-// of Redis, begins with. ERR of Redis says nothing: a server that has too many
-// clients says it, too.
-func hasPermanentCode(text string) bool {
-	const listed codes = " InvalidArgument NotFound AlreadyExists PermissionDenied FailedPrecondition " +
-		"OutOfRange Unimplemented DataLoss Unauthenticated " +
-		"WRONGTYPE NOAUTH WRONGPASS NOPERM NOSCRIPT NOGROUP BUSYGROUP CROSSSLOT "
+// ofText returns the class of the code that the text of a gRPC status, or of an
+// error of Redis, begins with. A server of Redis that is no master, or is not
+// ready, refuses a command before it runs. That is Retryable and not NotSent,
+// because other commands of the same pipeline may have run. ERR of Redis says
+// nothing: a server that has too many clients says it, too.
+//
+// Source: Redis, "Redis cluster specification", redis.conf, and the errors of
+// server.c.
+func ofText(text string) Class {
+	const (
+		final codes = " InvalidArgument NotFound AlreadyExists PermissionDenied FailedPrecondition " +
+			"OutOfRange Unimplemented DataLoss Unauthenticated " +
+			"WRONGTYPE NOAUTH WRONGPASS NOPERM NOSCRIPT NOGROUP BUSYGROUP CROSSSLOT "
+		passing codes = " READONLY MOVED ASK TRYAGAIN CLUSTERDOWN MASTERDOWN LOADING BUSY NOREPLICAS MISCONF UNBLOCKED "
+	)
 	code, _, _ := strings.Cut(strings.TrimPrefix(text, "rpc error: code = "), " ")
-	return listed.has(code) || saidByText(text) == permanent
+	switch {
+	case passing.has(code):
+		return Retryable
+	case final.has(code), saidByText(text) == permanent:
+		return Permanent
+	}
+	return Unknown
 }

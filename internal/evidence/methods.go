@@ -72,7 +72,7 @@ func ofMethods(err error) finding {
 func ofCodes(err error) finding {
 	var found finding
 	if e, ok := err.(sqlState); ok {
-		found = max(found, says(specific, ofSQLState(e.SQLState())))
+		found = max(found, says(specific, ofSQLState(e)))
 	}
 	if e, ok := err.(awsCode); ok {
 		found = max(found, says(specific, ofAWSCode(e.ErrorCode())))

@@ -105,8 +105,9 @@ func ofNamed(err error, by said) finding {
 		return conclusive | Permanent
 	case by == transient:
 		return weak | Retryable
-	case by == byCode && hasPermanentCode(err.Error()),
-		by == byStatus && strings.HasPrefix(field(err, "Code"), "4"),
+	case by == byCode:
+		return says(specific, ofText(err.Error()))
+	case by == byStatus && strings.HasPrefix(field(err, "Code"), "4"),
 		by == byRetriable && field(err, "Retriable") == "false",
 		by == byIsNotFound && field(err, "IsNotFound") == "true":
 		return specific | Permanent
