@@ -25,12 +25,22 @@ import (
 //
 //   - Retryable: 40001 (serialization failure), 40P01 (deadlock), 55P03 (lock
 //     not available), 57P01, 57P02, 57P03, 57P05 (the server ends the
-//     connection or is starting), class 08, resets, broken pipes, timeouts,
+//     connection or is starting), 25P03, class 08, resets, broken pipes, timeouts,
 //     SafeToRetry() true and ErrConnClosed (pgx).
+//   - Retryable, by the fault of the session: 25006 (the server is a standby now),
+//     26000 and 42P05 (prepared statements behind a pooler), and 0A000 where it is
+//     about a cached plan, or a transaction that a standby cannot begin. A server
+//     to which target_session_attrs objects is the same.
 //   - Throttled: class 53, such as 53300 (too many connections).
 //   - Not sent: refused connections, no route to the server.
 //   - Permanent: all others, such as 57014 (canceled) and 25P02 (failed
 //     transaction).
+//
+// The same session may fail for good. [Tx] and contrib/backoffpgx throw it away,
+// Do cannot: use target_session_attrs=read-write in the DSN, so that the pool gets
+// no such session again. Where no session of the pool may write, as with a replica,
+// a write costs as many attempts as the policy allows. It is permanent to Tx if
+// [sql.TxOptions] say ReadOnly.
 //
 // ErrBadConn should mean that nothing was sent. But lib/pq and pgx also return
 // it when a connection ends while they wait for the response.
@@ -42,15 +52,25 @@ func Classify(err error) backoff.Class {
 	switch {
 	case class != backoff.ClassUnknown:
 		return class
-	case errtree.Is(err, driver.ErrBadConn), errtree.Find(err, isClosed):
+	case errtree.Is(err, driver.ErrBadConn), errtree.Find(err, isOfConnection):
 		return backoff.ClassRetryable
 	}
 	return backoff.ClassPermanent
 }
 
-// isClosed reports whether err is pgx's ErrConnClosed: the connection was lost
-// before, perhaps while pgx waited for a response. It has no method that says so.
-func isClosed(err error) bool { return err.Error() == "conn closed" }
+// isOfConnection reports whether err is one of those by which pgx and lib/pq say
+// that a connection was lost before, perhaps while they waited for a response, or
+// that its server is not what target_session_attrs asks for. Only the texts tell.
+func isOfConnection(err error) bool {
+	switch err.Error() {
+	case "conn closed",
+		"read only connection", "connection is not read only", "server is in standby mode", // pgx
+		"session is read-only", "session is not read-only", "server is in hot standby mode", // lib/pq
+		"server is not in hot standby mode": // both
+		return true
+	}
+	return false
+}
 
 // MySQL returns a [backoff.Classifier] for MySQL and MariaDB. Their driver
 // keeps the number of an error in a field, which only a function that imports
@@ -70,13 +90,19 @@ func isClosed(err error) bool { return err.Error() == "conn closed" }
 // The numbers have these classes:
 //
 //   - Not sent: 1213 (deadlock), 1205 (lock wait timeout), 1020 (record has
-//     changed), 3101 (rolled back by replication). They say that the statement
-//     was rolled back. In a policy's Classify, [Tx] trusts this class of a
-//     COMMIT, too.
+//     changed), 3101 (rolled back by replication), 1290 of a server that is
+//     read-only. They say that the statement was rolled back. In a policy's
+//     Classify, [Tx] trusts this class of a COMMIT, too.
 //   - Retryable: 1053, 1158 to 1161, 1927, 4031, 2006, 2013 and 2055 (the
-//     connection was lost), 2002 and 2003 (the connection was not made).
+//     connection was lost), 2002 and 2003 (the connection was not made); 1412,
+//     1615 and 1243 (a table changed under a transaction, or under a prepared
+//     statement); 1792, 1836 and 1874 (read-only), 3032 (offline), and 1047 where
+//     it says that a node of Galera is not ready.
 //   - Throttled: 1040 and 1203 (too many connections).
 //   - Permanent: all others, except 0.
+//
+// A server that was the primary before says 1290, 1792 or 1836 in every session.
+// Set rejectReadOnly=true in the DSN, and the driver throws such a session away.
 //
 // For 0 the classifier has no opinion, and [Classify] follows. There is one
 // exception: the error "bad connection" of a handshake that broke off, for
@@ -93,7 +119,7 @@ func MySQL(number func(error) uint16) backoff.Classifier {
 		case number == nil:
 			return backoff.ClassUnknown
 		}
-		class := numberClass(number(err))
+		class := numberClass(number(err), err)
 		if class == backoff.ClassUnknown && err.Error() == handshake {
 			return backoff.ClassRetryable
 		}
@@ -105,15 +131,26 @@ func MySQL(number func(error) uint16) backoff.Classifier {
 // returns by mistake when a connection breaks while it is made.
 const handshake = "bad connection"
 
-// numberClass returns the class of an error's number.
-func numberClass(number uint16) backoff.Class {
+// numberClass returns the class of an error by its number. Two numbers have
+// several meanings, and the text tells which.
+func numberClass(number uint16, err error) backoff.Class {
+	says := func(text string) bool { return strings.Contains(err.Error(), text) }
 	switch number {
 	case 0:
 		return backoff.ClassUnknown
 	case 1213, 1205, 1020, 3101:
 		return backoff.ClassNotSent
-	case 1053, 1158, 1159, 1160, 1161, 1927, 4031, 2002, 2003, 2006, 2013, 2055:
+	case 1053, 1158, 1159, 1160, 1161, 1927, 4031, 2002, 2003, 2006, 2013, 2055,
+		1243, 1412, 1615, 1792, 1836, 1874, 3032:
 		return backoff.ClassRetryable
+	case 1290: // of --secure-file-priv, for instance, it is final
+		if says("read-only") || says("read_only") {
+			return backoff.ClassNotSent
+		}
+	case 1047: // else it is an unknown command
+		if says("WSREP") {
+			return backoff.ClassRetryable
+		}
 	case 1040, 1203:
 		return backoff.ClassThrottled
 	}
@@ -129,8 +166,15 @@ func (o *outcome) provesRollback(err error) bool {
 	if o.custom != nil && o.custom(err) == backoff.ClassNotSent {
 		return true
 	}
-	e, ok := errtree.As[interface{ SQLState() string }](err)
-	return ok && stateProvesRollback(e.SQLState()) || isCommitRollback(err)
+	return stateProvesRollback(sqlState(err)) || isCommitRollback(err)
+}
+
+// sqlState returns the SQLSTATE in the tree of err, or "".
+func sqlState(err error) string {
+	if e, ok := errtree.As[interface{ SQLState() string }](err); ok {
+		return e.SQLState()
+	}
+	return ""
 }
 
 // commitRollbacks are the texts of errors by which drivers say that a COMMIT

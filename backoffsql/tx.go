@@ -18,8 +18,10 @@ package backoffsql
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/internal/errtree"
@@ -88,21 +90,92 @@ func Tx(ctx context.Context, db Beginner, policy backoff.Policy, opts *sql.TxOpt
 	if none, ok := db.(*sql.DB); db == nil || ok && none == nil || fn == nil {
 		return backoff.Permanent(errors.New("backoffsql: Tx wants a database and a function"))
 	}
-	return Transact(ctx, database{db, opts}, policy, fn)
+	d := &database{db: db, opts: opts}
+	d.pool, _ = db.(*sql.DB)
+	if opts != nil && opts.ReadOnly {
+		return Transact(ctx, d, policy, readOnly(fn))
+	}
+	return Transact(ctx, d, policy, fn)
 }
 
-// database is the Transactor of Tx.
+// readOnly returns fn for a transaction that the program has begun read-only: no
+// other session lets it write.
+func readOnly(fn func(context.Context, *sql.Tx) error) func(context.Context, *sql.Tx) error {
+	return func(ctx context.Context, tx *sql.Tx) error {
+		err := fn(ctx, tx)
+		if err != nil && (sqlState(err) == "25006" || strings.Contains(err.Error(), "(25006)")) { // as 1792 of MySQL says
+			return backoff.Permanent(err)
+		}
+		return err
+	}
+}
+
+// database is the Transactor of one call of Tx.
 type database struct {
 	db   Beginner
 	opts *sql.TxOptions
+	pool *sql.DB // nil if db is none
+
+	pin     bool      // from now on the call holds its sessions, to throw them away
+	session *sql.Conn // that it holds
+	wrong   bool      // the session is wrong
 }
 
 // Begin implements Transactor.
-func (d database) Begin(ctx context.Context) (*sql.Tx, error) { return d.db.BeginTx(ctx, d.opts) }
+func (d *database) Begin(ctx context.Context) (*sql.Tx, error) {
+	d.wrong = false
+	if !d.pin || d.pool == nil {
+		return d.db.BeginTx(ctx, d.opts)
+	}
+	session, err := d.pool.Conn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	d.session = session
+	tx, err := session.BeginTx(ctx, d.opts)
+	if errtree.Is(err, driver.ErrBadConn) { // it was closed meanwhile; the pool looks for another one
+		d.leave()
+		return d.db.BeginTx(ctx, d.opts)
+	}
+	if err != nil {
+		d.wrong = true // or not, but it cannot even begin
+		d.leave()
+	}
+	return tx, err
+}
+
+// leave gives the session that the call holds back to the pool, or throws it away.
+func (d *database) leave() {
+	if d.session == nil {
+		return
+	}
+	if d.wrong {
+		d.session.Raw(func(any) error { return driver.ErrBadConn })
+	}
+	d.session.Close()
+	d.session = nil
+}
+
+// Renew has the session thrown away, and all that are idle.
+func (d *database) Renew(ctx context.Context, all bool) {
+	d.pin, d.wrong = true, true
+	if !all || d.pool == nil {
+		return
+	}
+	for range d.pool.Stats().Idle {
+		idle := &database{wrong: true}
+		var err error
+		if idle.session, err = d.pool.Conn(ctx); err != nil {
+			return
+		}
+		idle.leave()
+	}
+}
 
 // Commit implements Transactor.
-func (database) Commit(ctx context.Context, tx *sql.Tx) error {
+func (d *database) Commit(ctx context.Context, tx *sql.Tx) error {
 	err := tx.Commit()
+	d.leave()
 	switch {
 	case err == nil || !errtree.Is(err, sql.ErrTxDone):
 		return err
@@ -113,8 +186,9 @@ func (database) Commit(ctx context.Context, tx *sql.Tx) error {
 }
 
 // Rollback implements Transactor.
-func (database) Rollback(ctx context.Context, tx *sql.Tx) error {
+func (d *database) Rollback(ctx context.Context, tx *sql.Tx) error {
 	err := tx.Rollback()
+	d.leave()
 	if err == sql.ErrTxDone && ctx.Err() == nil { // else package sql did it
 		return fmt.Errorf("%w: %w", ErrEnded, err)
 	}

@@ -312,12 +312,41 @@ func TestMySQLNumbers(t *testing.T) {
 		f = &fake{commit: times(1, numbered{n})}
 		require.ErrorIs(t, backoffsql.Tx(t.Context(), f.open(t), p, nil, exec), backoffsql.ErrCommitUnknown, "%d", n)
 	}
+	for _, n := range []uint16{1243, 1412, 1615, 1792, 1836, 1874, 3032} {
+		require.Equal(t, backoff.ClassRetryable, p.Classify(numbered{n}), "%d", n)
+	}
 	require.Equal(t, backoff.ClassPermanent, p.Classify(numbered{1062}))
 	require.Equal(t, backoff.ClassThrottled, p.Classify(numbered{1040}))
 	require.Equal(t, backoff.ClassUnknown, p.Classify(errors.New("of somebody else")))
 	require.Equal(t, backoff.ClassRetryable, p.Classify(errors.New("bad connection")), "go-sql-driver, while it connects")
 	require.Equal(t, backoff.ClassPermanent, p.Classify(nil))
 	require.Equal(t, backoff.ClassUnknown, backoffsql.MySQL(nil)(numbered{1213}))
+}
+
+// Two numbers say several things. The texts are those of MySQL and MariaDB.
+func TestMySQLNumbersWhoseTextTells(t *testing.T) {
+	for text, want := range map[said]backoff.Class{
+		"Error 1290 (HY000): The MySQL server is running with the --read-only option so it cannot execute this statement":        backoff.ClassNotSent,
+		"Error 1290 (HY000): The MySQL server is running with the --super-read-only option so it cannot execute this statement":  backoff.ClassNotSent,
+		"Error 1290 (HY000): The MySQL server is running with the --secure-file-priv option so it cannot execute this statement": backoff.ClassPermanent,
+		"Error 1047 (08S01): WSREP has not yet prepared node for application use":                                                backoff.ClassRetryable,
+		"Error 1047 (08S01): Unknown command": backoff.ClassPermanent,
+	} {
+		classify := backoffsql.MySQL(func(err error) (number uint16) {
+			fmt.Sscanf(err.Error(), "Error %d", &number)
+			return number
+		})
+		require.Equal(t, want, classify(text), "%s", text)
+	}
+}
+
+func TestAServerThatTheDSNDoesNotWantMayBecomeRight(t *testing.T) {
+	for _, text := range []string{
+		"read only connection", "connection is not read only", "server is in standby mode", "server is not in hot standby mode", // pgx
+		"session is read-only", "session is not read-only", "server is in hot standby mode", // lib/pq
+	} {
+		require.Equal(t, backoff.ClassRetryable, backoffsql.Classify(fmt.Errorf("failed to connect: %w", errors.New(text))))
+	}
 }
 
 // errPgxClosed is what pgx 5.13 returns if the connection breaks while it waits.
