@@ -52,24 +52,20 @@ func Classify(err error) backoff.Class {
 	switch {
 	case class != backoff.ClassUnknown:
 		return class
-	case errtree.Is(err, driver.ErrBadConn), errtree.Find(err, isOfConnection):
+	case errtree.Is(err, driver.ErrBadConn), hasText(err, ofConnection):
 		return backoff.ClassRetryable
 	}
 	return backoff.ClassPermanent
 }
 
-// isOfConnection reports whether err is one of those by which pgx and lib/pq say
-// that a connection was lost before, perhaps while they waited for a response, or
-// that its server is not what target_session_attrs asks for. Only the texts tell.
-func isOfConnection(err error) bool {
-	switch err.Error() {
-	case "conn closed",
-		"read only connection", "connection is not read only", "server is in standby mode", // pgx
-		"session is read-only", "session is not read-only", "server is in hot standby mode", // lib/pq
-		"server is not in hot standby mode": // both
-		return true
-	}
-	return false
+// ofConnection are the texts of errors by which pgx and lib/pq say that a connection
+// was lost before, perhaps while they waited for a response, or that its server is
+// not what target_session_attrs asks for. They are known by their texts only.
+var ofConnection = []string{
+	"conn closed",
+	"read only connection", "connection is not read only", "server is in standby mode", // pgx
+	"session is read-only", "session is not read-only", "server is in hot standby mode", // lib/pq
+	"server is not in hot standby mode", // both
 }
 
 // MySQL returns a [backoff.Classifier] for MySQL and MariaDB. Their driver
@@ -166,7 +162,7 @@ func (o *outcome) provesRollback(err error) bool {
 	if o.custom != nil && o.custom(err) == backoff.ClassNotSent {
 		return true
 	}
-	return stateProvesRollback(sqlState(err)) || isCommitRollback(err)
+	return stateProvesRollback(sqlState(err)) || hasText(err, commitRollbacks)
 }
 
 // sqlState returns the SQLSTATE in the tree of err, or "".
@@ -186,12 +182,11 @@ var commitRollbacks = []string{
 	"unexpected command tag ROLLBACK",                          // lib/pq, if it did not notice the failure
 }
 
-// isCommitRollback reports whether err, or an error that it wraps, has one of
-// these texts.
-func isCommitRollback(err error) bool {
+// hasText reports whether err, or an error that it wraps, has one of the texts.
+func hasText(err error, texts []string) bool {
 	return errtree.Find(err, func(err error) bool {
 		text := err.Error()
-		return slices.ContainsFunc(commitRollbacks, func(known string) bool { return strings.EqualFold(known, text) })
+		return slices.ContainsFunc(texts, func(known string) bool { return strings.EqualFold(known, text) })
 	})
 }
 

@@ -33,9 +33,9 @@ var (
 // use if Transact is called concurrently.
 //
 // A Transactor that takes sessions from a pool may also have a method
-// Renew(ctx context.Context, all bool). It is called if an attempt fails by the
-// fault of its session (see [Classify]), before the Rollback if there is one. The
-// session should then leave the pool, and if all is true, those that are idle, too.
+// Renew(ctx context.Context, all bool). It is called after an attempt that failed
+// by the fault of its session (see [Classify]), once that is back in the pool. The
+// session should be thrown away, and if all is true, the other idle ones, too.
 type Transactor[T any] interface {
 	// Begin begins a transaction.
 	Begin(ctx context.Context) (T, error)
@@ -92,17 +92,38 @@ func Transact[T any, D Transactor[T]](ctx context.Context, db D, policy backoff.
 // call is one call of Transact.
 type call[T any, D Transactor[T]] struct {
 	outcome
-	db    D
-	fn    func(context.Context, T) error
-	wrong bool // an attempt had a session that was wrong
+	db D
+	fn func(context.Context, T) error
 }
 
-// attempt makes one attempt.
+// attempt makes one attempt. If its session is wrong for good, the next attempt
+// must not get it again.
 func (c *call[T, D]) attempt(ctx context.Context) error {
+	err := c.try(ctx)
+	if evidence.IsOfSession(err) && c.classify(err).Retryable() {
+		if pool, ok := any(c.db).(interface{ Renew(context.Context, bool) }); ok {
+			pool.Renew(ctx, mayRenewAll())
+		}
+	}
+	return err
+}
+
+// renewed is when a pool was emptied last. It is one for all pools of a process:
+// a program that writes to a replica has new sessions that are as wrong as the old
+// ones, and must not open them all the time.
+var renewed atomic.Int64
+
+// mayRenewAll reports whether that was a second ago, and notes that it is now.
+func mayRenewAll() bool {
+	now, last := clock.Now().UnixNano(), renewed.Load()
+	return (now <= last || now-last >= int64(time.Second)) && renewed.CompareAndSwap(last, now)
+}
+
+// try begins a transaction, calls fn in it, and commits.
+func (c *call[T, D]) try(ctx context.Context) error {
 	c.unknown = false
 	tx, err := c.db.Begin(ctx)
 	if err != nil {
-		c.suspect(ctx, err)
 		return err
 	}
 	returned := false
@@ -115,35 +136,10 @@ func (c *call[T, D]) attempt(ctx context.Context) error {
 	if err == nil && ctx.Err() == nil {
 		err = c.db.Commit(ctx, tx)
 		returned = true
-		c.suspect(ctx, err)
 		return c.afterCommit(err)
 	}
 	returned = true
-	c.suspect(ctx, err)
 	return c.afterRollback(ctx, err, errtree.Is(c.db.Rollback(ctx, tx), ErrEnded))
-}
-
-// suspect has the session thrown away if err says that it is wrong. If another
-// one was wrong before, the pool may be full of such sessions.
-func (c *call[T, D]) suspect(ctx context.Context, err error) {
-	if err == nil || !evidence.IsOfSession(err) || !c.classify(err).Retryable() {
-		return
-	}
-	if db, ok := any(c.db).(interface{ Renew(context.Context, bool) }); ok {
-		db.Renew(ctx, c.wrong && mayRenewAll())
-		c.wrong = true
-	}
-}
-
-// renewed is when a pool was emptied last. It is one for all pools of a process:
-// a program that writes to a replica has new sessions that are as wrong as the old
-// ones, and must not open them all the time.
-var renewed atomic.Int64
-
-// mayRenewAll reports whether that was a second ago, and notes that it is now.
-func mayRenewAll() bool {
-	now, last := clock.Now().UnixNano(), renewed.Load()
-	return (now <= last || now-last >= int64(time.Second)) && renewed.CompareAndSwap(last, now)
 }
 
 // outcome is what a call knows of its transactions. It is the Idempotency of the

@@ -90,12 +90,10 @@ func Tx(ctx context.Context, db Beginner, policy backoff.Policy, opts *sql.TxOpt
 	if none, ok := db.(*sql.DB); db == nil || ok && none == nil || fn == nil {
 		return backoff.Permanent(errors.New("backoffsql: Tx wants a database and a function"))
 	}
-	d := &database{db: db, opts: opts}
-	d.pool, _ = db.(*sql.DB)
 	if opts != nil && opts.ReadOnly {
-		return Transact(ctx, d, policy, readOnly(fn))
+		fn = readOnly(fn)
 	}
-	return Transact(ctx, d, policy, fn)
+	return Transact(ctx, database{db, opts}, policy, fn)
 }
 
 // readOnly returns fn for a transaction that the program has begun read-only: no
@@ -110,72 +108,18 @@ func readOnly(fn func(context.Context, *sql.Tx) error) func(context.Context, *sq
 	}
 }
 
-// database is the Transactor of one call of Tx.
+// database is the Transactor of Tx.
 type database struct {
 	db   Beginner
 	opts *sql.TxOptions
-	pool *sql.DB // nil if db is none
-
-	pin     bool      // from now on the call holds its sessions, to throw them away
-	session *sql.Conn // that it holds
-	wrong   bool      // the session is wrong
 }
 
 // Begin implements Transactor.
-func (d *database) Begin(ctx context.Context) (*sql.Tx, error) {
-	d.wrong = false
-	if !d.pin || d.pool == nil {
-		return d.db.BeginTx(ctx, d.opts)
-	}
-	session, err := d.pool.Conn(ctx)
-	if err != nil {
-		return nil, err
-	}
-	d.session = session
-	tx, err := session.BeginTx(ctx, d.opts)
-	if errtree.Is(err, driver.ErrBadConn) { // it was closed meanwhile; the pool looks for another one
-		d.leave()
-		return d.db.BeginTx(ctx, d.opts)
-	}
-	if err != nil {
-		d.wrong = true // or not, but it cannot even begin
-		d.leave()
-	}
-	return tx, err
-}
-
-// leave gives the session that the call holds back to the pool, or throws it away.
-func (d *database) leave() {
-	if d.session == nil {
-		return
-	}
-	if d.wrong {
-		d.session.Raw(func(any) error { return driver.ErrBadConn })
-	}
-	d.session.Close()
-	d.session = nil
-}
-
-// Renew has the session thrown away, and all that are idle.
-func (d *database) Renew(ctx context.Context, all bool) {
-	d.pin, d.wrong = true, true
-	if !all || d.pool == nil {
-		return
-	}
-	for range d.pool.Stats().Idle {
-		idle := &database{wrong: true}
-		var err error
-		if idle.session, err = d.pool.Conn(ctx); err != nil {
-			return
-		}
-		idle.leave()
-	}
-}
+func (d database) Begin(ctx context.Context) (*sql.Tx, error) { return d.db.BeginTx(ctx, d.opts) }
 
 // Commit implements Transactor.
-func (d *database) Commit(ctx context.Context, tx *sql.Tx) error {
+func (database) Commit(ctx context.Context, tx *sql.Tx) error {
 	err := tx.Commit()
-	d.leave()
 	switch {
 	case err == nil || !errtree.Is(err, sql.ErrTxDone):
 		return err
@@ -186,11 +130,27 @@ func (d *database) Commit(ctx context.Context, tx *sql.Tx) error {
 }
 
 // Rollback implements Transactor.
-func (d *database) Rollback(ctx context.Context, tx *sql.Tx) error {
+func (database) Rollback(ctx context.Context, tx *sql.Tx) error {
 	err := tx.Rollback()
-	d.leave()
 	if err == sql.ErrTxDone && ctx.Err() == nil { // else package sql did it
 		return fmt.Errorf("%w: %w", ErrEnded, err)
 	}
 	return err
+}
+
+// Renew throws sessions away: the one that the pool gives next, which is the one
+// that came back last, or all that are idle.
+func (d database) Renew(ctx context.Context, all bool) {
+	pool, ok := d.db.(*sql.DB)
+	for n := 1; ok && n > 0; n-- {
+		if all {
+			n, all = max(n, pool.Stats().Idle), false
+		}
+		session, err := pool.Conn(ctx)
+		if err != nil {
+			return
+		}
+		session.Raw(func(any) error { return driver.ErrBadConn })
+		session.Close()
+	}
 }

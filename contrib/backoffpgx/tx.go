@@ -60,6 +60,16 @@ var (
 // Tx knows more than backoffsql.Tx: a COMMIT that pgx did not send, because the
 // connection was closed before or ctx had ended, has committed nothing.
 //
+// A session is wrong for good if its server is a standby now or its prepared
+// statements are gone ([backoffsql.Classify] lists the SQLSTATEs). Tx then closes
+// the connection that the pool gives next, which is the same one unless others use
+// the pool, and begins again in another one. Once a second at most it resets the
+// whole pool instead. A *pgx.Conn stays open. With target_session_attrs=read-write
+// in the DSN a pool connects to no standby, and with default_query_exec_mode=exec
+// it needs no prepared statements, which get lost behind pgbouncer. A transaction
+// that the program begins read-only, by opts or by default_transaction_read_only in
+// the DSN, is not repeated for a write.
+//
 // fn gets the context of the attempt. It must return the errors of its
 // statements, and of BatchResults.Close and Rows.Err. It must close its results
 // and wait for its goroutines: a connection that is still busy is a permanent
@@ -88,7 +98,7 @@ func Tx(ctx context.Context, db Beginner, policy backoff.Policy, opts pgx.TxOpti
 		return backoff.Permanent(err)
 	}
 	return backoffsql.Transact(ctx, d, policy, func(ctx context.Context, tx *transaction) error {
-		return d.final(fn(ctx, tx))
+		return d.final(d.refused(fn(ctx, tx), tx.conn))
 	})
 }
 
@@ -124,6 +134,33 @@ func (d database) final(err error) error {
 		return backoff.Permanent(err)
 	}
 	return err
+}
+
+// refused marks err permanent if it refuses to write in a transaction that the
+// program has begun read-only.
+func (d database) refused(err error, conn *pgx.Conn) error {
+	if e, ok := errors.AsType[*pgconn.PgError](err); !ok || e.Code != "25006" {
+		return err
+	}
+	if d.opts.AccessMode == pgx.ReadOnly || strings.Contains(strings.ToLower(d.opts.BeginQuery), "read only") ||
+		conn != nil && conn.Config().RuntimeParams["default_transaction_read_only"] == "on" {
+		return backoff.Permanent(err)
+	}
+	return err
+}
+
+// Renew throws sessions away: the one that the pool gives next, which is the one
+// that came back last, or all of them, and those in use once they come back.
+func (d database) Renew(ctx context.Context, all bool) {
+	pool, ok := d.db.(*pgxpool.Pool)
+	if ok && all {
+		pool.Reset()
+	} else if ok {
+		if session, err := pool.Acquire(ctx); err == nil {
+			session.Conn().Close(ctx)
+			session.Release()
+		}
+	}
 }
 
 // Begin implements backoffsql.Transactor.

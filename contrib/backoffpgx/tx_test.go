@@ -363,9 +363,13 @@ type fake struct {
 	fault func(tx int, sql string) string // of the statement; "" is none
 	addr  string
 
-	mu  sync.Mutex
-	n   int
-	log []string
+	mu       sync.Mutex
+	n        int
+	log      []string
+	sessions int
+	wrong    int    // sessions, from 1, in which
+	at, says string // this statement has this fault
+	used     []int  // the session of each transaction
 }
 
 func start(t testing.TB, fault func(tx int, sql string) string) *fake {
@@ -409,6 +413,10 @@ func (f *fake) serve(conn net.Conn) {
 	b.Send(&pgproto3.ParameterStatus{Name: "standard_conforming_strings", Value: "on"})
 	b.Send(&pgproto3.ParameterStatus{Name: "client_encoding", Value: "UTF8"})
 	status := byte('I')
+	f.mu.Lock()
+	f.sessions++
+	session := f.sessions
+	f.mu.Unlock()
 	for {
 		b.Send(&pgproto3.ReadyForQuery{TxStatus: status})
 		if b.Flush() != nil {
@@ -419,7 +427,7 @@ func (f *fake) serve(conn net.Conn) {
 		if err != nil || !ok {
 			return
 		}
-		switch fault := f.note(query.String); fault {
+		switch fault := f.note(session, query.String); fault {
 		case "":
 			var tag string
 			tag, status = answer(query.String, status)
@@ -431,7 +439,7 @@ func (f *fake) serve(conn net.Conn) {
 			return
 		default:
 			b.Send(&pgproto3.ErrorResponse{Severity: "ERROR", Code: fault, Message: "as told"})
-			if status = 'E'; verb(query.String) == "commit" {
+			if status = 'E'; verb(query.String) == "commit" || query.String == "begin" { // is over, or was not begun
 				status = 'I'
 			}
 		}
@@ -456,13 +464,17 @@ func answer(sql string, status byte) (string, byte) {
 	return "UPDATE 1", status
 }
 
-func (f *fake) note(sql string) (fault string) {
+func (f *fake) note(session int, sql string) (fault string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if verb(sql) == "begin" {
 		f.n++
+		f.used = append(f.used, session)
 	}
 	f.log = append(f.log, sql)
+	if session <= f.wrong && verb(sql) == f.at {
+		return f.says
+	}
 	if f.fault == nil {
 		return ""
 	}

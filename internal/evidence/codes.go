@@ -57,9 +57,7 @@ func isOfSession(e sqlState) bool {
 		states   codes = " 25006 26000 42P05 "
 		routines codes = " RevalidateCachedQuery call_enum_check_hook call_bool_check_hook GetSerializableTransactionSnapshot "
 	)
-	state := e.SQLState()
-	err, ok := e.(error)
-	return states.has(state) || state == "0A000" && ok && routines.has(field(err, "Routine"))
+	return states.has(e.SQLState()) || e.SQLState() == "0A000" && routines.has(field(e, "Routine"))
 }
 
 // ofAWSCode returns the class of an error code that the AWS SDKs retry, and

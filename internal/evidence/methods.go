@@ -8,13 +8,16 @@ import (
 
 // The methods by which errors of other libraries say what they mean.
 type (
-	azureNoRetry  interface{ NonRetriable() }             // azcore
-	awsRetryable  interface{ RetryableError() bool }      // AWS SDK
-	awsCanceled   interface{ CanceledError() bool }       // AWS SDK
-	awsCode       interface{ ErrorCode() string }         // AWS SDK
-	awsStatus     interface{ HTTPStatusCode() int }       // AWS SDK
-	pgxSafe       interface{ SafeToRetry() bool }         // pgx
-	sqlState      interface{ SQLState() string }          // pgx, lib/pq
+	azureNoRetry interface{ NonRetriable() }        // azcore
+	awsRetryable interface{ RetryableError() bool } // AWS SDK
+	awsCanceled  interface{ CanceledError() bool }  // AWS SDK
+	awsCode      interface{ ErrorCode() string }    // AWS SDK
+	awsStatus    interface{ HTTPStatusCode() int }  // AWS SDK
+	pgxSafe      interface{ SafeToRetry() bool }    // pgx
+	sqlState     interface {                        // pgx, lib/pq
+		error
+		SQLState() string
+	}
 	googleStatus  interface{ HTTPCode() int }             // gax
 	mongoLabelled interface{ HasErrorLabel(string) bool } // MongoDB
 	mongoCoded    interface{ HasErrorCode(int) bool }     // MongoDB
