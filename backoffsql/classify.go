@@ -28,9 +28,9 @@ import (
 //     connection or is starting), 25P03, class 08, resets, broken pipes, timeouts,
 //     SafeToRetry() true and ErrConnClosed (pgx).
 //   - Retryable, by the fault of the session: 25006 (the server is a standby now),
-//     26000 and 42P05 (prepared statements behind a pooler), and 0A000 where it is
-//     about a cached plan, or a transaction that a standby cannot begin. A server
-//     to which target_session_attrs objects is the same.
+//     26000 (a pooler has lost a prepared statement), and 0A000 where it is about a
+//     cached plan, or a transaction that a standby cannot begin. A server to which
+//     target_session_attrs objects is the same.
 //   - Throttled: class 53, such as 53300 (too many connections).
 //   - Not sent: refused connections, no route to the server.
 //   - Permanent: all others, such as 57014 (canceled) and 25P02 (failed

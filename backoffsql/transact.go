@@ -6,7 +6,8 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"sync/atomic"
+	"reflect"
+	"sync"
 	"time"
 
 	"github.com/gobackoff/backoff"
@@ -33,9 +34,10 @@ var (
 // use if Transact is called concurrently.
 //
 // A Transactor that takes sessions from a pool may also have a method
-// Renew(ctx context.Context, all bool). It is called after an attempt that failed
-// by the fault of its session (see [Classify]), once that is back in the pool. The
-// session should be thrown away, and if all is true, the other idle ones, too.
+// Renew(ctx context.Context, all func(pool any) bool). It is called after an attempt
+// that failed by the fault of its session (see [Classify]), once that is back in the
+// pool. The session should be thrown away, and if all returns true for a pointer to
+// the pool, the other idle ones, too: it does so once a second.
 type Transactor[T any] interface {
 	// Begin begins a transaction.
 	Begin(ctx context.Context) (T, error)
@@ -101,22 +103,25 @@ type call[T any, D Transactor[T]] struct {
 func (c *call[T, D]) attempt(ctx context.Context) error {
 	err := c.try(ctx)
 	if evidence.IsOfSession(err) && c.classify(err).Retryable() {
-		if pool, ok := any(c.db).(interface{ Renew(context.Context, bool) }); ok {
-			pool.Renew(ctx, mayRenewAll())
+		if d, ok := any(c.db).(interface {
+			Renew(context.Context, func(any) bool)
+		}); ok {
+			d.Renew(ctx, mayEmpty)
 		}
 	}
 	return err
 }
 
-// renewed is when a pool was emptied last. It is one for all pools of a process:
-// a program that writes to a replica has new sessions that are as wrong as the old
-// ones, and must not open them all the time.
-var renewed atomic.Int64
+// emptied are the times when pools were emptied last, by their addresses.
+var emptied sync.Map
 
-// mayRenewAll reports whether that was a second ago, and notes that it is now.
-func mayRenewAll() bool {
-	now, last := clock.Now().UnixNano(), renewed.Load()
-	return (now <= last || now-last >= int64(time.Second)) && renewed.CompareAndSwap(last, now)
+// mayEmpty reports whether that was a second ago, and notes that it is now. A
+// program that writes to a replica has new sessions that are as wrong as the old
+// ones, and must not open them all the time.
+func mayEmpty(pool any) bool {
+	key, now := reflect.ValueOf(pool).Pointer(), clock.Now()
+	last, again := emptied.LoadOrStore(key, now)
+	return !again || now.Sub(last.(time.Time)).Abs() >= time.Second && emptied.CompareAndSwap(key, last, now)
 }
 
 // try begins a transaction, calls fn in it, and commits.

@@ -140,12 +140,16 @@ func (database) Rollback(ctx context.Context, tx *sql.Tx) error {
 
 // Renew throws sessions away: the one that the pool gives next, which is the one
 // that came back last, or all that are idle.
-func (d database) Renew(ctx context.Context, all bool) {
+func (d database) Renew(ctx context.Context, all func(pool any) bool) {
 	pool, ok := d.db.(*sql.DB)
-	for n := 1; ok && n > 0; n-- {
-		if all {
-			n, all = max(n, pool.Stats().Idle), false
-		}
+	if !ok {
+		return
+	}
+	n := 1
+	if all(pool) {
+		n = max(n, pool.Stats().Idle)
+	}
+	for range n {
 		session, err := pool.Conn(ctx)
 		if err != nil {
 			return

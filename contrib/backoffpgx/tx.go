@@ -151,15 +151,16 @@ func (d database) refused(err error, conn *pgx.Conn) error {
 
 // Renew throws sessions away: the one that the pool gives next, which is the one
 // that came back last, or all of them, and those in use once they come back.
-func (d database) Renew(ctx context.Context, all bool) {
+func (d database) Renew(ctx context.Context, all func(pool any) bool) {
 	pool, ok := d.db.(*pgxpool.Pool)
-	if ok && all {
+	if !ok {
+		return
+	}
+	if all(pool) {
 		pool.Reset()
-	} else if ok {
-		if session, err := pool.Acquire(ctx); err == nil {
-			session.Conn().Close(ctx)
-			session.Release()
-		}
+	} else if session, err := pool.Acquire(ctx); err == nil {
+		session.Conn().Close(ctx)
+		session.Release()
 	}
 }
 

@@ -47,14 +47,14 @@ func IsOfSession(err error) bool {
 }
 
 // isOfSession reports the same of an error alone: the server of the session is
-// no primary any more, or a prepared statement is gone (26000), is there already
-// (42P05) or has become wrong. 0A000 says that of plans, and of a transaction
+// no primary any more, or a prepared statement is gone (26000) or has become wrong.
+// 0A000 says that of plans, and of a transaction
 // that must not be begun on a standby, but else of what a server cannot do at
 // all. So the function of the server that says it counts, which is in the field
 // Routine and, unlike the text, in no language.
 func isOfSession(e sqlState) bool {
 	const (
-		states   codes = " 25006 26000 42P05 "
+		states   codes = " 25006 26000 "
 		routines codes = " RevalidateCachedQuery call_enum_check_hook call_bool_check_hook GetSerializableTransactionSnapshot "
 	)
 	return states.has(e.SQLState()) || e.SQLState() == "0A000" && routines.has(field(e, "Routine"))
