@@ -21,6 +21,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/gobackoff/backoff"
@@ -114,8 +115,15 @@ type database struct {
 	opts *sql.TxOptions
 }
 
-// Begin implements Transactor.
-func (d database) Begin(ctx context.Context) (*sql.Tx, error) { return d.db.BeginTx(ctx, d.opts) }
+// Begin implements Transactor. To lib/pq a connection that ends while it is made is
+// a bare io.EOF, as where a proxy has no server behind it.
+func (d database) Begin(ctx context.Context) (*sql.Tx, error) {
+	tx, err := d.db.BeginTx(ctx, d.opts)
+	if errtree.Is(err, io.EOF) {
+		err = backoff.OfClass(err, backoff.ClassRetryable)
+	}
+	return tx, err
+}
 
 // Commit implements Transactor.
 func (database) Commit(ctx context.Context, tx *sql.Tx) error {

@@ -59,6 +59,7 @@ func TestTxRepeatsWhatIsNotCommittedOrMayBeRepeated(t *testing.T) {
 	}{
 		"no failure":                              {&fake{}, nil, "begin work commit"},
 		"begin failed":                            {&fake{begin: times(2, state("57P03"))}, backoff.NonIdempotent, "begin begin begin work commit"},
+		"the handshake broke off (lib/pq)":        {&fake{begin: times(2, fmt.Errorf("connecting: %w", io.EOF))}, backoff.NonIdempotent, "begin begin begin work commit"},
 		"the commit was refused":                  {&fake{commit: times(1, state("40001"))}, backoff.NonIdempotent, twice},
 		"the commit was refused, for a deadlock":  {&fake{commit: times(1, state("40P01"))}, backoff.NonIdempotent, twice},
 		"an unknown commit of what is idempotent": {&fake{commit: times(1, driver.ErrBadConn)}, backoff.Idempotent, twice},
@@ -126,7 +127,7 @@ func TestTxBeginsAgainAfterAFailureThatMayPass(t *testing.T) {
 
 func TestTxRepeatsOnlyWhatItKnows(t *testing.T) {
 	for _, err := range []error{
-		errors.New("whatever"), state("23505"), state("57014"), state("25P02"), state("XX000"), state("40003"), state("99999"),
+		errors.New("whatever"), io.EOF, state("23505"), state("57014"), state("25P02"), state("XX000"), state("40003"), state("99999"),
 		sql.ErrNoRows, sql.ErrConnDone, context.Canceled, backoff.Permanent(state("40001")),
 		errors.Join(state("40001"), backoff.Permanent(errors.New("no"))),
 	} {
