@@ -1,5 +1,5 @@
 # Needs only Go and a POSIX shell, except: race needs a C compiler, nightly qemu-arm, and
-# integration needs the servers of compose.yaml, and Chromium.
+# integration needs the servers of compose.yaml, and the programs that CONTRIBUTING.md names.
 #
 # Modules are found, not listed: a new one needs no change here. To work on a
 # few of them, name them: make race MODULES='. backoffhttp'.

@@ -98,7 +98,7 @@ func newDaemon(t *testing.T, addr string, start func() *exec.Cmd) *daemon {
 	t.Cleanup(func() {
 		d.down(syscall.SIGQUIT)
 		if t.Failed() {
-			t.Logf("%s", d.log)
+			t.Logf("%s says:\n%s", d.addr, d.log)
 		}
 	})
 	d.up()
@@ -156,14 +156,15 @@ func (n *name) link(client net.Conn) {
 	io.Copy(client, server)
 }
 
-// binary returns the path of a program of PostgreSQL's server, which Debian keeps
-// out of the PATH.
+// binary returns the path of a program. Debian keeps those of PostgreSQL's server
+// out of the PATH, and pgbouncer out of that of users.
 func binary(t *testing.T, name string) string {
-	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/" + name)
-	if len(found) == 0 {
-		path, err := exec.LookPath(name)
-		require.NoError(t, err, "these tests need the server of PostgreSQL (see CONTRIBUTING.md)")
-		found = []string{path}
+	path, err := exec.LookPath(name)
+	for _, dir := range []string{"/usr/lib/postgresql/*/bin/", "/usr/sbin/"} {
+		if found, _ := filepath.Glob(dir + name); err != nil && len(found) > 0 {
+			return found[len(found)-1]
+		}
 	}
-	return found[len(found)-1]
+	require.NoError(t, err, "CONTRIBUTING.md says which programs these tests need")
+	return path
 }

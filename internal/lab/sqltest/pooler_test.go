@@ -34,7 +34,7 @@ auth_type = any
 pool_mode = transaction
 %s
 `, port, settings), 0o644))
-	return newDaemon(t, "127.0.0.1:"+port, func() *exec.Cmd { return p.command(context.Background(), "pgbouncer", path) })
+	return newDaemon(t, "127.0.0.1:"+port, func() *exec.Cmd { return p.command(context.Background(), binary(t, "pgbouncer"), path) })
 }
 
 // through gives a fixture another pool, with its own way of sending statements.
