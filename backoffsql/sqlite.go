@@ -27,13 +27,12 @@ import (
 //
 // SQLite has one writer at a time. Let the driver wait for its turn, by a busy
 // timeout in the DSN: _pragma=busy_timeout(5000) of modernc, and _busy_timeout=5000
-// of mattn. A transaction that reads before it writes does not wait, since what it
-// has read may be old: SQLITE_BUSY comes at once. So begin with the lock, by
-// _txlock=immediate in the DSN of either, if most transactions write. What then still
-// fails, Tx repeats.
+// of mattn. A transaction that has read something that is old by now does not wait:
+// SQLITE_BUSY_SNAPSHOT comes at once. So begin with the lock (BEGIN IMMEDIATE), by
+// _txlock=immediate in the DSN of either, if most transactions write.
 //
 // SQLite is safe for concurrent use. Source: SQLite, "Result and Error Codes",
-// "BEGIN IMMEDIATE" in "Transaction".
+// "Transaction".
 func SQLite(err error) backoff.Class {
 	if err == nil {
 		return backoff.ClassPermanent
