@@ -28,9 +28,14 @@ type sessions struct {
 	closed []int
 }
 
+// kept are pools that no later one may get the address of: it would count as a pool
+// that was emptied a moment ago.
+var kept []*sql.DB
+
 // open returns a pool that holds n idle sessions.
 func (s *sessions) open(t *testing.T, n int) *sql.DB {
 	db := sql.OpenDB(s)
+	kept = append(kept, db)
 	t.Cleanup(func() { db.Close() })
 	db.SetMaxIdleConns(n)
 	conns := make([]*sql.Conn, n)

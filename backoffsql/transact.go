@@ -112,7 +112,9 @@ func (c *call[T, D]) attempt(ctx context.Context) error {
 	return err
 }
 
-// emptied are the times when pools were emptied last, by their addresses.
+// emptied are the times when pools were emptied last, by their addresses: a pool
+// itself would stay in memory. One that gets the address of another one may have to
+// wait for a second.
 var emptied sync.Map
 
 // mayEmpty reports whether that was a second ago, and notes that it is now. A
