@@ -166,6 +166,9 @@ func TestAProgramThatWritesToAReplicaDoesNotEmptyItsPoolAllTheTime(t *testing.T)
 		}
 		require.Len(t, s.used, 40)
 		require.LessOrEqual(t, len(s.closed), 20+40, "one session an attempt, besides")
+		for i, session := range s.used {
+			require.NotContains(t, s.used[:i], session, "no session is asked twice")
+		}
 	})
 }
 
