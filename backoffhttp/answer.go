@@ -56,8 +56,12 @@ func (c *call) receive(resp *http.Response, err error) error {
 // error of the other's context.
 func (c *call) ofThisRequest(err error) error {
 	ctx := c.req.Context()
-	switch deadline, limited := ctx.Deadline(); {
-	case limited && !time.Now().Before(deadline) && strings.HasPrefix(err.Error(), "net/http: request canceled"):
+	late := isLate(ctx)
+	if late && !c.t.hosts.watched.Load() {
+		c.t.hosts.watched.Store(true)
+	}
+	switch {
+	case late && strings.HasPrefix(err.Error(), "net/http: request canceled"):
 		return context.DeadlineExceeded
 	case errtree.Is(err, context.Canceled) && ctx.Err() == nil:
 		return backoff.OfClass(err, backoff.ClassRetryable)

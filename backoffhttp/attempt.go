@@ -55,6 +55,17 @@ func (c *call) timeout() time.Duration {
 	return d
 }
 
+// silence returns for how long nothing must have come on a connection, at the end of the
+// attempt's time, to give it up: half of that time. What is left of MaxElapsed is none
+// in which an answer must come.
+func (c *call) silence() time.Duration {
+	var timeout time.Duration
+	if c.timeouts != nil {
+		timeout = c.timeouts.Delay(c.number)
+	}
+	return shorter(timeout, c.t.wholeTimeout) / 2
+}
+
 // shorter returns the shorter one of two timeouts. 0 and less mean no limit.
 func shorter(a, b time.Duration) time.Duration {
 	if a > 0 && b > 0 {
@@ -113,9 +124,9 @@ func (c *call) propagateTo(req *http.Request, timeout time.Duration) {
 // send sends the request of an attempt.
 func (c *call) send(req *http.Request) error {
 	if c.t.wholeTimeout > 0 {
-		return c.receive(c.roundTripWithin(req, c.t.wholeTimeout))
+		return c.receive(c.watch.bind(c.roundTripWithin(req, c.t.wholeTimeout)))
 	}
-	return c.receive(c.base.RoundTrip(withOwnErrors(req)))
+	return c.receive(c.watch.bind(c.base.RoundTrip(withOwnErrors(req))))
 }
 
 // roundTripWithin makes a round trip with a timeout that goes on while the body
@@ -128,6 +139,7 @@ func (c *call) roundTripWithin(req *http.Request, timeout time.Duration) (*http.
 			resp.Body.Close()
 		}
 		resp, err = nil, errClientTimeout
+		c.watch.giveUp(c.watch.silence)
 	}
 	if err != nil || resp == nil || resp.Body == nil {
 		cancel()
@@ -137,32 +149,34 @@ func (c *call) roundTripWithin(req *http.Request, timeout time.Duration) (*http.
 	if body != http.NoBody && !isConnection(resp, req.Method) {
 		body = limitedBody{body, ctx}
 	}
-	resp.Body = bind(body, func(error) { cancel() })
+	resp.Body = bind(body, func(error) { cancel() }, nil)
 	return resp, nil
 }
 
 // sendWithin is send with a timeout, unless that is 0. The context of the
 // attempt lives as long as the body of the answer.
 func (c *call) sendWithin(req *http.Request, timeout time.Duration) error {
-	if timeout <= 0 {
+	if c.watch = nil; !c.t.watches(timeout) {
 		return c.send(req)
 	}
 	ctx, cancel := context.WithCancelCause(req.Context())
-	timer := time.AfterFunc(timeout, func() { cancel(backoff.ErrAttemptTimeout) })
-	err := c.send(req.WithContext(ctx))
-	inTime := timer.Stop()
-	if !inTime || c.resp == nil {
+	c.watch = &watch{base: c.base, cancel: cancel, silence: c.silence()}
+	var timer *time.Timer
+	if timeout > 0 {
+		timer = time.AfterFunc(timeout, func() { cancel(backoff.ErrAttemptTimeout) })
+	}
+	err := c.send(req.WithContext(c.watch.in(ctx)))
+	late := timer != nil && !timer.Stop()
+	if late || c.resp == nil {
+		c.watch.judge(late, c.req.Context())
 		cancel(nil)
 	}
-	switch {
-	case !inTime && c.req.Context().Err() == nil:
+	if late && c.req.Context().Err() == nil {
 		if c.resp != nil {
 			c.resp.Body.Close()
 			c.resp = nil
 		}
 		return errAttemptTimeout
-	case c.resp != nil:
-		c.resp.Body = bind(c.resp.Body, cancel)
 	}
 	return err
 }
@@ -200,14 +214,14 @@ func (attemptTimeout) Is(target error) bool {
 	return target == backoff.ErrAttemptTimeout || target == context.DeadlineExceeded
 }
 
-// bind returns a body that cancels a context when it ends. For http.NoBody it
-// cancels the context now, because callers rarely close it.
-func bind(body io.ReadCloser, cancel context.CancelCauseFunc) io.ReadCloser {
+// bind returns a body that cancels a context, and ends the watch, when it ends. For
+// http.NoBody it does so now, because callers rarely close it.
+func bind(body io.ReadCloser, cancel context.CancelCauseFunc, w *watch) io.ReadCloser {
+	b := &boundBody{ReadCloser: body, cancel: cancel, watch: w}
 	if body == http.NoBody {
-		cancel(nil)
+		b.end()
 		return body
 	}
-	b := &boundBody{ReadCloser: body, cancel: cancel}
 	if w, ok := body.(io.Writer); ok { // 101 Switching Protocols
 		return boundConn{b, w}
 	}
@@ -219,13 +233,18 @@ func bind(body io.ReadCloser, cancel context.CancelCauseFunc) io.ReadCloser {
 type boundBody struct {
 	io.ReadCloser
 	cancel context.CancelCauseFunc
+	watch  *watch
 }
 
 // Read cancels the context at the end of the body.
 func (b *boundBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
+	if n > 0 {
+		b.watch.heard()
+	}
 	if err != nil {
-		b.cancel(nil)
+		b.watch.broken(err)
+		b.end()
 	}
 	return n, err
 }
@@ -234,8 +253,13 @@ func (b *boundBody) Read(p []byte) (int, error) {
 // the end of the body and no failure.
 func (b *boundBody) Close() error {
 	err := b.ReadCloser.Close()
-	b.cancel(nil)
+	b.end()
 	return err
+}
+
+func (b *boundBody) end() {
+	b.cancel(nil)
+	b.watch.end()
 }
 
 // boundConn is the body of an answer that is a connection.

@@ -25,6 +25,7 @@ type call struct {
 	number  int                // of attempts so far
 	to      *endpoint.Endpoint // nil if no observer asks
 	resp    *http.Response     // of the last attempt; nil if there was none
+	watch   *watch             // of the attempt; nil if it is not watched
 	resumed bool               // the call asks for the rest of a body
 
 	turn  guard.Turn // what the service learns; Own if the request's body failed last, and not the server
@@ -67,7 +68,9 @@ func (c *call) unguarded(ctx context.Context) (*http.Response, error) {
 }
 
 // canSendPlain reports whether the request may be sent now with nothing done before.
-func (c *call) canSendPlain() bool { return c.guards.canSendPlain() && isPlain(c.req) }
+func (c *call) canSendPlain() bool {
+	return c.guards.canSendPlain() && isPlain(c.req) && !c.t.hosts.watched.Load()
+}
 
 // prepare reads the request, and returns the context of the call.
 func (c *call) prepare(ctx context.Context) (context.Context, error) {

@@ -102,7 +102,8 @@ func (g *guards) policyFor(p backoff.Policy, classify backoff.Classifier) *backo
 
 // hosts holds the guards of a Transport.
 type hosts struct {
-	guarded bool // they have services
+	guarded bool        // they have services
+	watched atomic.Bool // so are the connections of all attempts, see watch
 
 	// Functions that an Unguarded does not have, because it must not link them.
 	find  func(*names) found                                      // looks names up

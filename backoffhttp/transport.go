@@ -155,6 +155,10 @@ func (t *Transport) engine() *engine { return (*engine)(t) }
 //
 //   - AttemptTimeout limits the time until the header of the response is there,
 //     and Inspect has returned. It does not limit the body: see ReadAhead.
+//     If nothing came on the connection in the last half of that time, to any
+//     Transport, it is closed: over HTTP/2 the retry would go out on it again. A
+//     deadline of the context of a second or more does so at the second call.
+//     docs/clients.md has more.
 //   - Budget takes the place of that of the host's Service.
 //   - Classify gets the error of Base, or a *StatusError. If it returns
 //     ClassUnknown, the function Classify decides.

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/gobackoff/backoff/internal/clock"
@@ -15,6 +16,7 @@ import (
 type link struct {
 	proxy  *Proxy
 	client *net.TCPConn
+	silent atomic.Bool // what arrives is swallowed
 
 	mu       sync.Mutex
 	target   *net.TCPConn
@@ -169,8 +171,11 @@ func (l *link) trickle(p []byte, f Fault) bool {
 	return true
 }
 
-// write passes on p, and resets the link if it cannot.
+// write passes on p, unless the link is silent, and resets the link if it cannot.
 func (l *link) write(dst *net.TCPConn, p []byte) bool {
+	if l.silent.Load() {
+		return true
+	}
 	if _, err := dst.Write(p); err != nil {
 		return l.reset()
 	}

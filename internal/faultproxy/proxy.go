@@ -125,6 +125,17 @@ func (p *Proxy) Cut() {
 	}
 }
 
+// Silence makes the proxy swallow what arrives on its present connections, from either
+// side, as a network does that forgot them. They stay open. Connections that come later
+// pass.
+func (p *Proxy) Silence() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for l := range p.links {
+		l.silent.Store(true)
+	}
+}
+
 // Refuse closes the proxy's port, so that the system refuses new connections
 // until [Proxy.Restore]. Existing connections stay.
 func (p *Proxy) Refuse() {

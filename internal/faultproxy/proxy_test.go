@@ -260,3 +260,19 @@ func TestNoGoroutineIsLeftAfterClose(t *testing.T) {
 		require.True(t, time.Now().Before(deadline), "%d goroutines before, %d after", before, runtime.NumGoroutine())
 	}
 }
+
+// What is silent stays open: no error tells of it.
+func TestSilenceSwallowsWhatComesOnTheConnectionsOfTheMoment(t *testing.T) {
+	r := start(t, faultproxy.Config{})
+	_, err := r.post(text)
+	require.NoError(t, err)
+	r.Silence()
+	r.client.Timeout = 200 * time.Millisecond
+	_, err = r.post(text)
+	require.ErrorContains(t, err, "Client.Timeout")
+	require.EqualValues(t, 1, r.effects.Load())
+	r.client.Timeout = 0
+	_, err = r.post(text)
+	require.NoError(t, err)
+	require.Equal(t, 2, r.Stats().Connections)
+}

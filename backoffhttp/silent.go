@@ -1,0 +1,198 @@
+package backoffhttp
+
+import (
+	"cmp"
+	"context"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"reflect"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/gobackoff/backoff"
+)
+
+// Over HTTP/2 the end of an attempt ends its stream only. If the connection is dead, the
+// retry and the calls after it would go out on it again. So a Transport closes a
+// connection on which nothing came while an attempt waited, as net/http does over
+// HTTP/1.1.
+
+// A line is a connection on which attempts wait for an answer, or on which bodies are
+// read.
+type line struct {
+	conn  net.Conn
+	users int          // guarded by lines
+	heard atomic.Int64 // when something came last
+}
+
+// lines holds the connections of all Transports, because they may share some. A
+// connection is in it while it has users.
+var lines = struct {
+	sync.Mutex
+	of map[net.Conn]*line
+}{of: make(map[net.Conn]*line)}
+
+// A watch is what is known of an attempt's connection. Nil knows nothing.
+type watch struct {
+	base    http.RoundTripper
+	trace   httptrace.ClientTrace
+	ctx     context.Context // of the attempt
+	cancel  context.CancelCauseFunc
+	silence time.Duration // of its connection that is too long at the end of its time
+
+	line  atomic.Pointer[line] // changes while lines is held
+	own   line                 // which is that of others, too, if this attempt is the first on it
+	sent  atomic.Int64         // when the attempt got its connection
+	ended bool                 // guarded by lines
+}
+
+// watches reports whether an attempt with so much time is watched. All are, once one
+// has had a time of its own, or has met the deadline of its caller.
+func (t *engine) watches(timeout time.Duration) bool {
+	if (timeout > 0 || t.wholeTimeout > 0) && !t.hosts.watched.Load() {
+		t.hosts.watched.Store(true)
+	}
+	return t.hosts.watched.Load()
+}
+
+// in returns the context in which the attempt is watched.
+func (w *watch) in(ctx context.Context) context.Context {
+	w.ctx, w.trace.GotConn, w.trace.GotFirstResponseByte = ctx, w.got, w.heard
+	return httptrace.WithClientTrace(ctx, &w.trace)
+}
+
+// judge ends the watch of an attempt without an answer. A caller that had little time
+// does not close a connection that others may use.
+func (w *watch) judge(late bool, caller context.Context) {
+	switch {
+	case late:
+		w.giveUp(w.silence)
+	case isLate(caller):
+		w.giveUp(maxSilence)
+	}
+	w.end()
+}
+
+// broken notes that the body broke off with err.
+func (w *watch) broken(err error) {
+	if w != nil && (err == errBodyTimeout || context.Cause(w.ctx) == backoff.ErrAttemptTimeout) {
+		w.giveUp(w.silence)
+	}
+}
+
+// isLate reports whether the deadline of ctx has passed.
+func isLate(ctx context.Context) bool {
+	deadline, limited := ctx.Deadline()
+	return limited && !time.Now().Before(deadline)
+}
+
+// maxSilence is for how long a connection must be silent to be given up at the deadline
+// of a caller.
+const maxSilence = time.Second
+
+// got notes the connection on which the attempt goes.
+func (w *watch) got(info httptrace.GotConnInfo) {
+	lines.Lock()
+	defer lines.Unlock()
+	w.leave()
+	if w.ended || !closable(info.Conn) {
+		return
+	}
+	now := sinceStart()
+	l := lines.of[info.Conn]
+	if l == nil {
+		if l = &w.own; l.conn != nil { // a second connection
+			l = new(line)
+		}
+		l.conn = info.Conn
+		l.heard.Store(now)
+		lines.of[info.Conn] = l
+	}
+	l.users++
+	w.sent.Store(now)
+	w.line.Store(l)
+}
+
+// closable reports whether a connection may be closed. That of HTTP/3 may not: it is not
+// one of TCP, and its Close panics.
+func closable(conn net.Conn) bool {
+	if conn == nil || reflect.TypeOf(conn).Kind() != reflect.Pointer { // others may not be keys
+		return false
+	}
+	addr := conn.LocalAddr()
+	return addr != nil && !strings.HasPrefix(addr.Network(), "udp")
+}
+
+// bind returns an answer whose body ends the watch when it ends.
+func (w *watch) bind(resp *http.Response, err error) (*http.Response, error) {
+	if w != nil && err == nil && resp != nil && resp.Body != nil {
+		w.heard()
+		resp.Body = bind(resp.Body, w.cancel, w)
+	}
+	return resp, err
+}
+
+// heard notes that something came on the connection.
+func (w *watch) heard() {
+	if w == nil {
+		return
+	}
+	if l := w.line.Load(); l != nil {
+		l.heard.Store(sinceStart())
+	}
+}
+
+// end ends the watch.
+func (w *watch) end() {
+	if w != nil {
+		lines.Lock()
+		defer lines.Unlock()
+		w.ended = true
+		w.leave()
+	}
+}
+
+// leave takes the attempt off its connection. lines is held.
+func (w *watch) leave() {
+	if l := w.line.Swap(nil); l != nil {
+		if l.users--; l.users == 0 {
+			delete(lines.of, l.conn)
+		}
+	}
+}
+
+// giveUp closes the connection if nothing came on it for so long. It closes what is below
+// TLS, since nobody would hear a farewell.
+func (w *watch) giveUp(silence time.Duration) {
+	if w == nil {
+		return
+	}
+	l := w.line.Load()
+	if l == nil {
+		return
+	}
+	silent := time.Duration(sinceStart() - max(w.sent.Load(), l.heard.Load()))
+	if silent < silence || w.pinged(silent) {
+		return
+	}
+	conn := l.conn
+	if over, ok := conn.(interface{ NetConn() net.Conn }); ok {
+		conn = over.NetConn()
+	}
+	conn.Close()
+}
+
+// pinged reports whether Base would have found out by now that a connection is dead.
+func (w *watch) pinged(silent time.Duration) bool {
+	t, ok := w.base.(*http.Transport)
+	return ok && t.HTTP2 != nil && t.HTTP2.SendPingTimeout > 0 &&
+		silent >= t.HTTP2.SendPingTimeout+cmp.Or(t.HTTP2.PingTimeout, 15*time.Second)
+}
+
+// sinceStart returns the time since the program began, in nanoseconds.
+func sinceStart() int64 { return int64(time.Since(start)) }
+
+var start = time.Now()
