@@ -180,6 +180,7 @@ func (c *call) readAhead() error {
 	head, whole, err := readUpTo(body, c.t.ReadAhead)
 	switch {
 	case err != nil:
+		c.keepCookies()
 		body.Close()
 		c.resp = nil
 		return arrived(c.withoutOwn(c.ofThisRequest(err)))

@@ -98,9 +98,14 @@ func (c *call) next(timeout time.Duration) (*http.Request, error) {
 		}
 		req.Body = body
 	}
-	if c.propagate {
+	if c.propagate || c.cookies != nil {
 		req.Header = req.Header.Clone()
+	}
+	if c.propagate {
 		c.propagateTo(req, timeout)
+	}
+	if c.cookies != nil {
+		c.cookies.writeTo(req, c.t.jar)
 	}
 	return req, nil
 }
@@ -173,6 +178,7 @@ func (c *call) sendWithin(req *http.Request, timeout time.Duration) error {
 	}
 	if late && c.req.Context().Err() == nil {
 		if c.resp != nil {
+			c.keepCookies()
 			c.resp.Body.Close()
 			c.resp = nil
 		}

@@ -26,6 +26,7 @@ type call struct {
 	to      *endpoint.Endpoint // nil if no observer asks
 	resp    *http.Response     // of the last attempt; nil if there was none
 	watch   *watch             // of the attempt; nil if it is not watched
+	cookies *cookies           // nil if no answer before the last one has set any
 	resumed bool               // the call asks for the rest of a body
 
 	turn  guard.Turn // what the service learns; Own if the request's body failed last, and not the server
@@ -203,6 +204,7 @@ func (c *call) repeat(run *backoff.Run, err error) error {
 // discard ends an answer that is not returned.
 func (c *call) discard() {
 	if c.resp != nil {
+		c.keepCookies()
 		discard(c.resp)
 		c.resp, c.turn.BeforeWait = nil, nil
 	}

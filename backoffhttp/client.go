@@ -57,9 +57,11 @@ func Client(policy backoff.Policy) *http.Client { return WrapClient(new(http.Cli
 // has the whole Timeout. In go-retryablehttp an attempt follows all redirects
 // within one Timeout, and the next attempt begins with the first URL.
 //
-// The client sends the same cookies with all attempts of a call, and puts into
-// the Jar those of the response that ends the call. Cookies of a response that
-// was retried are lost.
+// The Jar gets the cookies of all responses, also of those that are retried, and the
+// next attempt sends what the Jar then holds, behind the cookies that the caller wrote
+// into the header. A Transport that was not made by WrapClient knows no Jar: the
+// cookies of a response that it retries are lost, and so they are if the Jar of the new
+// client is replaced.
 //
 // A body without GetBody is sent once, as by any Transport. The Transport of the
 // new client is a *Transport, or an *Unguarded if that of c is one. Its other fields
@@ -88,7 +90,7 @@ func WrapClient(c *http.Client, policy backoff.Policy) *http.Client {
 		wrapped.Transport = (*Unguarded)(t)
 	}
 	t.Policy = policy
-	t.wholeTimeout = shorter(c.Timeout, t.wholeTimeout)
+	t.wholeTimeout, t.jar = shorter(c.Timeout, t.wholeTimeout), c.Jar
 	return &wrapped
 }
 

@@ -131,7 +131,8 @@ type Transport struct {
 	// Transport keeps 1024 names at most. Endpoint must not change the request.
 	Endpoint func(*http.Request) string
 
-	wholeTimeout time.Duration // limit of each attempt with its body; 0 for none
+	wholeTimeout time.Duration  // limit of each attempt with its body; 0 for none
+	jar          http.CookieJar // of the client; nil if it has none, or is not known
 
 	once     sync.Once
 	classify backoff.Classifier

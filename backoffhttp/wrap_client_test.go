@@ -207,25 +207,6 @@ func TestEachRedirectHasAttemptsAndTimeOfItsOwn(t *testing.T) {
 	})
 }
 
-func TestAttemptsSendTheSameCookiesAndTheLastAnswersAreKept(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWire(answer(503, "Set-Cookie", "node=1"), answer(200, "Set-Cookie", "session=a"))
-		jar, _ := cookiejar.New(nil)
-		u, _ := url.Parse("http://a.test/")
-		jar.SetCookies(u, []*http.Cookie{{Name: "user", Value: "x"}})
-		client, _ := wrapped(&http.Client{Transport: w, Jar: jar}, steady())
-		fetch(t, client, "http://a.test/")
-		for i := range 2 {
-			require.Equal(t, []string{"user=x"}, w.request(i).header["Cookie"])
-		}
-		names := map[string]string{}
-		for _, c := range jar.Cookies(u) {
-			names[c.Name] = c.Value
-		}
-		require.Equal(t, map[string]string{"user": "x", "session": "a"}, names)
-	})
-}
-
 func TestAClientThatIsWrappedTwiceHasTheLastPolicyOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWire(answer(503))
