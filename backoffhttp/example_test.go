@@ -133,6 +133,60 @@ func ExampleTransport_Middleware() {
 	// 200 OK
 }
 
+// nonces proves each attempt with the nonce of the server's last answer, as of RFC 9449, 8,
+// or RFC 7616. As Base it sees every answer, also those that are retried.
+type nonces struct {
+	http.RoundTripper
+	last atomic.Value // a string
+}
+
+func (n *nonces) RoundTrip(req *http.Request) (*http.Response, error) {
+	req = req.Clone(req.Context())
+	req.Header.Set("DPoP", fmt.Sprint("proof with ", n.last.Load()))
+	resp, err := n.RoundTripper.RoundTrip(req)
+	if err == nil && resp.Header.Get("DPoP-Nonce") != "" {
+		n.last.Store(resp.Header.Get("DPoP-Nonce"))
+	}
+	return resp, err
+}
+
+// withoutNonce finds out that a server refused a request because of its nonce. It has not
+// carried it out, so that a POST may be sent again, too.
+func withoutNonce(err error) backoff.Class {
+	var status *backoffhttp.StatusError
+	if errors.As(err, &status) && status.Code == http.StatusUnauthorized && status.Header.Get("DPoP-Nonce") != "" {
+		return backoff.ClassNotSent
+	}
+	return backoff.ClassUnknown // as usual
+}
+
+// The answer to the first attempt has the nonce for the second one.
+func ExampleTransport_nonce() {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		fmt.Println("server: " + r.Method + ", " + r.Header.Get("DPoP"))
+		w.Header().Set("DPoP-Nonce", "n1")
+		if r.Header.Get("DPoP") != "proof with n1" {
+			w.WriteHeader(http.StatusUnauthorized)
+		}
+	}))
+	defer server.Close()
+
+	policy := quick
+	policy.Classify = withoutNonce
+	client := &http.Client{Transport: &backoffhttp.Transport{
+		Base:   &nonces{RoundTripper: http.DefaultTransport},
+		Policy: policy,
+	}}
+	show(client.Post(server.URL, "text/plain", strings.NewReader("payment")))
+	show(client.Post(server.URL, "text/plain", strings.NewReader("payment")))
+	// Output:
+	// server: POST, proof with <nil>
+	// server: POST, proof with n1
+	// 200 OK
+	// server: POST, proof with n1
+	// 200 OK
+}
+
 // The Timeout of the client becomes that of an attempt: the first one takes too
 // long, and the second one succeeds. Cookies are kept.
 func ExampleWrapClient() {
