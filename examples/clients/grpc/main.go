@@ -19,6 +19,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 	pb "google.golang.org/grpc/interop/grpc_testing"
+	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/status"
 
 	"github.com/gobackoff/backoff"
@@ -71,6 +72,15 @@ func config(log *journal.Journal) *backoffgrpc.Config {
 	}}
 }
 
+// keepAlive closes a connection that is silent for 12 s. Without it a connection that
+// died without a word is that of every retry, and of all calls after them, for a
+// quarter of an hour. 10 s is the least that grpc-go takes.
+var keepAlive = keepalive.ClientParameters{Time: 10 * time.Second, Timeout: 2 * time.Second}
+
+// allowed lets clients ask so often. By default a server of grpc-go closes the connection
+// of a client that asks more often than each 5 minutes.
+var allowed = keepalive.EnforcementPolicy{MinTime: 5 * time.Second}
+
 // run returns how many calls the server got.
 func run(ctx context.Context, out io.Writer) (calls int64, err error) {
 	log := journal.New(out)
@@ -81,8 +91,7 @@ func run(ctx context.Context, out io.Writer) (calls int64, err error) {
 		return 0, err
 	}
 	defer stop()
-	options := append(config(log).DialOptions(), grpc.WithTransportCredentials(insecure.NewCredentials()))
-	conn, err := grpc.NewClient("passthrough:///"+proxy.Addr(), options...)
+	conn, err := dial(proxy.Addr(), config(log))
 	if err != nil {
 		return 0, err
 	}
@@ -102,6 +111,15 @@ func run(ctx context.Context, out io.Writer) (calls int64, err error) {
 	}
 	log.Say("all calls succeeded; the server got %d", s.calls.Load())
 	return s.calls.Load(), nil
+}
+
+// dial returns a client's connection.
+func dial(addr string, config *backoffgrpc.Config) (*grpc.ClientConn, error) {
+	options := append(config.DialOptions(),
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithKeepaliveParams(keepAlive),
+	)
+	return grpc.NewClient("passthrough:///"+addr, options...)
 }
 
 // A step is one call, and how its first attempt fails.
@@ -142,7 +160,7 @@ func (s *service) start() (*faultproxy.Proxy, func(), error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	server := grpc.NewServer(grpc.UnaryInterceptor(backoffgrpc.UnaryServer))
+	server := grpc.NewServer(grpc.UnaryInterceptor(backoffgrpc.UnaryServer), grpc.KeepaliveEnforcementPolicy(allowed))
 	pb.RegisterTestServiceServer(server, s)
 	go server.Serve(l)
 	proxy, err := faultproxy.Config{Target: l.Addr().String(), PerConnection: true}.Start()
