@@ -128,34 +128,11 @@ func (c *call) propagateTo(req *http.Request, timeout time.Duration) {
 
 // send sends the request of an attempt.
 func (c *call) send(req *http.Request) error {
-	if c.t.wholeTimeout > 0 {
-		return c.receive(c.watch.bind(c.roundTripWithin(req, c.t.wholeTimeout)))
+	resp, err := c.base.RoundTrip(withOwnErrors(req))
+	if c.watch != nil {
+		resp, err = c.watch.answered(resp, err, c.req)
 	}
-	return c.receive(c.watch.bind(c.base.RoundTrip(withOwnErrors(req))))
-}
-
-// roundTripWithin makes a round trip with a timeout that goes on while the body
-// is read, as that of an http.Client does.
-func (c *call) roundTripWithin(req *http.Request, timeout time.Duration) (*http.Response, error) {
-	ctx, cancel := context.WithTimeoutCause(req.Context(), timeout, errClientTimeout)
-	resp, err := c.base.RoundTrip(withOwnErrors(req.WithContext(ctx)))
-	if context.Cause(ctx) == errClientTimeout && req.Context().Err() == nil {
-		if resp != nil && resp.Body != nil {
-			resp.Body.Close()
-		}
-		resp, err = nil, errClientTimeout
-		c.watch.giveUp(c.watch.silence)
-	}
-	if err != nil || resp == nil || resp.Body == nil {
-		cancel()
-		return resp, err
-	}
-	body := resp.Body
-	if body != http.NoBody && !isConnection(resp, req.Method) {
-		body = limitedBody{body, ctx}
-	}
-	resp.Body = bind(body, func(error) { cancel() }, nil)
-	return resp, nil
+	return c.receive(resp, err)
 }
 
 // sendWithin is send with a timeout, unless that is 0. The context of the
@@ -164,17 +141,13 @@ func (c *call) sendWithin(req *http.Request, timeout time.Duration) error {
 	if c.watch = nil; !c.t.watches(timeout) {
 		return c.send(req)
 	}
-	ctx, cancel := context.WithCancelCause(req.Context())
-	c.watch = &watch{base: c.base, cancel: cancel, silence: c.silence()}
-	var timer *time.Timer
-	if timeout > 0 {
-		timer = time.AfterFunc(timeout, func() { cancel(backoff.ErrAttemptTimeout) })
-	}
-	err := c.send(req.WithContext(c.watch.in(ctx)))
-	late := timer != nil && !timer.Stop()
+	w := &watch{base: c.base, silence: c.silence()}
+	c.watch = w
+	err := c.send(req.WithContext(w.begin(req.Context(), timeout, c.t.wholeTimeout)))
+	late := w.timer != nil && !w.timer.Stop()
 	if late || c.resp == nil {
-		c.watch.judge(late, c.req.Context())
-		cancel(nil)
+		w.judge(c.req.Context())
+		w.end()
 	}
 	if late && c.req.Context().Err() == nil {
 		if c.resp != nil {
@@ -185,21 +158,6 @@ func (c *call) sendWithin(req *http.Request, timeout time.Duration) error {
 		return errAttemptTimeout
 	}
 	return err
-}
-
-// limitedBody is a body whose time the context limits.
-type limitedBody struct {
-	io.ReadCloser
-	ctx context.Context
-}
-
-// Read says so if the end of that time broke the body off.
-func (b limitedBody) Read(p []byte) (int, error) {
-	n, err := b.ReadCloser.Read(p)
-	if err != nil && err != io.EOF && context.Cause(b.ctx) == errClientTimeout {
-		err = errBodyTimeout
-	}
-	return n, err
 }
 
 // These errors replace those with which Base reports the end of the attempt's
@@ -220,14 +178,14 @@ func (attemptTimeout) Is(target error) bool {
 	return target == backoff.ErrAttemptTimeout || target == context.DeadlineExceeded
 }
 
-// bind returns a body that cancels a context, and ends the watch, when it ends. For
-// http.NoBody it does so now, because callers rarely close it.
-func bind(body io.ReadCloser, cancel context.CancelCauseFunc, w *watch) io.ReadCloser {
-	b := &boundBody{ReadCloser: body, cancel: cancel, watch: w}
+// bind returns a body that ends the watch when it ends. http.NoBody does so now,
+// because callers rarely close it.
+func bind(body io.ReadCloser, w *watch, isConnection bool) io.ReadCloser {
 	if body == http.NoBody {
-		b.end()
+		w.end()
 		return body
 	}
+	b := &boundBody{body, w, isConnection}
 	if w, ok := body.(io.Writer); ok { // 101 Switching Protocols
 		return boundConn{b, w}
 	}
@@ -238,20 +196,27 @@ func bind(body io.ReadCloser, cancel context.CancelCauseFunc, w *watch) io.ReadC
 // its attempt.
 type boundBody struct {
 	io.ReadCloser
-	cancel context.CancelCauseFunc
-	watch  *watch
+	watch        *watch
+	isConnection bool // which no time limits
 }
 
-// Read cancels the context at the end of the body.
+// Read ends the watch at the end of the body. It says so if the time of the attempt
+// broke the body off.
 func (b *boundBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if n > 0 {
 		b.watch.heard()
 	}
-	if err != nil {
-		b.watch.broken(err)
-		b.end()
+	if err == nil {
+		return n, nil
 	}
+	if err != io.EOF && !b.isConnection && b.watch.timedOut() {
+		b.watch.giveUp(b.watch.silence)
+		if context.Cause(b.watch.ctx) == errClientTimeout {
+			err = errBodyTimeout
+		}
+	}
+	b.watch.end()
 	return n, err
 }
 
@@ -259,13 +224,8 @@ func (b *boundBody) Read(p []byte) (int, error) {
 // the end of the body and no failure.
 func (b *boundBody) Close() error {
 	err := b.ReadCloser.Close()
-	b.end()
-	return err
-}
-
-func (b *boundBody) end() {
-	b.cancel(nil)
 	b.watch.end()
+	return err
 }
 
 // boundConn is the body of an answer that is a connection.

@@ -35,13 +35,15 @@ var lines = struct {
 	of map[net.Conn]*line
 }{of: make(map[net.Conn]*line)}
 
-// A watch is what is known of an attempt's connection. Nil knows nothing.
+// A watch is what is known of an attempt, its times and its connection.
 type watch struct {
 	base    http.RoundTripper
 	trace   httptrace.ClientTrace
 	ctx     context.Context // of the attempt
 	cancel  context.CancelCauseFunc
-	silence time.Duration // of its connection that is too long at the end of its time
+	stop    context.CancelFunc // nil without a time for the attempt with its body
+	timer   *time.Timer        // nil without a time until the answer
+	silence time.Duration      // of the connection that is too long at the end of such a time
 
 	line  atomic.Pointer[line] // changes while lines is held
 	own   line                 // which is that of others, too, if this attempt is the first on it
@@ -58,28 +60,50 @@ func (t *engine) watches(timeout time.Duration) bool {
 	return t.hosts.watched.Load()
 }
 
-// in returns the context in which the attempt is watched.
-func (w *watch) in(ctx context.Context) context.Context {
-	w.ctx, w.trace.GotConn, w.trace.GotFirstResponseByte = ctx, w.got, w.heard
-	return httptrace.WithClientTrace(ctx, &w.trace)
+// begin returns the context of an attempt that has so much time until the answer, and
+// for the whole of it. 0 means no limit.
+func (w *watch) begin(ctx context.Context, timeout, whole time.Duration) context.Context {
+	if whole > 0 {
+		ctx, w.stop = context.WithTimeoutCause(ctx, whole, errClientTimeout)
+	}
+	w.ctx, w.cancel = context.WithCancelCause(ctx)
+	if timeout > 0 {
+		w.timer = time.AfterFunc(timeout, func() { w.cancel(backoff.ErrAttemptTimeout) })
+	}
+	w.trace.GotConn, w.trace.GotFirstResponseByte = w.got, w.heard
+	return httptrace.WithClientTrace(w.ctx, &w.trace)
 }
 
-// judge ends the watch of an attempt without an answer. A caller that had little time
-// does not close a connection that others may use.
-func (w *watch) judge(late bool, caller context.Context) {
+// timedOut reports whether a time of the attempt is over.
+func (w *watch) timedOut() bool {
+	cause := context.Cause(w.ctx)
+	return cause == errClientTimeout || cause == backoff.ErrAttemptTimeout
+}
+
+// answered returns what Base returned for an attempt to send req.
+func (w *watch) answered(resp *http.Response, err error, req *http.Request) (*http.Response, error) {
+	has := resp != nil && resp.Body != nil
 	switch {
-	case late:
+	case context.Cause(w.ctx) == errClientTimeout && req.Context().Err() == nil:
+		if has {
+			resp.Body.Close()
+		}
+		return nil, errClientTimeout
+	case err == nil && has:
+		w.heard()
+		resp.Body = bind(resp.Body, w, isConnection(resp, req.Method))
+	}
+	return resp, err
+}
+
+// judge gives the connection of an attempt without an answer up, if it is silent. A
+// caller that had little time does not close a connection that others may use.
+func (w *watch) judge(caller context.Context) {
+	switch {
+	case w.timedOut():
 		w.giveUp(w.silence)
 	case isLate(caller):
 		w.giveUp(maxSilence)
-	}
-	w.end()
-}
-
-// broken notes that the body broke off with err.
-func (w *watch) broken(err error) {
-	if w != nil && (err == errBodyTimeout || context.Cause(w.ctx) == backoff.ErrAttemptTimeout) {
-		w.giveUp(w.silence)
 	}
 }
 
@@ -126,33 +150,23 @@ func closable(conn net.Conn) bool {
 	return addr != nil && !strings.HasPrefix(addr.Network(), "udp")
 }
 
-// bind returns an answer whose body ends the watch when it ends.
-func (w *watch) bind(resp *http.Response, err error) (*http.Response, error) {
-	if w != nil && err == nil && resp != nil && resp.Body != nil {
-		w.heard()
-		resp.Body = bind(resp.Body, w.cancel, w)
-	}
-	return resp, err
-}
-
 // heard notes that something came on the connection.
 func (w *watch) heard() {
-	if w == nil {
-		return
-	}
 	if l := w.line.Load(); l != nil {
 		l.heard.Store(sinceStart())
 	}
 }
 
-// end ends the watch.
+// end ends the watch, and the context of the attempt.
 func (w *watch) end() {
-	if w != nil {
-		lines.Lock()
-		defer lines.Unlock()
-		w.ended = true
-		w.leave()
+	w.cancel(nil)
+	if w.stop != nil {
+		w.stop()
 	}
+	lines.Lock()
+	defer lines.Unlock()
+	w.ended = true
+	w.leave()
 }
 
 // leave takes the attempt off its connection. lines is held.
@@ -167,9 +181,6 @@ func (w *watch) leave() {
 // giveUp closes the connection if nothing came on it for so long. It closes what is below
 // TLS, since nobody would hear a farewell.
 func (w *watch) giveUp(silence time.Duration) {
-	if w == nil {
-		return
-	}
 	l := w.line.Load()
 	if l == nil {
 		return
