@@ -59,11 +59,10 @@ func (c *call) timeout() time.Duration {
 // attempt's time, to give it up: half of that time. What is left of MaxElapsed is none
 // in which an answer must come.
 func (c *call) silence() time.Duration {
-	var timeout time.Duration
-	if c.timeouts != nil {
-		timeout = c.timeouts.Delay(c.number)
+	if c.timeouts == nil {
+		return c.t.wholeTimeout / 2
 	}
-	return shorter(timeout, c.t.wholeTimeout) / 2
+	return shorter(c.timeouts.Delay(c.number), c.t.wholeTimeout) / 2
 }
 
 // shorter returns the shorter one of two timeouts. 0 and less mean no limit.
@@ -100,12 +99,10 @@ func (c *call) next(timeout time.Duration) (*http.Request, error) {
 	}
 	if c.propagate || c.cookies != nil {
 		req.Header = req.Header.Clone()
+		c.cookies.writeTo(req, c.t.jar)
 	}
 	if c.propagate {
 		c.propagateTo(req, timeout)
-	}
-	if c.cookies != nil {
-		c.cookies.writeTo(req, c.t.jar)
 	}
 	return req, nil
 }
@@ -138,15 +135,24 @@ func (c *call) send(req *http.Request) error {
 // sendWithin is send with a timeout, unless that is 0. The context of the
 // attempt lives as long as the body of the answer.
 func (c *call) sendWithin(req *http.Request, timeout time.Duration) error {
-	if c.watch = nil; !c.t.watches(timeout) {
+	watched := &c.t.hosts.watched
+	switch c.watch = nil; {
+	case watched.Load():
+	case timeout <= 0 && c.t.wholeTimeout <= 0:
 		return c.send(req)
+	default:
+		watched.Store(true)
 	}
 	w := &watch{base: c.base, silence: c.silence()}
 	c.watch = w
 	err := c.send(req.WithContext(w.begin(req.Context(), timeout, c.t.wholeTimeout)))
 	late := w.timer != nil && !w.timer.Stop()
 	if late || c.resp == nil {
-		w.judge(c.req.Context())
+		if w.timedOut() {
+			w.giveUp(w.silence)
+		} else if isLate(c.req.Context()) {
+			w.giveUp(maxSilence)
+		}
 		w.end()
 	}
 	if late && c.req.Context().Err() == nil {

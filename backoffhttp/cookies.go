@@ -33,28 +33,29 @@ func (c *call) keepCookies() {
 // withoutLast returns the cookies of a header without those of the jar, which are behind
 // the others.
 func withoutLast(header []string, jar []*http.Cookie) string {
-	all := strings.Split(strings.Join(header, ";"), ";")
-	var own []string
 	left := make(map[string]int, len(jar))
 	for _, c := range jar {
 		left[c.Name]++
 	}
-	for i := len(all) - 1; i >= 0; i-- {
-		cookie := strings.TrimSpace(all[i])
-		name, _, _ := strings.Cut(cookie, "=")
-		if left[name]--; left[name] < 0 && cookie != "" {
-			own = append(own, cookie)
-		}
-	}
-	slices.Reverse(own)
-	return strings.Join(own, "; ")
+	all := strings.Split(strings.Join(header, ";"), ";")
+	slices.Reverse(all)
+	all = slices.DeleteFunc(all, func(cookie string) bool {
+		name, _, _ := strings.Cut(strings.TrimSpace(cookie), "=")
+		left[name]--
+		return left[name] >= 0
+	})
+	slices.Reverse(all)
+	return strings.TrimSpace(strings.Join(all, ";"))
 }
 
-// writeTo gives a request the cookies that the jar has for it now.
+// writeTo gives a request the cookies that the jar has for it now. Nil leaves it as it is.
 func (k *cookies) writeTo(req *http.Request, jar http.CookieJar) {
-	req.Header.Del("Cookie")
-	if k.own != "" {
-		req.Header.Set("Cookie", k.own)
+	if k == nil {
+		return
+	}
+	req.Header.Set("Cookie", k.own)
+	if k.own == "" {
+		req.Header.Del("Cookie")
 	}
 	for _, c := range jar.Cookies(k.url) {
 		req.AddCookie(c)

@@ -45,19 +45,8 @@ type watch struct {
 	timer   *time.Timer        // nil without a time until the answer
 	silence time.Duration      // of the connection that is too long at the end of such a time
 
-	line  atomic.Pointer[line] // changes while lines is held
-	own   line                 // which is that of others, too, if this attempt is the first on it
-	sent  atomic.Int64         // when the attempt got its connection
-	ended bool                 // guarded by lines
-}
-
-// watches reports whether an attempt with so much time is watched. All are, once one
-// has had a time of its own, or has met the deadline of its caller.
-func (t *engine) watches(timeout time.Duration) bool {
-	if (timeout > 0 || t.wholeTimeout > 0) && !t.hosts.watched.Load() {
-		t.hosts.watched.Store(true)
-	}
-	return t.hosts.watched.Load()
+	line atomic.Pointer[line] // changes while lines is held
+	sent atomic.Int64         // when the attempt got its connection
 }
 
 // begin returns the context of an attempt that has so much time until the answer, and
@@ -96,17 +85,6 @@ func (w *watch) answered(resp *http.Response, err error, req *http.Request) (*ht
 	return resp, err
 }
 
-// judge gives the connection of an attempt without an answer up, if it is silent. A
-// caller that had little time does not close a connection that others may use.
-func (w *watch) judge(caller context.Context) {
-	switch {
-	case w.timedOut():
-		w.giveUp(w.silence)
-	case isLate(caller):
-		w.giveUp(maxSilence)
-	}
-}
-
 // isLate reports whether the deadline of ctx has passed.
 func isLate(ctx context.Context) bool {
 	deadline, limited := ctx.Deadline()
@@ -114,7 +92,7 @@ func isLate(ctx context.Context) bool {
 }
 
 // maxSilence is for how long a connection must be silent to be given up at the deadline
-// of a caller.
+// of a caller. One that had little time does not close a connection that others may use.
 const maxSilence = time.Second
 
 // got notes the connection on which the attempt goes.
@@ -122,16 +100,13 @@ func (w *watch) got(info httptrace.GotConnInfo) {
 	lines.Lock()
 	defer lines.Unlock()
 	w.leave()
-	if w.ended || !closable(info.Conn) {
+	if w.ctx.Err() != nil || !closable(info.Conn) {
 		return
 	}
 	now := sinceStart()
 	l := lines.of[info.Conn]
 	if l == nil {
-		if l = &w.own; l.conn != nil { // a second connection
-			l = new(line)
-		}
-		l.conn = info.Conn
+		l = &line{conn: info.Conn}
 		l.heard.Store(now)
 		lines.of[info.Conn] = l
 	}
@@ -140,14 +115,11 @@ func (w *watch) got(info httptrace.GotConnInfo) {
 	w.line.Store(l)
 }
 
-// closable reports whether a connection may be closed. That of HTTP/3 may not: it is not
-// one of TCP, and its Close panics.
+// closable reports whether a connection may be closed, and be a key. That of HTTP/3 may
+// not be closed: it is not one of TCP, and its Close panics.
 func closable(conn net.Conn) bool {
-	if conn == nil || reflect.TypeOf(conn).Kind() != reflect.Pointer { // others may not be keys
-		return false
-	}
-	addr := conn.LocalAddr()
-	return addr != nil && !strings.HasPrefix(addr.Network(), "udp")
+	return conn != nil && reflect.TypeOf(conn).Kind() == reflect.Pointer &&
+		conn.LocalAddr() != nil && !strings.HasPrefix(conn.LocalAddr().Network(), "udp")
 }
 
 // heard notes that something came on the connection.
@@ -165,7 +137,6 @@ func (w *watch) end() {
 	}
 	lines.Lock()
 	defer lines.Unlock()
-	w.ended = true
 	w.leave()
 }
 
