@@ -36,9 +36,9 @@ type Transport struct {
 	_ [0]func() // no unkeyed literals, no ==
 
 	// RoundTripper that makes the attempts, and sees the answers to all of them.
-	// Defaults to http.DefaultTransport; if
-	// that is this Transport, to what it was when the program began. Set Base if
-	// http.DefaultTransport is a chain of others around this Transport.
+	// Defaults to http.DefaultTransport; if that is this Transport, to what it was
+	// when the program began. Set Base if http.DefaultTransport is a chain of
+	// others around this Transport.
 	Base http.RoundTripper
 
 	// Policy of the calls. By default they make 4 attempts, with waits of less
