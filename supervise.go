@@ -14,9 +14,10 @@ import (
 )
 
 const (
-	defaultResetAfter = 2 * time.Minute
-	longestRefusal    = 2 * time.Minute
-	leastHealthy      = time.Second // shortest run after which AtOnce is obeyed again
+	leastReset     = 10 * time.Second // bounds of the default of ResetAfter
+	mostReset      = 30 * time.Second
+	longestRefusal = 2 * time.Minute
+	leastHealthy   = time.Second // shortest run after which AtOnce is obeyed again
 )
 
 // endedRun returns the error of a run that returned nil. It is marked, because no
@@ -44,8 +45,9 @@ type Supervisor struct {
 	MaxRuns int
 
 	// Time that a run, with its dial, must last for the schedule to start again,
-	// and for a Budget to count a success. Defaults to 2 minutes; negative means
-	// no time. An [AtOnce] is obeyed again only after a run of a second or more.
+	// and for a Budget to count a success. Defaults to the longest delay of
+	// Policy.Schedule, from 10 to 30 seconds; negative means no time. An
+	// [AtOnce] is obeyed again only after a run of a second or more.
 	ResetAfter time.Duration
 }
 
@@ -100,6 +102,12 @@ func (s Supervisor) RunReady(ctx context.Context, op func(ctx context.Context, r
 		}
 	}
 	return l.loop.err
+}
+
+// resetAfter is ResetAfter. A run that lasted longer than any wait is worth a short one.
+func (s *Supervisor) resetAfter() time.Duration {
+	longest := limits.Cap(delayOf(s.Policy.Schedule, 1000), s.Policy.MaxDelay)
+	return limits.Or(s.ResetAfter, clamp(longest, leastReset, mostReset))
 }
 
 // Decide is [Policy.Decide] for a loop that keeps its own count: it says what
@@ -185,7 +193,7 @@ func (l *reconnects) observe(ctx context.Context, e Event) {
 func (l *reconnects) runOnce(op func(ctx context.Context, ready func()) error) error {
 	began := clock.Now()
 	err := op(l.loop.context(), l.grant.ready)
-	if took := clock.Now().Sub(began); took >= limits.Or(l.ResetAfter, defaultResetAfter) {
+	if took := clock.Now().Sub(began); took >= l.resetAfter() {
 		atOnce := l.loop.atOnce && took < leastHealthy
 		l.loop.Progress()
 		l.loop.atOnce = atOnce

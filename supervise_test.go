@@ -108,7 +108,7 @@ func TestASupervisorStartsTheScheduleAgainAfterAHealthyRunAndNotBefore(t *testin
 		waits   []time.Duration
 	}{
 		{"a minute", time.Minute, []time.Duration{0, 0, short, long, 0, 0}, msec(100, 200, 400, 100, 200, 400)},
-		{"2 min by default", 0, []time.Duration{0, long, 2 * short, 2 * long, 0, 0}, msec(100, 200, 400, 100, 200, 400)},
+		{"30 s by default", 0, []time.Duration{0, 20 * time.Second, short / 2, long / 2, 0, 0}, msec(100, 200, 400, 100, 200, 400)},
 		{"negative: every run", -1, []time.Duration{0, 0, long, 0, 0, 0}, msec(100, 100, 100, 100, 100, 100)},
 	} {
 		bubble(t, c.name, func(t *testing.T) {
@@ -121,6 +121,61 @@ func TestASupervisorStartsTheScheduleAgainAfterAHealthyRunAndNotBefore(t *testin
 				return l.run(ctx)
 			})
 			require.Equal(t, c.waits, l.waits)
+		})
+	}
+}
+
+// Routers and MaxConnectionAge end a connection each minute as planned. Such a run has
+// paid for the next dial, whatever the schedule.
+func TestPlannedEndsKeepALoopOnline(t *testing.T) {
+	const hour = time.Hour
+	for name, c := range map[string]struct {
+		schedule backoff.Schedule
+		maxDelay time.Duration
+		lasts    time.Duration
+	}{
+		"the default":              {nil, 0, time.Minute},
+		"up to a minute":           {backoff.Exponential{Max: time.Minute}, 0, time.Minute},
+		"up to an hour":            {backoff.Exponential{Max: time.Hour}, 0, time.Minute},
+		"without an end":           {backoff.Linear{Max: -1}, 0, time.Minute},
+		"a second each":            {backoff.Constant(time.Second), 0, time.Minute},
+		"one that never rests":     {backoff.Constant(0), 0, time.Minute},
+		"a list":                   {backoff.Sequence(time.Second, 10*time.Second, 2*time.Minute), 0, time.Minute},
+		"one's own that overflows": {backoff.ScheduleFunc(func(n int) time.Duration { return time.Second << n }), 0, time.Minute},
+		"ends each 31 s":           {nil, 0, 31 * time.Second},
+		"ends each 11 s":           {backoff.Exponential{Max: 5 * time.Second}, 0, 11 * time.Second},
+		"waits of 5 s at most":     {nil, 5 * time.Second, 11 * time.Second},
+	} {
+		bubble(t, name, func(t *testing.T) {
+			l := lineman{lasting: []time.Duration{c.lasts}, err: io.EOF}
+			p := backoff.Policy{Schedule: c.schedule, MaxDelay: c.maxDelay}
+			supervise(p, within(t, hour), l.run)
+			online := time.Duration(l.runs) * c.lasts
+			require.Greater(t, online.Seconds(), 0.98*hour.Seconds())
+			require.Less(t, l.runs, int(hour/(10*time.Second)), "and dials seldom")
+		})
+	}
+}
+
+// A service that accepts connections and drops them is not dialed in a spin: not if it
+// drops them at once, nor if it drops them just before a run has paid for itself.
+func TestALoopWhoseConnectionsAreDroppedSoonWaits(t *testing.T) {
+	for lasts, most := range map[time.Duration]int{0: 9 + 120 + 1, time.Second: 9 + 117, 9 * time.Second: 9 + 93, 29 * time.Second: 9 + 62} {
+		bubble(t, lasts.String(), func(t *testing.T) {
+			l := lineman{lasting: []time.Duration{lasts}, err: io.EOF}
+			supervise(rigid(0, nil), within(t, time.Hour), l.run)
+			require.LessOrEqual(t, l.runs, most)
+		})
+	}
+}
+
+func TestARunOfAFewSecondsIsNotHealthyHoweverShortTheWaits(t *testing.T) {
+	for _, schedule := range []backoff.Schedule{backoff.Constant(0), backoff.Constant(time.Second), backoff.Exponential{Max: 5 * time.Second}} {
+		synctest.Test(t, func(t *testing.T) {
+			l := lineman{lasting: []time.Duration{9 * time.Second}, err: errCut}
+			s := backoff.Supervisor{Policy: backoff.Policy{Schedule: schedule}, MaxRuns: 3}
+			require.ErrorIs(t, s.Run(within(t, time.Hour), l.run), backoff.ErrExhausted)
+			require.Equal(t, 3, l.runs)
 		})
 	}
 }
@@ -677,7 +732,7 @@ func TestASupervisorSettlesWithTheBudgetWhenOpPanicsOrExits(t *testing.T) {
 func TestASupervisorPaysTheBudgetForAHealthyRunOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var clerk clerk
-		l := lineman{lasting: []time.Duration{0, time.Minute, 2 * time.Minute, 0}, err: errCut}
+		l := lineman{lasting: []time.Duration{0, 29 * time.Second, 30 * time.Second, 0}, err: errCut}
 		runs := 0
 		supervise(rigid(0, &clerk), t.Context(), func(ctx context.Context) error {
 			if runs++; runs == 5 {

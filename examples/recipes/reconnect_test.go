@@ -23,7 +23,7 @@ func feed(ctx context.Context, dial func(context.Context) (net.Conn, error), rea
 		defer context.AfterFunc(ctx, func() { conn.Close() })() // a read knows no context
 		return read(conn)
 	}
-	return backoff.Supervisor{Policy: policy, ResetAfter: 2 * time.Minute}.Run(ctx, connect)
+	return backoff.Supervisor{Policy: policy}.Run(ctx, connect)
 }
 
 // The server closes two connections after a message, and keeps the third one.

@@ -40,7 +40,7 @@ var supervisor = backoff.Supervisor{
 		Name:     "mqtt",
 		Schedule: backoff.Exponential{Initial: 50 * time.Millisecond, Max: 30 * time.Second},
 	},
-	ResetAfter: 300 * time.Millisecond, // short for this demonstration; the default is 2 min
+	ResetAfter: 300 * time.Millisecond, // short for this demonstration; the default is 10 to 30 s
 }
 
 func main() {
