@@ -274,7 +274,7 @@ type BreakerStats struct {
 func (b *Breaker) Do(ctx context.Context, op func(context.Context) error) error {
 	p := b.current()
 	path := p.Path.Load()
-	if path == circuit.PathRefuse {
+	if path == circuit.PathRefuse && !p.wokenFor(ctx) {
 		return b.refuse(ctx, p.refusal)
 	}
 	if err := ctx.Err(); err != nil {

@@ -7,6 +7,7 @@ import (
 	"github.com/gobackoff/backoff/internal/circuit"
 	"github.com/gobackoff/backoff/internal/draw"
 	"github.com/gobackoff/backoff/internal/inbound"
+	"github.com/gobackoff/backoff/internal/waker"
 )
 
 // config returns the settings of the circuit.
@@ -33,6 +34,12 @@ func (b *Breaker) config() circuit.Config {
 type phase struct {
 	circuit.Live
 	refusal error
+}
+
+// wokenFor reports whether, since the phase began, a signal was given to those who wait
+// for the circuit to close.
+func (p *phase) wokenFor(ctx context.Context) bool {
+	return p.Kind != circuit.Closed && waker.Since(ctx, p.Began)
 }
 
 // current returns the phase. It begins the first one at first use.
@@ -91,8 +98,9 @@ func (b *Breaker) step(ctx context.Context, in *circuit.Input, cause error) circ
 // expire ends an open phase whose time is over, under the lock, and returns the
 // phase after that.
 func (b *Breaker) expire(ctx context.Context) *phase {
-	if b.phase.Load().Expired() {
-		b.step(ctx, &circuit.Input{Kind: circuit.Tick, ProbeTimeout: b.probeTimeout()}, nil)
+	p := b.phase.Load()
+	if woken := p.wokenFor(ctx); woken || p.Expired() {
+		b.step(ctx, &circuit.Input{Kind: circuit.Tick, ProbeTimeout: b.probeTimeout(), Woken: woken}, nil)
 	}
 	return b.phase.Load()
 }
@@ -230,13 +238,13 @@ type call struct {
 
 // admit admits a call, or says why not.
 func (b *Breaker) admit(ctx context.Context, p *phase) (call, error) {
-	switch path, age := p.Admit(b.Rand); path {
-	case circuit.PathCount:
+	switch path, age := p.Admit(b.Rand); {
+	case path == circuit.PathCount:
 		return call{breaker: b, ctx: ctx, phase: p, began: age}, nil
-	case circuit.PathAsk:
+	case path == circuit.PathAsk, path == circuit.PathRefuse && p.wokenFor(ctx):
 		c, err := b.ask(ctx)
 		return c, b.refuse(ctx, err)
-	case circuit.PathRefuse:
+	case path == circuit.PathRefuse:
 		return call{}, b.refuse(ctx, p.refusal)
 	}
 	return call{ctx: ctx}, nil

@@ -196,6 +196,7 @@ func (r *Run) reserve(a Attempt, wait, elapsedLeft time.Duration) (time.Duration
 		return wait, ReasonBudget
 	}
 	r.grant = grant{ticket: ticket, held: true, asked: true}
+	r.sure = max(r.sure, longer)
 	if wait = max(wait, longer); wait <= 0 {
 		r.sent = a.Now
 	}

@@ -10,6 +10,7 @@ import (
 	"unsafe"
 
 	"github.com/gobackoff/backoff/internal/clock"
+	"github.com/gobackoff/backoff/internal/waker"
 )
 
 // A Run is one call under a [Policy], for a loop of the caller's own. It is for
@@ -57,6 +58,7 @@ type Run struct {
 	grant                      // what the budget granted
 	slept   time.Duration      // wait before it, if there is an observer
 	timer   *time.Timer        // timer of the wait under way
+	nap     *waker.Nap         // the same wait; nil if no signal may end it
 }
 
 // runPhase is where in its call a [Run] is.
@@ -424,17 +426,16 @@ func (r *Run) sleep(wait time.Duration) bool {
 func (r *Run) sleepFor(wait time.Duration) bool {
 	for wait > 0 {
 		r.timer = clock.NewTimer(wait, clock.Monotonic(&r.began))
-		r.measureSleep()
+		r.lieDown(wait)
 		select {
 		case <-r.timer.C:
-			if clock.Monotonic(&r.began) {
+			if r.nap == nil && clock.Monotonic(&r.began) {
 				clock.PutTimer(r.timer)
 			}
 		case <-r.ctx.Done():
 			r.timer.Stop() // not kept: after a mass cancellation the pool would hold all of them
 		}
-		r.timer = nil
-		r.measureSleep()
+		r.getUp()
 		if !r.lives() {
 			return false
 		}
@@ -465,16 +466,34 @@ func (r *Run) budgetWait() (wait time.Duration) {
 	if ok {
 		why = r.timeFor(wait, r.elapsedLeft())
 	}
-	if ok && wait <= 0 || why == goOn { // the attempt that goes now was found to have time before its wait
+	if r.sure = wait; ok && wait <= 0 || why == goOn { // the attempt that goes now was found to have time before its wait
 		return wait
 	}
 	r.endBetweenAttempts(why, wait)
 	return 0
 }
 
-// measureSleep is called before and after a sleep.
+// lieDown is called before a sleep.
 //
 //go:noinline
+func (r *Run) lieDown(wait time.Duration) {
+	r.measureSleep()
+	if waker.Has(r.ctx) {
+		r.nap = waker.NewNap(r.ctx, r.timer, wait, r.sure, delayOf(r.policy.Schedule, 1))
+	}
+}
+
+// getUp is called after a sleep. If it was ended early, the schedule begins anew.
+//
+//go:noinline
+func (r *Run) getUp() {
+	if r.nap.End() {
+		r.retries, r.prev, r.refusals = 1, 0, 0
+	}
+	r.timer, r.nap = nil, nil
+	r.measureSleep()
+}
+
 func (r *Run) measureSleep() {
 	if r.policy.Observer != nil {
 		r.slept = r.age() - r.slept

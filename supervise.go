@@ -233,7 +233,7 @@ func (l *reconnects) askBudget() bool {
 	}
 	l.grant = &runGrant{budget: b, ticket: ticket}
 	for wait > 0 && ok {
-		if !l.waitMore(wait) {
+		if !l.waitMore(wait, wait) {
 			return false
 		}
 		l.grant.ticket, wait, ok = b.Pace(l.grant.ticket)
@@ -264,7 +264,7 @@ func (l *reconnects) waitRefused() bool {
 	if r.policy.Observer != nil {
 		r.notify(&Event{Kind: EventRefused, Reason: ReasonBudget, Wait: wait})
 	}
-	return l.waitMore(wait)
+	return l.waitMore(wait, 0)
 }
 
 // minimalWait is a wait above 0, for a schedule that has none.
@@ -273,9 +273,11 @@ func (l *reconnects) minimalWait() time.Duration {
 	return limits.Cap(wait, l.Policy.MaxDelay)
 }
 
-// waitMore waits again before the same run, if the loop has the time.
-func (l *reconnects) waitMore(wait time.Duration) bool {
+// waitMore waits again before the same run, if the loop has the time. The budget asked
+// for the part of it that is sure.
+func (l *reconnects) waitMore(wait, sure time.Duration) bool {
 	r := &l.loop
+	r.sure = sure
 	if why := r.timeFor(wait, r.elapsedLeft()); wait > 0 && why != goOn {
 		r.settle(Result{NotSent: true})
 		r.giveUp(why, ClassUnknown, wait)

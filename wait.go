@@ -17,6 +17,7 @@ type waits struct {
 
 	retries    int           // retries since the schedule began
 	prev       time.Duration // last wait, for the jitter
+	sure       time.Duration // part of the wait under way that a server or the budget asked for
 	atOnce     bool          // whether the last error asked for a retry without a wait
 	refusals   int           // refusals of a breaker in a row that did not say when to ask again
 	waitedOpen time.Duration // time waited for a circuit since the last attempt
@@ -27,9 +28,10 @@ type waits struct {
 // what the server asked for.
 func (r *Run) nextWait(v *verdict, elapsedLeft time.Duration) (delay, wait time.Duration) {
 	p := &r.policy
-	if v.open != nil {
+	if r.sure = 0; v.open != nil {
 		return r.circuitWait(v.hint.after)
 	}
+	r.sure = v.hint.after
 	inRow := r.atOnce
 	if r.atOnce = v.atOnce; v.atOnce && !inRow && !v.hint.given {
 		return 0, 0

@@ -203,7 +203,8 @@ type InputKind uint8
 
 const (
 	// Tick: time has passed. It ends an open phase whose time is over, and lets
-	// successes end a row of failures. The caller sends it before Ask and Trip.
+	// successes end a row of failures. The caller sends it before Ask and Trip. If it
+	// is Woken, a probe may go whatever the circuit knows.
 	Tick InputKind = iota
 	// Extend: the open phase lasts at least For. It answers Effects.Draw.
 	Extend
@@ -235,6 +236,7 @@ type Input struct {
 	Hold   bool  // Ask: the call must not probe, because another process does
 	Mode   Mode  // Force
 	Advice Kind  // Advise
+	Woken  bool  // Tick
 
 	Permit Permit        // Answer: of the call; Rule, Advise: the generation they speak of
 	Age    time.Duration // of the current phase; it does not go back

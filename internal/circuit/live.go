@@ -244,12 +244,18 @@ func (l *Live) Step(c *Config, in *Input, draw func(openings int, o *Outage) tim
 	}
 	in.Age, in.Permit.Generation = l.Age(), l.Generation
 	in.Calls = l.count(c, in)
+	in.Woken = in.Woken && l.Last != nil && in.Age >= l.Last.rest
 	next, effects := Step(c, l.State(), in)
 	in.Calls.InARow = uint64(max(next.Failures.InARow, effects.Row.InARow))
 	if effects.Changed && l.Kind == Closed {
 		l.Last = l.ended(c, in, effects.Row)
 	}
+	if effects.Changed && l.Last != nil {
+		l.Last.rest = effects.keepsOpen(&next.Phase)
+	}
 	switch {
+	case in.Woken && effects.Changed:
+		l.Last.began = clock.Now() // how long it lasted before says nothing of what comes
 	case effects.Draw:
 		l.opened(in, &effects)
 		next, _ = Step(c, next, &Input{Kind: Extend, For: draw(int(next.Openings), l.Last)})

@@ -48,6 +48,7 @@ type Outage struct {
 	Cause   Score         // of the last opening
 	Since   time.Duration // from the last probe to the last opening
 
+	rest     time.Duration // after the last opening for which nobody may wake the circuit
 	began    time.Time     // time of the first of the failures in a row
 	down     time.Duration // from that to the last opening
 	failures uint32        // in a row, with the probes that failed
@@ -62,6 +63,18 @@ func (l *Live) ended(c *Config, in *Input, row Failures) *Outage {
 		o.pause = min(in.Age, c.Window) / time.Duration(n)
 	}
 	return o
+}
+
+// keepsOpen returns for how long the service, the fleet or an operator wants the circuit
+// open that has changed to the phase p.
+func (e *Effects) keepsOpen(p *Phase) time.Duration {
+	switch {
+	case p.Kind != Open:
+		return 0
+	case e.Trigger == TriggerManual:
+		return Forever
+	}
+	return p.Span // how long it is open at least, the rest is drawn
 }
 
 // opened records that the circuit opens.

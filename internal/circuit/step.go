@@ -59,7 +59,11 @@ func (m *machine) counts() bool { return m.Mode <= Observe }
 func (m *machine) current(generation uint32) bool { return generation == m.Generation && m.counts() }
 
 func (m *machine) tick(in *Input) {
-	if m.Over(in.Age) {
+	woken := in.Woken && m.Kind != Closed && m.counts()
+	if woken {
+		m.Openings = 0
+	}
+	if woken || m.Over(in.Age) {
 		m.enter(HalfOpen, max(in.ProbeTimeout, m.Span), TriggerTime)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/gobackoff/backoff/internal/clock"
+	"github.com/gobackoff/backoff/internal/waker"
 )
 
 // A Call is one call through a Line. It is for one goroutine. The zero value is none.
@@ -97,11 +98,16 @@ func (c *Call) Wait(ctx context.Context, rank, most int, r Result) End {
 	return c.wait(ctx, now)
 }
 
+// Wake implements [waker.Sleeper].
+func (c *Call) Wake() { c.line.wake() }
+
 // wait waits in the line. It releases the lock meanwhile.
 func (c *Call) wait(ctx context.Context, now time.Time) (end End) {
 	l, w, probes := c.line, c.turn, c.line.probes
 	l.push(w)
 	l.mu.Unlock()
+	waker.Sleep(ctx, c)
+	defer waker.Rise(ctx, c)
 	select {
 	case <-w.ready:
 		l.mu.Lock()

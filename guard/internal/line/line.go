@@ -63,6 +63,7 @@ type Line struct {
 	probes int       // so far
 	next   time.Time // when a waiting call goes as a probe
 	until  time.Time // before which the service wants no call
+	woken  bool      // the next call that goes need not wait for the circuit
 	alarm  *clock.Alarm
 	rings  time.Time // when the alarm goes off
 
@@ -227,7 +228,7 @@ func (l *Line) dispatch(now time.Time) {
 	}
 	l.queue.room, l.turn = false, false
 	if l.queue.length == 0 {
-		l.recovers, l.down, l.credit = false, !l.closed(), 0
+		l.recovers, l.down, l.credit, l.woken = false, !l.closed(), 0, false
 	}
 	l.arm(now, at)
 	l.publish()
@@ -239,7 +240,7 @@ func (l *Line) turnAt(now time.Time) time.Time {
 	switch {
 	case l.follows():
 		return now
-	case !l.closed():
+	case !l.closed() && !l.woken:
 		at = later(at, now.Add(l.Circuit.Left()))
 	}
 	if l.probe != nil && now.Before(later(at, l.probe.at.Add(leastGap))) {
@@ -277,7 +278,7 @@ func (l *Line) release(now time.Time) {
 		l.probe = w
 		l.probes++
 	}
-	l.turn = false
+	l.turn, l.woken = false, false
 	w.at = now
 	l.flow.inFlight++
 	l.tell(w, Went)
@@ -309,6 +310,17 @@ func (l *Line) push(w *waiter) {
 	}
 	l.queue.push(w)
 	l.dispatch(now)
+}
+
+// wake lets the next call go as a probe, as soon as the service wants one. How long it
+// was down says nothing of what comes.
+func (l *Line) wake() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if now := clock.Now(); l.queue.length > 0 {
+		l.next, l.since, l.woken = now, now, true
+		l.dispatch(now)
+	}
 }
 
 // withdraw removes a call whose context has ended. If it was its turn already, it is
