@@ -28,8 +28,8 @@ type Budget interface {
 	// budget must stay right if Done never comes, and if it comes twice.
 	Done(t Ticket, r Result)
 
-	// GrantsFirst reports whether first attempts need no Reserve. Done then
-	// gets the zero Ticket for them. Each call asks again, and the result may
+	// GrantsFirst reports whether first attempts need none of Reserve, Pace and
+	// Confirm. Done then gets the zero Ticket. Each call asks again, and the result may
 	// change at any time. An invalid budget must return false.
 	GrantsFirst() bool
 

@@ -1450,6 +1450,66 @@ func (late) Pace(t backoff.Ticket) (backoff.Ticket, time.Duration, bool) {
 	return t, 0, false
 }
 
+// However a call is run, its budget is asked about the same attempts.
+func TestEveryWayOfRunningAsksABudgetAlike(t *testing.T) {
+	begin := func(p backoff.Policy, ctx context.Context, op func(context.Context) error) {
+		r := p.Start(ctx)
+		attempt, ok := r.Begin(0)
+		for ok {
+			var wait time.Duration
+			if wait, ok = r.Retry(op(attempt)); ok {
+				attempt, ok = r.Begin(wait)
+			}
+		}
+	}
+	for _, open := range []bool{true, false} {
+		for _, results := range [][]error{{nil}, {errBoom, nil}, {errBoom, errBoom}} {
+			var want []string
+			for name, run := range map[string]func(backoff.Policy, context.Context, func(context.Context) error){
+				"Do":       func(p backoff.Policy, ctx context.Context, op func(context.Context) error) { p.Do(ctx, op) },
+				"Attempts": func(p backoff.Policy, ctx context.Context, op func(context.Context) error) { loop(p.Start(ctx), op) },
+				"Begin":    begin,
+			} {
+				b := &scribe{open: open}
+				p := backoff.Policy{MaxAttempts: 2, Schedule: backoff.Constant(time.Nanosecond), Jitter: backoff.NoJitter, Budget: b}
+				run(p, t.Context(), returning(results...).do)
+				if want == nil {
+					want = b.calls
+				}
+				require.Equal(t, want, b.calls, name)
+				require.Equal(t, !open, b.calls[0] == "Reserve", "a first attempt that is granted unasked is only told of")
+			}
+		}
+	}
+}
+
+// scribe notes what a budget is asked.
+type scribe struct {
+	open  bool
+	calls []string
+}
+
+func (s *scribe) Reserve(backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
+	s.calls = append(s.calls, "Reserve")
+	return backoff.Ticket{Word: 1}, 0, true
+}
+
+func (s *scribe) Pace(t backoff.Ticket) (backoff.Ticket, time.Duration, bool) {
+	s.calls = append(s.calls, "Pace")
+	return t, 0, true
+}
+
+func (s *scribe) Confirm(t backoff.Ticket) bool {
+	s.calls = append(s.calls, "Confirm")
+	return t.Word != 0
+}
+
+func (s *scribe) Done(t backoff.Ticket, r backoff.Result) {
+	s.calls = append(s.calls, fmt.Sprint("Done ", t.Word, " ", r))
+}
+func (s *scribe) GrantsFirst() bool { return s.open }
+func (s *scribe) Validate() error   { return nil }
+
 // retriesOnly does not ask a budget for first attempts.
 type retriesOnly struct{ backoff.Budget }
 

@@ -258,7 +258,7 @@ func (r *Run) Begin(wait time.Duration) (ctx context.Context, ok bool) {
 // begin begins the next attempt, if the budget confirms it and there is time
 // for it.
 func (r *Run) begin() bool {
-	if r.held && !r.policy.Budget.Confirm(r.ticket) {
+	if r.asked && !r.policy.Budget.Confirm(r.ticket) {
 		r.endBetweenAttempts(ReasonBudget, 0)
 		return false
 	}
@@ -324,7 +324,7 @@ func (r *Run) catchUp(err error) {
 		a := r.ask(1, new(verdict))
 		a.Paced = false
 		r.ticket, _, r.held = r.policy.Budget.Reserve(a)
-	case err != nil && r.held && !r.policy.Budget.Confirm(r.ticket):
+	case err != nil && r.asked && !r.policy.Budget.Confirm(r.ticket):
 		r.draft.Last = err
 		r.endBetweenAttempts(ReasonBudget, 0)
 	}
@@ -457,7 +457,7 @@ func (r *Run) lives() bool {
 //
 //go:noinline
 func (r *Run) budgetWait() (wait time.Duration) {
-	if !r.held {
+	if !r.asked {
 		return 0
 	}
 	ok := false

@@ -12,8 +12,10 @@ import "time"
 // gax makes the attempts and sleeps between them, and asks after each failure only. So
 // no attempt has the policy's AttemptTimeout or its idempotency key. MaxElapsed counts
 // from the first failure. A Budget is asked for the first attempt when that has failed,
-// hears of no success, and its Pace is not called. Everything else of the policy holds.
-// An invalid policy ends the call after its first attempt.
+// hears of no success, and its Pace is not called: neither a Pacer nor a HoldOff of
+// package pace slows these calls down. For that, and for a breaker, switch gax's loop off
+// by gax.WithRetry(nil), and make the call under a guard.Service. Everything else of the
+// policy holds. An invalid policy ends the call after its first attempt.
 type Gax func(err error) (pause time.Duration, shouldRetry bool)
 
 // Retry implements gax.Retryer.
