@@ -136,7 +136,7 @@ func (r *Run) endReason(v *verdict) Reason {
 		}
 	}
 	switch {
-	case v.ended != nil && v.interruptedByContext(): // otherwise what the operation marked came in time
+	case v.ended != nil:
 		return endOf(v.ended)
 	case v.open == nil:
 		r.limit = p.limitsFor(v.class).MaxAttempts

@@ -235,7 +235,7 @@ func (e *Error) whyEnded() string {
 	text := context.DeadlineExceeded.Error()
 	switch {
 	case e.Reason == ReasonCanceled:
-		text = lineOf(cmp.Or(e.cause, e.ContextError()))
+		text = lineOf(cmp.Or(e.cause, e.contextError()))
 	case e.early:
 		text = "the next wait would pass the deadline"
 	}
@@ -248,11 +248,23 @@ func (e *Error) whyEnded() string {
 // ContextError returns the error of the context that ended the call, for ==:
 // context.Canceled or context.DeadlineExceeded, unless the context has an error
 // of its own. It is context.DeadlineExceeded also if the next wait would have
-// passed the deadline. It is nil if the call ended for another reason.
+// passed the deadline. It is nil if the call ended for another reason, or if
+// Last came in time: it is marked [Permanent] or ClassOverloaded.
 func (e *Error) ContextError() error {
-	switch {
-	case e == nil:
+	if e == nil {
 		return nil
+	}
+	v := verdict{ended: e.contextError()}
+	v.judge(nil, e.Last)
+	if !v.interruptedByContext() {
+		return nil
+	}
+	return v.ended
+}
+
+// contextError is ContextError whatever Last is.
+func (e *Error) contextError() error {
+	switch {
 	case e.ended != nil:
 		return e.ended
 	case e.Reason == ReasonCanceled:
@@ -295,7 +307,7 @@ func (e *Error) reasonErrors() (reason, cause error) {
 		}
 		return ErrOpen, cause
 	case ReasonDeadline, ReasonCanceled:
-		return e.ContextError(), e.cause
+		return e.contextError(), e.cause
 	}
 	return nil, nil
 }

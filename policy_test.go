@@ -481,6 +481,65 @@ func TestAContextThatEndsDuringAnAttemptIsTheEnd(t *testing.T) {
 	}
 }
 
+// What an operation says for good is not lost if the context ends meanwhile: the error
+// matches both, and code that asks for the context's error first finds the other.
+func TestAPermanentErrorIsNotLostWhenTheContextEndsMeanwhile(t *testing.T) {
+	permanent := func(ctx context.Context, end context.CancelFunc) error { end(); return backoff.Permanent(errBoom) }
+	second := func() func(context.Context, context.CancelFunc) error {
+		attempts := 0
+		return func(ctx context.Context, end context.CancelFunc) error {
+			if attempts++; attempts == 1 {
+				return errDown
+			}
+			return permanent(ctx, end)
+		}
+	}
+	for name, c := range map[string]struct {
+		op    func(context.Context, context.CancelFunc) error
+		first error // what code that asks for the context's error first returns
+	}{
+		"permanent":         {permanent, errBoom},
+		"at the second":     {second(), errBoom},
+		"overloaded":        {func(_ context.Context, end context.CancelFunc) error { end(); return backoff.Pushback(errBoom, -1) }, errBoom},
+		"no mark":           {func(_ context.Context, end context.CancelFunc) error { end(); return errBoom }, context.Canceled},
+		"a mark on the end": {func(ctx context.Context, end context.CancelFunc) error { end(); return backoff.Permanent(ctx.Err()) }, context.Canceled},
+		"what an inner gave up": {func(ctx context.Context, end context.CancelFunc) error {
+			end()
+			return backoff.Policy{}.Do(ctx, func(context.Context) error { return errBoom })
+		}, context.Canceled},
+	} {
+		for way, run := range map[string]func(backoff.Policy, context.Context, func(context.Context) error) error{
+			"Do": func(p backoff.Policy, ctx context.Context, op func(context.Context) error) error {
+				return p.Do(ctx, op)
+			},
+			"Run": func(p backoff.Policy, ctx context.Context, op func(context.Context) error) error {
+				return loop(p.Start(ctx), op)
+			},
+			"Supervisor": supervise,
+		} {
+			ctx, cancel := context.WithCancel(t.Context())
+			if name == "at the second" {
+				c.op = second()
+			}
+			p := backoff.Policy{Schedule: backoff.Constant(0)}
+			if way == "Supervisor" {
+				p.MaxAttempts = 0
+			}
+			err := run(p, ctx, func(ctx context.Context) error { return c.op(ctx, cancel) })
+			cancel()
+			require.ErrorIs(t, err, context.Canceled, "%s, %s", name, way)
+			gave := gaveUp(t, err)
+			got := gave.ContextError()
+			if got == nil {
+				got = backoff.Cause(err)
+			} else if name == "no mark" {
+				require.ErrorIs(t, err, errBoom)
+			}
+			require.Equal(t, c.first, got, "%s, %s", name, way)
+		}
+	}
+}
+
 // everyPath returns policies that take the different ways through Do.
 func everyPath() map[string]*backoff.Policy {
 	at0 := backoff.Constant(0)
