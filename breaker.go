@@ -362,6 +362,9 @@ func (b *Breaker) Force(m BreakerMode) {
 // Validate reports every invalid field with its value, or returns nil. The
 // breaker calls it before first use.
 func (b *Breaker) Validate() error {
+	if b == nil {
+		return invalid("Breaker", "is nil")
+	}
 	var calls, probes, name error
 	if b.WindowCalls > maxWindowCalls {
 		calls = invalid("Breaker.WindowCalls", "is "+strconv.Itoa(b.WindowCalls)+", want at most "+strconv.Itoa(maxWindowCalls))
@@ -380,7 +383,7 @@ func (b *Breaker) Validate() error {
 		checkJitter("Breaker.Jitter", b.Jitter),
 		probes,
 		name,
-		validate(b.Shared),
+		validate("Breaker.Shared", b.Shared),
 	)
 }
 

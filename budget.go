@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/gobackoff/backoff/internal/badfield"
 	"github.com/gobackoff/backoff/internal/clock"
 	"github.com/gobackoff/backoff/internal/evidence"
 	"github.com/gobackoff/backoff/internal/fault"
@@ -328,7 +329,7 @@ func (s joined) Confirm(t Ticket) bool {
 
 func (s joined) GrantsFirst() bool {
 	for _, b := range s.members {
-		if !b.GrantsFirst() {
+		if badfield.IsNil(b) || !b.GrantsFirst() {
 			return false
 		}
 	}
@@ -337,7 +338,7 @@ func (s joined) GrantsFirst() bool {
 
 func (s joined) Validate() (all error) {
 	for _, b := range s.members {
-		all = join(all, b.Validate())
+		all = join(all, validate("JoinBudgets: Budget", b))
 	}
 	return all
 }

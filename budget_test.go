@@ -668,7 +668,11 @@ func TestRetryBudgetValidate(t *testing.T) {
 		require.EqualError(t, b.Validate(), want)
 		p := backoff.Policy{Budget: b}
 		called := false
-		require.EqualError(t, p.Do(t.Context(), func(context.Context) error { called = true; return nil }), want)
+		err := p.Do(t.Context(), func(context.Context) error { called = true; return nil })
+		if b == nil {
+			want = "backoff: Policy.Budget is a nil *backoff.RetryBudget"
+		}
+		require.EqualError(t, err, want)
 		require.False(t, called)
 	}
 	require.NoError(t, new(backoff.RetryBudget).Validate())
@@ -990,7 +994,7 @@ func TestJoinBudgetsValidatesEachOfItsBudgets(t *testing.T) {
 	p.Budget = backoff.JoinBudgets(b(), &backoff.RetryBudget{Floor: -1})
 	require.ErrorContains(t, p.Validate(), "RetryBudget.Floor is -1")
 	p.Budget = backoff.JoinBudgets(b(), (*backoff.RetryBudget)(nil))
-	require.ErrorContains(t, p.Validate(), "RetryBudget is nil")
+	require.ErrorContains(t, p.Validate(), "JoinBudgets: Budget is a nil *backoff.RetryBudget")
 	p.Budget = backoff.JoinBudgets(&spacer{name: "a", log: new([]string)}) // that has no Validate
 	require.NoError(t, p.Validate())
 }

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/gobackoff/backoff/internal/badfield"
 	"github.com/gobackoff/backoff/internal/clock"
 	"github.com/gobackoff/backoff/internal/limits"
 )
@@ -166,7 +167,7 @@ func (p *Policy) do(ctx context.Context, op func(context.Context) error) error {
 func (p *Policy) simple(ctx context.Context) bool {
 	return p.AttemptTimeout <= 0 && p.AttemptTimeoutSchedule == nil && p.MaxElapsed <= 0 && p.Idempotency == nil &&
 		(p.Schedule == nil && p.Jitter == nil || valid(p.Schedule, p.Jitter)) &&
-		(p.Budget == nil || p.Budget.GrantsFirst()) && ctx.Err() == nil
+		(p.Budget == nil || !badfield.IsNil(p.Budget) && p.Budget.GrantsFirst()) && ctx.Err() == nil
 }
 
 // startTime returns when a call begins, if an observer is to know.
@@ -235,12 +236,16 @@ func (p Policy) Validate() error {
 		both,
 		p.checkByClass(),
 		checkJitter("Policy.Jitter", p.Jitter),
-		validate(p.Budget),
+		validate("Policy.Idempotency", p.Idempotency),
+		validate("Policy.Budget", p.Budget),
 	)
 }
 
-// validate is v.Validate, if v has that.
-func validate(v any) error {
+// validate is v.Validate, if v has that. A nil pointer is invalid.
+func validate(field string, v any) error {
+	if badfield.IsNil(v) {
+		return invalid(field, badfield.ANil(v))
+	}
 	if v, ok := v.(interface{ Validate() error }); ok {
 		return v.Validate()
 	}

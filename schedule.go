@@ -211,28 +211,25 @@ func valid(s Schedule, j Jitter) bool {
 		return s.valid()
 	case Constant:
 		return s.valid()
-	case ScheduleFunc:
-		return s.valid()
 	case Linear:
 		return s.valid()
 	case invalidSchedule:
 		return false
 	}
-	return true
+	return !badfield.IsNil(s)
 }
 
 // checkSchedule says what is wrong with a schedule, naming field.
 func checkSchedule(field string, s Schedule) error {
-	if valid(s, nil) {
+	switch {
+	case valid(s, nil):
 		return nil
+	case badfield.IsNil(s):
+		return invalid(field, badfield.ANil(s))
 	}
 	within, text := s.(checked).problem()
 	return invalid(field+within, text)
 }
-
-func (f ScheduleFunc) valid() bool { return f != nil }
-
-func (f ScheduleFunc) problem() (field, text string) { return "", "is a nil ScheduleFunc" }
 
 func (c Constant) valid() bool { return c >= 0 }
 

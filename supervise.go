@@ -177,7 +177,7 @@ func (l *reconnects) Done(_ Ticket, r Result) { l.grant.settle(r) }
 
 // Validate implements [Budget] for the loop's own Run, which validates its Policy.
 func (l *reconnects) Validate() error {
-	return join(l.checkAttempts(), validate(l.Policy.Budget))
+	return join(l.checkAttempts(), validate("Policy.Budget", l.Policy.Budget))
 }
 
 // observe is the observer of the loop's own Run. What that Run calls a retry is a

@@ -146,6 +146,7 @@ func (s *Service) setUp() {
 		paced, limited := &pace.Pacer{MaxWait: s.MaxRetryAfter}, new(adaptive.Limit)
 		p.budget = backoff.JoinBudgets(paced, limited)
 		p.pacer, p.limit, p.stats = paced, limited, paced
+	case badfield.IsNil(p.budget): // every call ends with the error of Validate
 	default:
 		p.pacer, _ = p.budget.(pacer)
 		p.limit, _ = p.budget.(limiter)
@@ -275,7 +276,9 @@ func (s *Service) Validate() (all error) {
 	case s == nil:
 		return errNil
 	case s.Budget != nil && !s.NoBudget:
-		all = s.Budget.Validate()
+		if all = backoff.Permanent(badfield.NotNil("guard.Service.Budget", s.Budget)); all == nil {
+			all = s.Budget.Validate()
+		}
 	}
 	if s.Breaker != nil && !s.NoBreaker {
 		all = errors.Join(all, s.Breaker.Validate())

@@ -159,17 +159,22 @@ func (h *Hedge) Stats() Stats {
 // Validate says what is wrong with the hedge, naming the field and its value,
 // or returns nil. Value calls it by itself.
 func (h *Hedge) Validate() error {
-	var share, idempotency, budget error
+	if h == nil {
+		return backoff.Permanent(badfield.Nil("hedge.Hedge", true))
+	}
+	var share error
 	if !(h.MaxExtraLoad <= 1) {
 		share = backoff.Permanent(badfield.Float("Hedge.MaxExtraLoad", h.MaxExtraLoad, "a share of at most 1, or a negative number for no limit"))
 	}
+	idempotency := badfield.NotNil("Hedge.Idempotency", h.Idempotency)
 	if h.Idempotency == backoff.NonIdempotent {
-		idempotency = backoff.Permanent(badfield.New("Hedge.Idempotency", "is NonIdempotent, but a hedge sends the operation twice"))
+		idempotency = badfield.New("Hedge.Idempotency", "is NonIdempotent, but a hedge sends the operation twice")
 	}
-	if h.Budget != nil {
+	budget := badfield.NotNil("Hedge.Budget", h.Budget)
+	if h.Budget != nil && budget == nil {
 		budget = h.Budget.Validate()
 	}
-	return errors.Join(share, idempotency, budget)
+	return errors.Join(share, backoff.Permanent(idempotency), backoff.Permanent(budget))
 }
 
 // Value calls op, and calls it again while the first call is slow, as h says. It returns

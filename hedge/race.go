@@ -31,6 +31,10 @@ type race struct {
 
 // do is Value for a value of any type.
 func (r *race) do(ctx context.Context, h *Hedge) {
+	if h == nil {
+		r.err = h.Validate()
+		return
+	}
 	if d := steer.Of(ctx); d != nil {
 		h.steer(ctx, d)
 		return

@@ -74,15 +74,15 @@ func TestLimitsKeepTheirCountOnManyGoroutines(t *testing.T) {
 // An invalid limit stays invalid: no loop around the call tries again.
 func TestAnInvalidLimitIsAPermanentErrorBeforeAnyAttempt(t *testing.T) {
 	for want, b := range map[string]backoff.Budget{
-		"Rate.Limiter is nil":              new(limit.Rate),
-		"Throttle.K is -1, want 1 or more": &limit.Throttle{K: -1},
-		"Rate is nil":                      (*limit.Rate)(nil),
-		"Throttle is nil":                  (*limit.Throttle)(nil),
-		"Concurrency is nil":               (*limit.Concurrency)(nil),
+		"limit.Rate.Limiter is nil":              new(limit.Rate),
+		"limit.Throttle.K is -1, want 1 or more": &limit.Throttle{K: -1},
+		" is a nil *limit.Rate":                  (*limit.Rate)(nil),
+		" is a nil *limit.Throttle":              (*limit.Throttle)(nil),
+		" is a nil *limit.Concurrency":           (*limit.Concurrency)(nil),
 	} {
 		for _, b := range []backoff.Budget{b, backoff.JoinBudgets(new(backoff.RetryBudget), b)} {
 			err := backoff.Policy{Budget: b}.Do(t.Context(), func(context.Context) error { panic("called") })
-			require.EqualError(t, err, "backoff: limit."+want)
+			require.ErrorContains(t, err, want)
 			require.Equal(t, backoff.ClassPermanent, backoff.DefaultClassifier(err), "%v", err)
 		}
 	}

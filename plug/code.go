@@ -27,7 +27,12 @@ import (
 //	elasticsearch.Config{RetryOnError: func(_ *http.Request, err error) bool {
 //		return p.Retryable(err)
 //	}}
+//
+// OnCode(nil) is nil.
 func OnCode[C comparable](of func(error) C, codes ...C) backoff.Classifier {
+	if of == nil {
+		return nil
+	}
 	return backoff.RetryIf(func(err error) bool { return slices.Contains(codes, of(err)) })
 }
 

@@ -18,5 +18,10 @@ import "time"
 // policy holds. An invalid policy ends the call after its first attempt.
 type Gax func(err error) (pause time.Duration, shouldRetry bool)
 
-// Retry implements gax.Retryer.
-func (g Gax) Retry(err error) (pause time.Duration, shouldRetry bool) { return g(err) }
+// Retry implements gax.Retryer. A nil Gax does not retry.
+func (g Gax) Retry(err error) (pause time.Duration, shouldRetry bool) {
+	if g == nil {
+		return 0, false
+	}
+	return g(err)
+}

@@ -162,7 +162,11 @@ func fromOne(retry int) int { return min(max(retry, 0), math.MaxInt-1) + 1 }
 // and are never negative. Clients ask for more delays than they wait for, and
 // concurrently. So [backoff.Policy.WaitBefore] depends on the number alone, and a
 // jitter that uses the previous wait ([backoff.DecorrelatedJitter]) gets none.
+// FromZero(nil) is nil.
 func FromZero(delay func(retry int) time.Duration) func(retry int) time.Duration {
+	if delay == nil {
+		return nil
+	}
 	return func(retry int) time.Duration { return delay(fromOne(retry)) }
 }
 

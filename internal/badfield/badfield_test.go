@@ -29,3 +29,13 @@ func TestErrorsNameTheFieldAndWhatIsWrong(t *testing.T) {
 		require.NotEmpty(t, bad.Problem)
 	}
 }
+
+func TestIsNilKnowsANilPointerFromAValue(t *testing.T) {
+	type one struct{ p *int }
+	for _, v := range []any{(*int)(nil), (func())(nil), (*one)(nil), (*[8]int)(nil)} {
+		require.True(t, badfield.IsNil(v), "%T", v)
+	}
+	for _, v := range []any{nil, 0, false, "", new(int), one{}, struct{}{}, [1]*int{}, []int(nil), time.Duration(0), func() {}} {
+		require.False(t, badfield.IsNil(v), "%T", v)
+	}
+}
