@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/gobackoff/backoff/internal/circuit"
+	"github.com/gobackoff/backoff/internal/errtree"
 	"github.com/gobackoff/backoff/internal/inorder"
 )
 
@@ -268,8 +269,8 @@ type BreakerStats struct {
 }
 
 // Do calls op and returns its error as it is. If it does not call op, it
-// returns an [*OpenError] because the circuit refused the call, the error of
-// ctx because that had ended, or the error of Validate. A panic or a
+// returns an [*OpenError] because the circuit refused the call, the error and
+// cause of ctx because that had ended, or the error of Validate. A panic or a
 // runtime.Goexit of op passes through.
 func (b *Breaker) Do(ctx context.Context, op func(context.Context) error) error {
 	p := b.current()
@@ -277,8 +278,8 @@ func (b *Breaker) Do(ctx context.Context, op func(context.Context) error) error 
 	if path == circuit.PathRefuse && !p.wokenFor(ctx) {
 		return b.refuse(ctx, p.refusal)
 	}
-	if err := ctx.Err(); err != nil {
-		return err
+	if ctx.Err() != nil {
+		return errtree.Ended(ctx)
 	}
 	c := call{breaker: b, ctx: ctx, phase: p}
 	if path != circuit.PathCount {

@@ -4,13 +4,13 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"reflect"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/gobackoff/backoff/internal/badfield"
 	"github.com/gobackoff/backoff/internal/clock"
+	"github.com/gobackoff/backoff/internal/errtree"
 )
 
 // Sentinels for errors.Is. If the context ended a call, the error of the call
@@ -133,17 +133,8 @@ func (e *Error) note(v *verdict, c count, interrupted bool) {
 // endedBy keeps the errors of a context that ended the call.
 func (e *Error) endedBy(ctx context.Context) {
 	if ended := ctx.Err(); ended != nil && e.Reason == endOf(ended) {
-		e.ended = ended
-		if cause := context.Cause(ctx); !same(cause, ended) {
-			e.cause = cause
-		}
+		e.ended, e.cause = ended, errtree.CauseOf(ctx)
 	}
-}
-
-// same reports whether two errors are the same, and can be compared at all.
-func same(a, b error) bool {
-	t := reflect.TypeOf(a)
-	return t != nil && t.Comparable() && a == b
 }
 
 // Error returns one line: the number of attempts, why there was no further one,
