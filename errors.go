@@ -160,6 +160,9 @@ const prefix = "backoff: "
 // line is the text of an error, around that of the last one. An error of this
 // package in it loses its prefix, so that the line has one.
 func line(name, what string, last error) string {
+	if quoted := strconv.Quote(name); len(quoted) > len(name)+2 { // a stranger's key, perhaps
+		name = quoted
+	}
 	if name != "" {
 		what = name + ": " + what
 	}

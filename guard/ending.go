@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/gobackoff/backoff"
@@ -15,6 +16,7 @@ type ending struct {
 	event    backoff.Event    // the last EventGiveUp
 	held     bool
 	made     int // attempts before the present turn
+	most     int // attempts of a call that has waited; 0 before that
 }
 
 // observed returns p with an Observer that waits for the end of the call, if p has one.
@@ -31,6 +33,7 @@ func observed(p *backoff.Policy) (*backoff.Policy, *ending) {
 func (e *ending) hear(ctx context.Context, event backoff.Event) {
 	none := event.Attempt == 0
 	event.Attempt += e.made
+	event.MaxAttempts = cmp.Or(e.most, event.MaxAttempts)
 	if event.Kind == backoff.EventGiveUp {
 		event.Waiting = event.Waiting || none && e.made > 0
 		e.event, e.held = event, true

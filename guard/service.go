@@ -15,6 +15,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -67,7 +68,8 @@ type Service struct {
 	// Whether calls do not wait for a service that cannot serve them now. By default a
 	// call waits that the breaker refuses, or that failed while the service answered
 	// nobody: to its deadline or the MaxElapsed of its policy, and 5 seconds if it has
-	// neither. When its turn comes, it makes one attempt more. See docs/waiting.md.
+	// neither. When its turn comes, it makes one attempt more. A MaxAttempts that the
+	// policy sets bounds them all; the default of 4 does not. See docs/waiting.md.
 	FailFast bool
 
 	// Most calls that may wait for the service at the same time. Defaults to
@@ -242,9 +244,9 @@ func (c *Client) Do(ctx context.Context, op func(context.Context) error) error {
 		}
 		return c.policy.Do(ctx, op)
 	})
-	if gave, ok := err.(*backoff.Error); ok && c.lends && gave.Reason == backoff.ReasonBudget && gave.Note == "" {
+	if gave, ok := err.(*backoff.Error); ok && c.lends && gave.Reason == backoff.ReasonBudget {
 		named := *gave
-		named.Note = "the guard.Service has it"
+		named.Note = strings.TrimPrefix(gave.Note+"; the guard.Service has it", "; ")
 		return &named
 	}
 	return err

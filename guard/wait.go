@@ -11,6 +11,7 @@ import (
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/guard/internal/line"
 	"github.com/gobackoff/backoff/internal/clock"
+	"github.com/gobackoff/backoff/internal/limits"
 	"github.com/gobackoff/backoff/internal/refused"
 )
 
@@ -155,7 +156,7 @@ func (w *waiting) again(t *Turn, call attempts) error {
 		own := *w.policy
 		own.MaxAttempts, own.ByClass = 1, nil
 		if w.ending != nil {
-			own.Observer = w.ending.hear
+			own.Observer, w.ending.most = w.ending.hear, limits.Or(w.policy.MaxAttempts, -1)
 		}
 		if own.MaxElapsed > 0 {
 			own.MaxElapsed = max(1, own.MaxElapsed-clock.Since(w.began))
@@ -241,19 +242,28 @@ func (w *waiting) error(why backoff.Reason) error {
 		e.Last = backoff.ErrBudget
 	}
 	if w.call.Waited > 0 {
-		e.Note = waited(w.call.Waited, w.call.Probes)
+		e.Note = waited(&w.call)
 	}
 	return w.policy.GiveUp(w.ctx, e)
 }
 
-// waited says how long a call waited, and for what.
-func waited(d time.Duration, probes int) string {
-	text := "waited " + d.Round(time.Millisecond).String()
-	switch probes {
-	case 0:
-		return text + " for its turn"
-	case 1:
-		return text + " for the service to come back, 1 probe"
+// waited says how long a call waited, and for what. A service that answered others
+// meanwhile was up.
+func waited(c *line.Call) string {
+	text := "waited " + c.Waited.Round(time.Millisecond).String() + [...]string{
+		line.Turn:  " for its turn",
+		line.Room:  " for room in the budget",
+		line.Asked: " as the service asked",
+		line.Open:  " for the circuit",
+	}[c.For]
+	switch {
+	case c.Probes == 0:
+		return text
+	case c.Answers == 0:
+		text = "waited " + c.Waited.Round(time.Millisecond).String() + " for the service to come back"
 	}
-	return text + " for the service to come back, " + strconv.Itoa(probes) + " probes"
+	if c.Probes == 1 {
+		return text + ", 1 probe"
+	}
+	return text + ", " + strconv.Itoa(c.Probes) + " probes"
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/guard"
+	"github.com/gobackoff/backoff/limit"
 )
 
 // once is a policy whose calls do not wait after a failure of their own.
@@ -268,7 +269,7 @@ func TestACallThatWaitedInVainSaysWhatForAndAllItsAttempts(t *testing.T) {
 		}), time.Minute, refuse)
 		require.ErrorIs(t, err, context.Canceled)
 		require.ErrorIs(t, err, backoff.ErrOpen, "it was not made")
-		require.EqualError(t, err, "backoff: search: not started: shutting down; waited 100ms for its turn: circuit open")
+		require.EqualError(t, err, "backoff: search: not started: shutting down; waited 100ms for the circuit: circuit open")
 
 		err = doWithin(t, service, 15*time.Second, refuse)
 		require.EqualError(t, err, "backoff: search: gave up after 1 attempt: the next wait would pass the deadline; waited 9.9s for the service to come back, 1 probe: dial: connection refused")
@@ -391,6 +392,60 @@ func TestAnObserverHearsOnceOfTheEndOfACallThatWaitsAndOfEachAttempt(t *testing.
 			require.Len(t, service.at, ended)
 			require.Equal(t, 1, heard[backoff.EventSuccess]+heard[backoff.EventGiveUp], "%v: %v", heard, err)
 			require.Equal(t, err == nil, heard[backoff.EventGiveUp] == 0)
+		})
+	}
+}
+
+func TestACallSaysWhatItWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := guard.Service{Budget: &limit.Concurrency{Max: 1}}
+		release := make(chan struct{})
+		go s.Do(t.Context(), once, func(context.Context) error { <-release; return nil })
+		synctest.Wait()
+		err := doWithin(t, s.With(once), time.Second, okay)
+		require.EqualError(t, err, "backoff: not started: context deadline exceeded; waited 1s for room in the budget: budget refused")
+		close(release)
+
+		down := guard.Service{NoBudget: true, NoBreaker: true}
+		asks := func(context.Context) error { return backoff.RetryAfter(errBoom, 20*time.Second) }
+		require.Error(t, down.Do(guard.WithFailFast(t.Context()), once, asks))
+		require.Error(t, doWithin(t, down.With(once), time.Minute, asks))
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(5*time.Second, cancel)
+		err = down.Do(deadline(ctx, time.Minute), atOnce, boom)
+		require.EqualError(t, err, "backoff: gave up after 4 attempts: context canceled; waited 5s as the service asked: boom")
+	})
+}
+
+// A call whose fault is its own may wait as well. The service that serves others is not
+// one that is away.
+func TestACallIsNotToldThatAServiceWasAwayThatServedOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, s := tripped(10 * time.Second)
+		var all sync.WaitGroup
+		all.Go(func() {
+			err := doWithin(t, s.With(backoff.Policy{Name: "bad"}), 30*time.Second, boom)
+			require.NotContains(t, err.Error(), "to come back")
+			require.Contains(t, err.Error(), "waited")
+		})
+		for range 20 {
+			all.Go(func() { require.NoError(t, doWithin(t, s.With(once), 30*time.Second, okay)) })
+		}
+		all.Wait()
+	})
+}
+
+func TestAnObserverHearsHowManyAttemptsACallMayMakeThatHasWaited(t *testing.T) {
+	for set, want := range map[int]int{0: -1, 7: 7} {
+		synctest.Test(t, func(t *testing.T) {
+			_, s := tripped(time.Second)
+			var heard []int
+			p := backoff.Policy{MaxAttempts: set, Observer: func(_ context.Context, e backoff.Event) {
+				heard = append(heard, e.MaxAttempts)
+			}}
+			require.Error(t, doWithin(t, s.With(p), time.Minute, boom))
+			require.Greater(t, len(heard), 2)
+			require.Equal(t, []int{want, want}, heard[len(heard)-2:])
 		})
 	}
 }

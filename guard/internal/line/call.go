@@ -10,9 +10,11 @@ import (
 
 // A Call is one call through a Line. It is for one goroutine. The zero value is none.
 type Call struct {
-	Waited time.Duration // in the line
-	Probes int           // that went while it waited
-	Why    error         // with which the last call failed
+	Waited  time.Duration // in the line
+	For     For           // what it waited for, when it joined the line last
+	Probes  int           // that went while it waited
+	Answers int           // of the service to others, while it waited
+	Why     error         // with which the last call failed
 
 	line  *Line
 	state uint64  // of the line when the call began, or had its last turn
@@ -47,6 +49,33 @@ func (c *Call) Settle(r Result) (waits bool) {
 		return mayWait
 	}
 	return false
+}
+
+// For is what a call waits for.
+type For uint8
+
+const (
+	// Turn: others go first.
+	Turn For = iota
+	// Room: a budget has none.
+	Room
+	// Asked: the service asked for a wait.
+	Asked
+	// Open: no call may go before the circuit lets one probe.
+	Open
+)
+
+// waitsFor returns what a call waits for that ended with r.
+func (l *Line) waitsFor(r Result, now time.Time) For {
+	switch {
+	case r.Verdict == Full:
+		return Room
+	case l.until.After(now):
+		return Asked
+	case !l.closed():
+		return Open
+	}
+	return Turn
 }
 
 // An End is how a Wait ended.
@@ -89,6 +118,7 @@ func (c *Call) Wait(ctx context.Context, rank, most int, r Result) End {
 		c.turn = &waiter{ready: make(chan struct{}, 1), end: end}
 	}
 	w := c.turn
+	c.For = l.waitsFor(r, now)
 	w.full = r.Verdict == Full
 	w.rank = 2*uint8(rank) + 1
 	if w.failed > 0 || r.Verdict == Failed || r.Verdict == Refused && l.closed() { // by a breaker inside
@@ -103,7 +133,7 @@ func (c *Call) Wake() { c.line.wake() }
 
 // wait waits in the line. It releases the lock meanwhile.
 func (c *Call) wait(ctx context.Context, now time.Time) (end End) {
-	l, w, probes := c.line, c.turn, c.line.probes
+	l, w, probes, answers := c.line, c.turn, c.line.probes, c.line.answers
 	l.push(w)
 	l.mu.Unlock()
 	waker.Sleep(ctx, c)
@@ -119,6 +149,7 @@ func (c *Call) wait(ctx context.Context, now time.Time) (end End) {
 	}
 	c.Waited += clock.Since(now)
 	c.Probes += l.probes - probes
+	c.Answers += int(l.answers - answers)
 	c.Why, c.state = l.why, l.answers<<answersBit|isBusy
 	return end
 }
