@@ -417,24 +417,6 @@ func TestACallSaysWhatItWaitedFor(t *testing.T) {
 	})
 }
 
-// A call whose fault is its own may wait as well. The service that serves others is not
-// one that is away.
-func TestACallIsNotToldThatAServiceWasAwayThatServedOthers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		_, s := tripped(10 * time.Second)
-		var all sync.WaitGroup
-		all.Go(func() {
-			err := doWithin(t, s.With(backoff.Policy{Name: "bad"}), 30*time.Second, boom)
-			require.NotContains(t, err.Error(), "to come back")
-			require.Contains(t, err.Error(), "waited")
-		})
-		for range 20 {
-			all.Go(func() { require.NoError(t, doWithin(t, s.With(once), 30*time.Second, okay)) })
-		}
-		all.Wait()
-	})
-}
-
 func TestAnObserverHearsHowManyAttemptsACallMayMakeThatHasWaited(t *testing.T) {
 	for set, want := range map[int]int{0: -1, 7: 7} {
 		synctest.Test(t, func(t *testing.T) {
