@@ -66,10 +66,17 @@ var errNoPolicy = backoff.Permanent(badfield.Nil("the policy of guard.Service.Ar
 // errNoFault says nothing about a service to its breaker.
 var errNoFault = fmt.Errorf("guard: says nothing about the service: %w", backoff.ErrBudget)
 
+// inside is the key that says that a context is that of a call through a Service, which
+// may hold a place of its budget.
+type inside struct{ *Service }
+
 // callOnce makes the call once, if the breaker lets it pass. p is the policy of a call
 // that has waited, or nil.
 func (s *Service) callOnce(ctx context.Context, p *backoff.Policy, t *Turn, call attempts) error {
 	guards := s.use()
+	if guards.rooms {
+		ctx = context.WithValue(ctx, inside{s}, true)
+	}
 	t.NoFault, t.Own, t.made = false, false, guards.breaker == nil
 	if t.made {
 		return call(ctx, p)

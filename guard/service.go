@@ -42,7 +42,7 @@ import (
 //
 // A Service must not be copied, nor its fields changed, after first use. It is safe
 // for concurrent use. While calls succeed, it takes no lock, and allocates nothing
-// unless the policy has an Observer.
+// unless the policy has an Observer, or the Budget is a limit.Concurrency.
 // A panic or a runtime.Goexit of an operation passes through, and counts as a
 // failure.
 type Service struct {
@@ -109,6 +109,7 @@ type parts struct {
 	paces   bool             // the pacer asks a service that throttles all calls often enough, so that this opens no circuit
 	shared  bool             // tenants have the same breaker
 	tenant  bool             // the breaker is that of another Service
+	rooms   bool             // the budget has places, which calls hold
 }
 
 // pacer is a pace.Pacer. Not to name that type keeps it out of programs that only have
@@ -153,6 +154,7 @@ func (s *Service) setUp() {
 		p.pacer, _ = p.budget.(pacer)
 		p.limit, _ = p.budget.(limiter)
 		p.stats, _ = p.budget.(stats)
+		_, p.rooms = p.budget.(interface{ Load() int }) // a limit.Concurrency
 	}
 	switch {
 	case s.NoBreaker:

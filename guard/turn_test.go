@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -374,5 +375,33 @@ func TestACallThatWaitedForRoomGoesOnlyWithTimeForAnAnswer(t *testing.T) {
 		}
 		all.Wait()
 		require.Greater(t, served.Load(), int64(900))
+	})
+}
+
+// A token source may call the same service as the call that needs the token. All places
+// are then held by calls that wait for another one.
+func TestACallInsideAnotherNeedsNoRoomOfItsOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := guard.Service{Budget: &limit.Concurrency{Max: 2}}
+		began := time.Now()
+		var all sync.WaitGroup
+		var inner atomic.Int32
+		for range 2 {
+			all.Go(func() {
+				require.NoError(t, s.Do(deadline(t.Context(), time.Hour), once, func(ctx context.Context) error {
+					time.Sleep(time.Second) // both hold a place
+					return s.Do(ctx, once, func(context.Context) error { inner.Add(1); return nil })
+				}))
+			})
+		}
+		all.Wait()
+		require.EqualValues(t, 2, inner.Load())
+		require.Equal(t, time.Second, time.Since(began))
+		require.Zero(t, s.Budget.(*limit.Concurrency).Load())
+
+		var other guard.Service
+		require.ErrorIs(t, s.Do(t.Context(), once, func(ctx context.Context) error {
+			return other.Do(ctx, once, func(ctx context.Context) error { return s.Do(ctx, once, boom) })
+		}), errBoom, "a failure is returned")
 	})
 }

@@ -81,6 +81,9 @@ func (w *waiting) serve(t *Turn, call attempts, err error) error {
 	for {
 		w.policy, w.made = cmp.Or(t.Policy, w.policy), t.made
 		r, again := w.read(t, err)
+		if r.Verdict == line.Full && w.ctx.Value(inside{w.service}) != nil {
+			return w.passFull(t, call, r)
+		}
 		if again = (err == nil || w.call.Settle(r) && again) && waits; err != nil && !again {
 			return w.failed(err)
 		}
@@ -98,6 +101,21 @@ func (w *waiting) serve(t *Turn, call attempts, err error) error {
 			return nil
 		}
 	}
+}
+
+// passFull makes one attempt of a call for which the budget has no room, without asking
+// it: the call around this one may hold the room, and waits for this one.
+func (w *waiting) passFull(t *Turn, call attempts, r line.Result) error {
+	w.call.Settle(r)
+	own := *w.policy
+	own.MaxAttempts, own.Budget = 1, nil
+	if w.ending != nil {
+		own.Observer = w.ending.hear
+	}
+	err := w.service.callOnce(w.ctx, &own, t, call)
+	r, _ = w.read(t, err)
+	w.call.Settle(r)
+	return err
 }
 
 // failsFast reports whether the call does not wait: its caller said so, or a call that
