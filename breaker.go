@@ -9,6 +9,7 @@ import (
 	"github.com/gobackoff/backoff/internal/circuit"
 	"github.com/gobackoff/backoff/internal/errtree"
 	"github.com/gobackoff/backoff/internal/inorder"
+	"github.com/gobackoff/backoff/internal/waker"
 )
 
 // A Breaker is a circuit breaker: it stops calls to a service that is down, and
@@ -275,7 +276,7 @@ type BreakerStats struct {
 func (b *Breaker) Do(ctx context.Context, op func(context.Context) error) error {
 	p := b.current()
 	path := p.Path.Load()
-	if path == circuit.PathRefuse && !p.wokenFor(ctx) {
+	if path == circuit.PathRefuse && !waker.Since(ctx, p.Began) {
 		return b.refuse(ctx, p.refusal)
 	}
 	if ctx.Err() != nil {

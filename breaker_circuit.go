@@ -36,12 +36,6 @@ type phase struct {
 	refusal error
 }
 
-// wokenFor reports whether, since the phase began, a signal was given to those who wait
-// for the circuit to close.
-func (p *phase) wokenFor(ctx context.Context) bool {
-	return p.Kind != circuit.Closed && waker.Since(ctx, p.Began)
-}
-
 // current returns the phase. It begins the first one at first use.
 func (b *Breaker) current() *phase {
 	if p := b.phase.Load(); p != nil {
@@ -99,7 +93,7 @@ func (b *Breaker) step(ctx context.Context, in *circuit.Input, cause error) circ
 // phase after that.
 func (b *Breaker) expire(ctx context.Context) *phase {
 	p := b.phase.Load()
-	if woken := p.wokenFor(ctx); woken || p.Expired() {
+	if woken := waker.Since(ctx, p.Began); woken || p.Expired() {
 		b.step(ctx, &circuit.Input{Kind: circuit.Tick, ProbeTimeout: b.probeTimeout(), Woken: woken}, nil)
 	}
 	return b.phase.Load()
@@ -241,7 +235,7 @@ func (b *Breaker) admit(ctx context.Context, p *phase) (call, error) {
 	switch path, age := p.Admit(b.Rand); {
 	case path == circuit.PathCount:
 		return call{breaker: b, ctx: ctx, phase: p, began: age}, nil
-	case path == circuit.PathAsk, path == circuit.PathRefuse && p.wokenFor(ctx):
+	case path == circuit.PathAsk, path == circuit.PathRefuse && waker.Since(ctx, p.Began):
 		c, err := b.ask(ctx)
 		return c, b.refuse(ctx, err)
 	case path == circuit.PathRefuse:

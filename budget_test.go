@@ -670,7 +670,7 @@ func TestRetryBudgetValidate(t *testing.T) {
 		called := false
 		err := p.Do(t.Context(), func(context.Context) error { called = true; return nil })
 		if b == nil {
-			want = "backoff: Policy.Budget is a nil *backoff.RetryBudget"
+			want = "backoff: Policy.Budget holds a nil pointer"
 		}
 		require.EqualError(t, err, want)
 		require.False(t, called)
@@ -994,7 +994,7 @@ func TestJoinBudgetsValidatesEachOfItsBudgets(t *testing.T) {
 	p.Budget = backoff.JoinBudgets(b(), &backoff.RetryBudget{Floor: -1})
 	require.ErrorContains(t, p.Validate(), "RetryBudget.Floor is -1")
 	p.Budget = backoff.JoinBudgets(b(), (*backoff.RetryBudget)(nil))
-	require.ErrorContains(t, p.Validate(), "JoinBudgets: Budget is a nil *backoff.RetryBudget")
+	require.ErrorContains(t, p.Validate(), "JoinBudgets: Budget holds a nil pointer")
 	p.Budget = backoff.JoinBudgets(&spacer{name: "a", log: new([]string)}) // that has no Validate
 	require.NoError(t, p.Validate())
 }

@@ -33,15 +33,10 @@ const (
 	ClassPermanent
 )
 
-var classNames = [...]string{"unknown", "not sent", "retryable", "throttled", "overloaded", "permanent"}
+var classNames = [...]string{"unknown", "not sent", "retryable", "throttled", "overloaded", "permanent", "invalid"}
 
 // String returns the name of the class in lower case.
-func (c Class) String() string {
-	if int(c) < len(classNames) {
-		return classNames[c]
-	}
-	return "invalid"
-}
+func (c Class) String() string { return classNames[min(int(c), len(classNames)-1)] }
 
 // Retryable reports whether a failure of this class may be retried: all but
 // ClassOverloaded and ClassPermanent.
@@ -185,6 +180,7 @@ type failure struct {
 	hint     hint       // wait that the server asked for
 	open     *OpenError // refusal of a breaker; nil if the attempt was made
 	timedOut bool       // whether the policy's own attempt timeout ended it
+	inTime   bool       // whether a mark on it ends any call, also one whose context has ended
 
 	said fault.Fault // whose fault it is: in an Error, and in a verdict if a mark or a policy inside said so
 }
@@ -323,7 +319,9 @@ func (v *verdict) readGivenUp(e *Error, overruled bool) {
 	case e.isFinal() && !overruled && !v.persists:
 		v.mark(ClassPermanent)
 		v.gaveUp = true
-		v.outOfTime = e.ifOutOfTime()
+		if v.outOfTime = nil; e.Reason == ReasonDeadline {
+			v.outOfTime = e
+		}
 		v.said = v.said.Around(e.failure.said)
 	case e.Last != nil:
 		atOnce := v.atOnce

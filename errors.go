@@ -68,15 +68,10 @@ const (
 )
 
 var reasonNames = [...]string{"success", "permanent", "attempts", "elapsed", "retry after", "deadline",
-	"canceled", "not idempotent", "overloaded", "abandoned", "budget", "open", "invalid"}
+	"canceled", "not idempotent", "overloaded", "abandoned", "budget", "open", "invalid", "unknown"}
 
 // String returns the name of the reason in lower case.
-func (r Reason) String() string {
-	if int(r) < len(reasonNames) {
-		return reasonNames[r]
-	}
-	return "unknown"
-}
+func (r Reason) String() string { return reasonNames[min(int(r), len(reasonNames)-1)] }
 
 // Error is what a policy returns when it gives up. By errors.Is and errors.As
 // it matches the last error of the operation with its whole tree, and the
@@ -127,6 +122,7 @@ func (e *Error) note(v *verdict, c count, interrupted bool) {
 	e.failure.hint = v.hint
 	if v.open == nil || c.number == 1 {
 		e.Last, e.failure.class, e.failure.said = v.err, v.class, v.said
+		e.failure.inTime = !interrupted && v.answered()
 	}
 }
 
@@ -229,7 +225,7 @@ func (e *Error) whyEnded() string {
 	text := context.DeadlineExceeded.Error()
 	switch {
 	case e.Reason == ReasonCanceled:
-		text = lineOf(cmp.Or(e.cause, e.contextError()))
+		text = lineOf(cmp.Or(e.cause, e.ended, e.ContextError()))
 	case e.early:
 		text = "the next wait would pass the deadline"
 	}
@@ -244,21 +240,12 @@ func (e *Error) whyEnded() string {
 // of its own. It is context.DeadlineExceeded also if the next wait would have
 // passed the deadline. It is nil if the call ended for another reason, or if
 // Last came in time: it is marked [Permanent] or ClassOverloaded.
+//
+//go:noinline
 func (e *Error) ContextError() error {
-	if e == nil {
-		return nil
-	}
-	v := verdict{ended: e.contextError()}
-	v.judge(nil, e.Last)
-	if !v.interruptedByContext() {
-		return nil
-	}
-	return v.ended
-}
-
-// contextError is ContextError whatever Last is.
-func (e *Error) contextError() error {
 	switch {
+	case e == nil || e.failure.inTime:
+		return nil
 	case e.ended != nil:
 		return e.ended
 	case e.Reason == ReasonCanceled:
@@ -301,7 +288,10 @@ func (e *Error) reasonErrors() (reason, cause error) {
 		}
 		return ErrOpen, cause
 	case ReasonDeadline, ReasonCanceled:
-		return e.contextError(), e.cause
+		if e.ended != nil {
+			return e.ended, e.cause
+		}
+		return e.ContextError(), e.cause
 	}
 	return nil, nil
 }
@@ -337,14 +327,6 @@ func (e *Error) Repeatable() bool {
 
 // isFinal reports whether the loops around this one must not retry.
 func (e *Error) isFinal() bool { return e == nil || !e.single || e.Reason != ReasonAttempts }
-
-// ifOutOfTime returns e if the call ended because no time was left, or nil.
-func (e *Error) ifOutOfTime() *Error {
-	if e.Reason == ReasonDeadline {
-		return e
-	}
-	return nil
-}
 
 // RetryableError says to the loops of the AWS SDK whether to retry: only if the
 // policy was limited to one attempt and made one.

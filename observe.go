@@ -39,10 +39,7 @@ const (
 
 // String returns the name of the kind in lower case.
 func (k EventKind) String() string {
-	if k > EventTransition {
-		return "unknown"
-	}
-	return [...]string{"retry", "give up", "success", "reconnect", "refused", "hedge won", "hedge lost", "transition"}[k]
+	return [...]string{"retry", "give up", "success", "reconnect", "refused", "hedge won", "hedge lost", "transition", "unknown"}[min(k, EventTransition+1)]
 }
 
 // An Event says what a policy, a hedge or a breaker did. Fields that do not

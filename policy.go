@@ -244,7 +244,7 @@ func (p Policy) Validate() error {
 // validate is v.Validate, if v has that. A nil pointer is invalid.
 func validate(field string, v any) error {
 	if badfield.IsNil(v) {
-		return invalid(field, badfield.ANil(v))
+		return invalid(field, badfield.HoldsNil)
 	}
 	if v, ok := v.(interface{ Validate() error }); ok {
 		return v.Validate()

@@ -1096,7 +1096,7 @@ func TestValidateNamesTheFieldAndItsValue(t *testing.T) {
 		"Policy.Schedule: Exponential.Multiplier is +Inf, want 0 (for 2) or at least 1":               {Schedule: backoff.Exponential{Multiplier: math.Inf(1)}},
 		"Policy.Schedule is an empty Sequence, want at least one delay":                               {Schedule: backoff.Sequence()},
 		"Policy.Schedule: Sequence[1] is -1s, want 0 or more":                                         {Schedule: backoff.Sequence(s, -s)},
-		"Policy.Schedule is a nil backoff.ScheduleFunc":                                               {Schedule: backoff.ScheduleFunc(nil)},
+		"Policy.Schedule holds a nil pointer":                                                         {Schedule: backoff.ScheduleFunc(nil)},
 		"Policy.AttemptTimeoutSchedule: Constant is -1s, want 0 or more":                              {AttemptTimeoutSchedule: backoff.Constant(-s)},
 		"Policy.AttemptTimeoutSchedule: Exponential.Multiplier is 0.5, want 0 (for 2) or at least 1":  {AttemptTimeoutSchedule: backoff.Exponential{Multiplier: 0.5}},
 		"Policy.Schedule: Exponential.Initial is 2562047h47m16.854775807s, above the maximum of 30s":  {Schedule: backoff.Exponential{Initial: forever, Max: 30 * s}},
@@ -1121,7 +1121,7 @@ func TestValidateNamesTheClassWhoseLimitsAreInvalid(t *testing.T) {
 		"Policy.ByClass[throttled].Schedule: Constant is -1s, want 0 or more":                            {backoff.ClassThrottled: {Schedule: backoff.Constant(-time.Second)}},
 		"Policy.ByClass[not sent].Schedule: Exponential.Multiplier is 0.5, want 0 (for 2) or at least 1": {backoff.ClassRetryable: {}, backoff.ClassNotSent: {Schedule: backoff.Exponential{Multiplier: 0.5}}},
 		"Policy.ByClass[unknown].Schedule is an empty Sequence, want at least one delay":                 {backoff.ClassUnknown: {Schedule: backoff.Sequence()}},
-		"Policy.ByClass[retryable].Schedule is a nil backoff.ScheduleFunc":                               {backoff.ClassRetryable: {Schedule: backoff.ScheduleFunc(nil)}},
+		"Policy.ByClass[retryable].Schedule holds a nil pointer":                                         {backoff.ClassRetryable: {Schedule: backoff.ScheduleFunc(nil)}},
 	} {
 		policy := backoff.Policy{ByClass: byClass}
 		err := policy.Validate()

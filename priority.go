@@ -17,10 +17,7 @@ const (
 
 // String returns the name of the priority in lower case.
 func (p Priority) String() string {
-	if p < PriorityBackground || p > PriorityHigh {
-		return "invalid"
-	}
-	return [...]string{"background", "normal", "high"}[p-PriorityBackground]
+	return [...]string{"background", "normal", "high", "invalid"}[min(uint8(p-PriorityBackground), 3)]
 }
 
 // priorityKey is the key of a priority in a context.

@@ -58,7 +58,7 @@ type Run struct {
 	grant                      // what the budget granted
 	slept   time.Duration      // wait before it, if there is an observer
 	timer   *time.Timer        // timer of the wait under way
-	nap     *waker.Nap         // the same wait; nil if no signal may end it
+	rise    func() bool        // ends that wait, and reports whether it was ended early; nil if no signal can
 }
 
 // runPhase is where in its call a [Run] is.
@@ -150,8 +150,7 @@ func (r *Run) discard(from *pooled) {
 // or not. The sequence is for single use: afterwards it is empty, until Reset.
 func (r *Run) Attempts() iter.Seq[context.Context] {
 	return func(yield func(context.Context) bool) {
-		switch {
-		case r.phase == starting && r.policy.simple(r.ctx):
+		if r.phase == starting && r.policy.simple(r.ctx) {
 			r.first()
 			r.began = r.policy.startTime()
 			if !yield(r.context()) {
@@ -429,7 +428,7 @@ func (r *Run) sleepFor(wait time.Duration) bool {
 		r.lieDown(wait)
 		select {
 		case <-r.timer.C:
-			if r.nap == nil && clock.Monotonic(&r.began) {
+			if r.rise == nil && clock.Monotonic(&r.began) {
 				clock.PutTimer(r.timer)
 			}
 		case <-r.ctx.Done():
@@ -477,23 +476,24 @@ func (r *Run) budgetWait() (wait time.Duration) {
 //
 //go:noinline
 func (r *Run) lieDown(wait time.Duration) {
-	r.measureSleep()
-	if waker.Has(r.ctx) {
-		r.nap = waker.NewNap(r.ctx, r.timer, wait, r.sure, delayOf(r.policy.Schedule, 1))
+	if nap := waker.Nap.Load(); nap != nil {
+		r.rise = (*nap)(r.ctx, r.timer, wait, r.sure, delayOf(r.policy.Schedule, 1))
 	}
+	r.measureSleep()
 }
 
 // getUp is called after a sleep. If it was ended early, the schedule begins anew.
 //
 //go:noinline
 func (r *Run) getUp() {
-	if r.nap.End() {
+	if r.rise != nil && r.rise() {
 		r.retries, r.prev, r.refusals = 1, 0, 0
 	}
-	r.timer, r.nap = nil, nil
+	r.timer, r.rise = nil, nil
 	r.measureSleep()
 }
 
+//go:noinline
 func (r *Run) measureSleep() {
 	if r.policy.Observer != nil {
 		r.slept = r.age() - r.slept

@@ -164,10 +164,7 @@ func delayOf(s Schedule, retry int) time.Duration {
 
 // initialOf returns the first delay of a schedule.
 func initialOf(initial time.Duration) time.Duration {
-	if initial <= 0 {
-		return defaultInitial
-	}
-	return initial
+	return limits.Or(max(0, initial), defaultInitial)
 }
 
 // limitOf returns the longest delay of a schedule with the given Max. longest is
@@ -225,7 +222,7 @@ func checkSchedule(field string, s Schedule) error {
 	case valid(s, nil):
 		return nil
 	case badfield.IsNil(s):
-		return invalid(field, badfield.ANil(s))
+		return invalid(field, badfield.HoldsNil)
 	}
 	within, text := s.(checked).problem()
 	return invalid(field+within, text)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/gobackoff/backoff"
-	"github.com/gobackoff/backoff/internal/badfield"
 	"github.com/gobackoff/backoff/internal/refused"
 )
 
@@ -44,8 +43,6 @@ func (s *Service) Around(ctx context.Context, p *backoff.Policy, t *Turn, call f
 	switch {
 	case s == nil:
 		return errNil
-	case p == nil:
-		return errNoPolicy
 	case s.FailFast || t.FailFast:
 		return s.failFast(ctx, p, t, call)
 	}
@@ -60,8 +57,6 @@ func (s *Service) failFast(ctx context.Context, p *backoff.Policy, t *Turn, call
 	}
 	return err
 }
-
-var errNoPolicy = backoff.Permanent(badfield.Nil("the policy of guard.Service.Around", true))
 
 // errNoFault says nothing about a service to its breaker.
 var errNoFault = fmt.Errorf("guard: says nothing about the service: %w", backoff.ErrBudget)

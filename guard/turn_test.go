@@ -6,7 +6,6 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"

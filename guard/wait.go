@@ -268,19 +268,14 @@ func (w *waiting) error(why backoff.Reason) error {
 // waited says how long a call waited, and for what. A service that answered others
 // meanwhile was up.
 func waited(c *line.Call) string {
-	text := "waited " + c.Waited.Round(time.Millisecond).String() + [...]string{
-		line.Turn:  " for its turn",
-		line.Room:  " for room in the budget",
-		line.Asked: " as the service asked",
-		line.Open:  " for the circuit",
-	}[c.For]
-	switch {
-	case c.Probes == 0:
-		return text
-	case c.Answers == 0:
-		text = "waited " + c.Waited.Round(time.Millisecond).String() + " for the service to come back"
+	if c.Probes > 0 && c.Answers == 0 {
+		c.For = "for the service to come back"
 	}
-	if c.Probes == 1 {
+	text := "waited " + c.Waited.Round(time.Millisecond).String() + " " + c.For
+	switch c.Probes {
+	case 0:
+		return text
+	case 1:
 		return text + ", 1 probe"
 	}
 	return text + ", " + strconv.Itoa(c.Probes) + " probes"

@@ -76,14 +76,22 @@ func TestAnInvalidLimitIsAPermanentErrorBeforeAnyAttempt(t *testing.T) {
 	for want, b := range map[string]backoff.Budget{
 		"limit.Rate.Limiter is nil":              new(limit.Rate),
 		"limit.Throttle.K is -1, want 1 or more": &limit.Throttle{K: -1},
-		" is a nil *limit.Rate":                  (*limit.Rate)(nil),
-		" is a nil *limit.Throttle":              (*limit.Throttle)(nil),
-		" is a nil *limit.Concurrency":           (*limit.Concurrency)(nil),
 	} {
 		for _, b := range []backoff.Budget{b, backoff.JoinBudgets(new(backoff.RetryBudget), b)} {
 			err := backoff.Policy{Budget: b}.Do(t.Context(), func(context.Context) error { panic("called") })
 			require.ErrorContains(t, err, want)
 			require.Equal(t, backoff.ClassPermanent, backoff.DefaultClassifier(err), "%v", err)
+		}
+	}
+}
+
+func TestANilLimitIsRefused(t *testing.T) {
+	for _, b := range []backoff.Budget{(*limit.Rate)(nil), (*limit.Throttle)(nil), (*limit.Concurrency)(nil)} {
+		require.ErrorContains(t, b.Validate(), " is nil")
+		require.False(t, b.GrantsFirst())
+		for _, b := range []backoff.Budget{b, backoff.JoinBudgets(new(backoff.RetryBudget), b)} {
+			err := backoff.Policy{Budget: b}.Do(t.Context(), func(context.Context) error { panic("called") })
+			require.ErrorContains(t, err, "Budget holds a nil pointer")
 		}
 	}
 }

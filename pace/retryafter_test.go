@@ -272,7 +272,7 @@ func TestHedgedCallsHearAndAreHeldOff(t *testing.T) {
 
 func TestAHoldOffOfNilIsInvalid(t *testing.T) {
 	var h *pace.HoldOff
-	require.EqualError(t, backoff.Policy{Budget: h}.Do(t.Context(), failing), "backoff: Policy.Budget is a nil *pace.HoldOff")
+	require.EqualError(t, backoff.Policy{Budget: h}.Do(t.Context(), failing), "backoff: Policy.Budget holds a nil pointer")
 	require.False(t, h.GrantsFirst())
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/gobackoff/backoff/internal/clock"
@@ -12,30 +13,38 @@ import (
 // mostSpread is the longest time over which naps that are woken together end.
 const mostSpread = time.Second
 
-// A Nap is a wait for a timer. If it is woken, its timer fires earlier.
-type Nap struct {
-	ctx    context.Context
+// Nap is nil until there is a context with a signal, so that programs without one need not
+// link what it does: it begins the wait for a timer that was just set to fire after wait,
+// of which sure must pass. If a signal of ctx is given, the timer fires within spread, at
+// random. rise ends the wait, and reports whether it was woken. It is nil if ctx has no
+// signal; otherwise the timer must not be used again.
+var Nap atomic.Pointer[func(ctx context.Context, timer *time.Timer, wait, sure, spread time.Duration) (rise func() (woken bool))]
+
+// A nap is a wait for a timer.
+type nap struct {
 	timer  *time.Timer
-	end    time.Time     // when the timer fires
+	fires  time.Time     // when the timer fires
 	sure   time.Time     // before which it does not fire
 	spread time.Duration // after a wake within which it fires, at random
+	rise   func()
 
-	mu    sync.Mutex
-	woken bool
-	over  bool
+	mu          sync.Mutex
+	woken, over bool
 }
 
-// NewNap begins a nap for a timer that was just set to fire after wait, of which sure
-// must pass. The timer must not be used for anything else.
-func NewNap(ctx context.Context, timer *time.Timer, wait, sure, spread time.Duration) *Nap {
+// begin is what Nap does.
+func begin(ctx context.Context, timer *time.Timer, wait, sure, spread time.Duration) (rise func() (woken bool)) {
+	if scopeOf(ctx) == nil {
+		return nil
+	}
 	now := clock.Now()
-	n := &Nap{ctx: ctx, timer: timer, end: now.Add(wait), sure: now.Add(sure), spread: min(spread, mostSpread)}
-	Sleep(ctx, n)
-	return n
+	n := &nap{timer: timer, fires: now.Add(wait), sure: now.Add(sure), spread: min(spread, mostSpread)}
+	n.rise = Sleep(ctx, n)
+	return n.end
 }
 
 // Wake implements Sleeper.
-func (n *Nap) Wake() {
+func (n *nap) Wake() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.over || n.woken { // once is enough: many signals in a row would leave no spread
@@ -47,23 +56,17 @@ func (n *Nap) Wake() {
 	if at.Before(n.sure) {
 		at = n.sure
 	}
-	if at.Before(n.end) {
+	if at.Before(n.fires) {
 		n.timer.Reset(at.Sub(now))
 	}
 }
 
-// End ends a nap whose timer has fired, or is of no use any more. It reports whether it
-// was woken. A nil nap was not.
-func (n *Nap) End() (woken bool) {
-	if n == nil {
-		return false
-	}
-	Rise(n.ctx, n)
+// end ends the nap.
+func (n *nap) end() (woken bool) {
+	n.rise()
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.over = true
-	if n.woken {
-		n.timer.Stop()
-	}
+	n.timer.Stop()
 	return n.woken
 }

@@ -4,10 +4,7 @@ package waker
 
 import (
 	"context"
-	"maps"
-	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/gobackoff/backoff/internal/clock"
@@ -15,20 +12,16 @@ import (
 
 // A Sleeper is a wait that a Signal may end. It must be a pointer.
 type Sleeper interface {
-	// Wake is called when the Signal is given. It may race with Rise.
+	// Wake is called when the Signal is given, perhaps after the sleeper was removed.
 	Wake()
 }
 
 // A Signal ends the waits under its contexts. The zero value is ready to use.
 type Signal struct {
 	mu     sync.Mutex
-	asleep map[Sleeper]struct{}
+	asleep map[Sleeper]bool
 	last   time.Time // when it was given; zero if it never was
 }
-
-// used is true once there is a context with a signal. Looking a value up in a deep
-// context takes time.
-var used atomic.Bool
 
 // scopeKey is the key of the scope in a context.
 type scopeKey struct{}
@@ -41,13 +34,15 @@ type scope struct {
 
 // With returns a context for the waits that s is to end.
 func (s *Signal) With(ctx context.Context) context.Context {
-	used.Store(true)
+	nap := begin
+	Nap.Store(&nap)
 	return context.WithValue(ctx, scopeKey{}, &scope{s, scopeOf(ctx)})
 }
 
-// scopeOf returns the innermost scope of a context, or nil.
+// scopeOf returns the innermost scope of a context, or nil. Looking a value up in a deep
+// context takes time, which a program without a signal does not need.
 func scopeOf(ctx context.Context) *scope {
-	if !used.Load() {
+	if Nap.Load() == nil {
 		return nil
 	}
 	s, _ := ctx.Value(scopeKey{}).(*scope)
@@ -58,57 +53,44 @@ func scopeOf(ctx context.Context) *scope {
 func (s *Signal) Wake() {
 	s.mu.Lock()
 	s.last = clock.Now()
-	asleep := slices.Collect(maps.Keys(s.asleep))
+	var asleep []Sleeper
+	for sleeper := range s.asleep {
+		asleep = append(asleep, sleeper)
+	}
 	s.mu.Unlock()
 	for _, sleeper := range asleep { // without the lock, since a sleeper has its own
 		sleeper.Wake()
 	}
 }
 
-func (s *Signal) add(sleeper Sleeper) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.asleep == nil {
-		s.asleep = make(map[Sleeper]struct{})
-	}
-	s.asleep[sleeper] = struct{}{}
+// Sleep has the signals of ctx wake a sleeper, until rise is called.
+func Sleep(ctx context.Context, sleeper Sleeper) (rise func()) {
+	all := scopeOf(ctx)
+	all.set(sleeper, true)
+	return func() { all.set(sleeper, false) }
 }
 
-func (s *Signal) remove(sleeper Sleeper) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.asleep, sleeper)
-}
-
-func (s *Signal) givenAfter(t time.Time) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.last.After(t)
-}
-
-// Has reports whether ctx has a signal.
-func Has(ctx context.Context) bool { return scopeOf(ctx) != nil }
-
-// Sleep has the signals of ctx wake a sleeper until its Rise.
-func Sleep(ctx context.Context, sleeper Sleeper) {
-	for s := scopeOf(ctx); s != nil; s = s.outer {
-		s.signal.add(sleeper)
-	}
-}
-
-// Rise ends a Sleep.
-func Rise(ctx context.Context, sleeper Sleeper) {
-	for s := scopeOf(ctx); s != nil; s = s.outer {
-		s.signal.remove(sleeper)
+// set says whether a sleeper is asleep.
+func (c *scope) set(sleeper Sleeper, asleep bool) {
+	for ; c != nil; c = c.outer {
+		s := c.signal
+		s.mu.Lock()
+		if s.asleep == nil {
+			s.asleep = make(map[Sleeper]bool)
+		}
+		if s.asleep[sleeper] = true; !asleep {
+			delete(s.asleep, sleeper)
+		}
+		s.mu.Unlock()
 	}
 }
 
 // Since reports whether a signal of ctx was given after t.
-func Since(ctx context.Context, t time.Time) bool {
-	for s := scopeOf(ctx); s != nil; s = s.outer {
-		if s.signal.givenAfter(t) {
-			return true
-		}
+func Since(ctx context.Context, t time.Time) (given bool) {
+	for c := scopeOf(ctx); c != nil && !given; c = c.outer {
+		c.signal.mu.Lock()
+		given = c.signal.last.After(t)
+		c.signal.mu.Unlock()
 	}
-	return false
+	return given
 }

@@ -18,15 +18,13 @@ func (b *bell) Wake() { b.rung++ }
 
 func TestASleeperIsWokenByEverySignalAroundItUntilItRises(t *testing.T) {
 	var inner, outer waker.Signal
-	require.False(t, waker.Has(t.Context()))
 	ctx := inner.With(outer.With(t.Context()))
-	require.True(t, waker.Has(ctx))
 	var b bell
 	for range 2 {
-		waker.Sleep(ctx, &b)
+		rise := waker.Sleep(ctx, &b)
 		inner.Wake()
 		outer.Wake()
-		waker.Rise(ctx, &b)
+		rise()
 		inner.Wake()
 		outer.Wake()
 	}
@@ -51,10 +49,9 @@ func TestSinceKnowsWhetherASignalWasGivenAfterATime(t *testing.T) {
 func nap(ctx context.Context, wait, sure, spread time.Duration) (slept time.Duration, woken bool) {
 	began := time.Now()
 	timer := time.NewTimer(wait)
-	n := waker.NewNap(ctx, timer, wait, sure, spread)
+	rise := (*waker.Nap.Load())(ctx, timer, wait, sure, spread)
 	<-timer.C
-	woken = n.End()
-	n.Wake() // too late
+	woken = rise()
 	return time.Since(began), woken
 }
 
@@ -77,5 +74,5 @@ func TestANapEndsEarlyButNotBeforeWhatIsSure(t *testing.T) {
 			time.Sleep(time.Minute)
 		})
 	}
-	require.False(t, (*waker.Nap)(nil).End())
+	require.Nil(t, (*waker.Nap.Load())(t.Context(), time.NewTimer(1), 1, 0, 0))
 }

@@ -313,7 +313,7 @@ func TestALimitRefusesToBeNil(t *testing.T) {
 	require.EqualError(t, a.Validate(), "backoff: adaptive.Limit is nil")
 	require.NoError(t, new(adaptive.Limit).Validate())
 	err := backoff.Policy{Budget: a}.Do(t.Context(), func(context.Context) error { return nil })
-	require.EqualError(t, err, "backoff: Policy.Budget is a nil *adaptive.Limit")
+	require.EqualError(t, err, "backoff: Policy.Budget holds a nil pointer")
 }
 
 func ExampleLimit() {

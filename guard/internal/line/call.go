@@ -11,7 +11,7 @@ import (
 // A Call is one call through a Line. It is for one goroutine. The zero value is none.
 type Call struct {
 	Waited  time.Duration // in the line
-	For     For           // what it waited for, when it joined the line last
+	For     string        // what it waited for, when it joined the line last
 	Probes  int           // that went while it waited
 	Answers int           // of the service to others, while it waited
 	Why     error         // with which the last call failed
@@ -51,31 +51,17 @@ func (c *Call) Settle(r Result) (waits bool) {
 	return false
 }
 
-// For is what a call waits for.
-type For uint8
-
-const (
-	// Turn: others go first.
-	Turn For = iota
-	// Room: a budget has none.
-	Room
-	// Asked: the service asked for a wait.
-	Asked
-	// Open: no call may go before the circuit lets one probe.
-	Open
-)
-
 // waitsFor returns what a call waits for that ended with r.
-func (l *Line) waitsFor(r Result, now time.Time) For {
+func (l *Line) waitsFor(r Result, now time.Time) string {
 	switch {
 	case r.Verdict == Full:
-		return Room
+		return "for room in the budget"
 	case l.until.After(now):
-		return Asked
+		return "as the service asked"
 	case !l.closed():
-		return Open
+		return "for the circuit"
 	}
-	return Turn
+	return "for its turn"
 }
 
 // An End is how a Wait ended.
@@ -136,8 +122,7 @@ func (c *Call) wait(ctx context.Context, now time.Time) (end End) {
 	l, w, probes, answers := c.line, c.turn, c.line.probes, c.line.answers
 	l.push(w)
 	l.mu.Unlock()
-	waker.Sleep(ctx, c)
-	defer waker.Rise(ctx, c)
+	defer waker.Sleep(ctx, c)()
 	select {
 	case <-w.ready:
 		l.mu.Lock()
