@@ -180,7 +180,6 @@ type failure struct {
 	hint     hint       // wait that the server asked for
 	open     *OpenError // refusal of a breaker; nil if the attempt was made
 	timedOut bool       // whether the policy's own attempt timeout ended it
-	inTime   bool       // whether a mark on it ends any call, also one whose context has ended
 
 	said fault.Fault // whose fault it is: in an Error, and in a verdict if a mark or a policy inside said so
 }

@@ -122,7 +122,6 @@ func (e *Error) note(v *verdict, c count, interrupted bool) {
 	e.failure.hint = v.hint
 	if v.open == nil || c.number == 1 {
 		e.Last, e.failure.class, e.failure.said = v.err, v.class, v.said
-		e.failure.inTime = !interrupted && v.answered()
 	}
 }
 
@@ -156,11 +155,8 @@ const prefix = "backoff: "
 // line is the text of an error, around that of the last one. An error of this
 // package in it loses its prefix, so that the line has one.
 func line(name, what string, last error) string {
-	if quoted := strconv.Quote(name); len(quoted) > len(name)+2 { // a stranger's key, perhaps
-		name = quoted
-	}
-	if name != "" {
-		what = name + ": " + what
+	if name != "" { // which may be a stranger's key
+		what = strings.ReplaceAll(name, "\n", " ") + ": " + what
 	}
 	if last != nil {
 		what += ": " + lineOf(last)
@@ -225,7 +221,7 @@ func (e *Error) whyEnded() string {
 	text := context.DeadlineExceeded.Error()
 	switch {
 	case e.Reason == ReasonCanceled:
-		text = lineOf(cmp.Or(e.cause, e.ended, e.ContextError()))
+		text = lineOf(cmp.Or(e.cause, e.contextError()))
 	case e.early:
 		text = "the next wait would pass the deadline"
 	}
@@ -239,13 +235,19 @@ func (e *Error) whyEnded() string {
 // context.Canceled or context.DeadlineExceeded, unless the context has an error
 // of its own. It is context.DeadlineExceeded also if the next wait would have
 // passed the deadline. It is nil if the call ended for another reason, or if
-// Last came in time: it is marked [Permanent] or ClassOverloaded.
+// Last came in time: it is permanent, or of ClassOverloaded.
+func (e *Error) ContextError() error {
+	if e == nil || !e.failure.class.Retryable() && !errtree.Is(e.Last, e.contextError()) {
+		return nil
+	}
+	return e.contextError()
+}
+
+// contextError is ContextError whatever Last is.
 //
 //go:noinline
-func (e *Error) ContextError() error {
+func (e *Error) contextError() error {
 	switch {
-	case e == nil || e.failure.inTime:
-		return nil
 	case e.ended != nil:
 		return e.ended
 	case e.Reason == ReasonCanceled:
@@ -288,10 +290,7 @@ func (e *Error) reasonErrors() (reason, cause error) {
 		}
 		return ErrOpen, cause
 	case ReasonDeadline, ReasonCanceled:
-		if e.ended != nil {
-			return e.ended, e.cause
-		}
-		return e.ContextError(), e.cause
+		return e.contextError(), e.cause
 	}
 	return nil, nil
 }
