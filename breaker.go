@@ -302,7 +302,7 @@ func (b *Breaker) Do(ctx context.Context, op func(context.Context) error) error 
 	return err
 }
 
-// Wrap returns a function that calls op under the breaker.
+// Wrap returns op under the breaker.
 func (b *Breaker) Wrap(op func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error { return b.Do(ctx, op) }
 }

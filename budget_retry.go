@@ -33,8 +33,8 @@ const (
 //
 // While attempts take much longer than usual, fewer retries are granted, down
 // to none. First attempts are never refused. Until a new client has had three
-// successes, one call may use all of its MaxAttempts. See docs/retrybudget.md
-// for the rule, and for the bound on the retries of any interval.
+// successes, one call may use all of its MaxAttempts. docs/retrybudget.md has
+// the rule, and the bound on the retries of any interval.
 //
 // The zero value is ready to use. It is safe for concurrent use, and must not be
 // copied, nor its fields changed, after first use.

@@ -95,11 +95,10 @@ func OfClass(err error, c Class) error {
 }
 
 // Cause returns the error of the operation, without the marks and the [*Error]
-// around it: for ==, for type switches, and for callers that expect that error.
-// If the operation was never called, Cause returns the error of the context
-// that ended the call, or else the Error. Any other error is returned as it is,
-// such as an [*OpenError], and an error that wraps an Error or a mark. Cause is
-// nil for nil only.
+// around it: for == and type switches. If the operation was never called, Cause
+// returns the error of the context that ended the call, or else the Error. Any
+// other error is returned as it is, such as an [*OpenError], and an error that
+// wraps an Error or a mark.
 func Cause(err error) error {
 	for range errtree.Most {
 		switch e := err.(type) {

@@ -291,11 +291,11 @@ func (p Policy) Decide(retry int, err error) Decision {
 //		return p.GiveUp(ctx, backoff.Error{Attempts: n, Reason: d.Reason, Last: err})
 //	}
 //
-// The loop fills in the fields of e that it knows. If the end of ctx
-// interrupted the last attempt, or a breaker refused it, set Interrupted to its
-// error, and Last to the error of the attempt before. ReasonCanceled may stand
-// for any end of ctx: GiveUp makes it ReasonDeadline after a deadline. GiveUp
-// returns an [*Error], but for ReasonPermanent it returns e.Last, as Do does.
+// If the end of ctx interrupted the last attempt, or a breaker refused it, set
+// Interrupted to its error, and Last to the error of the attempt before.
+// ReasonCanceled may stand for any end of ctx: GiveUp makes it ReasonDeadline
+// after a deadline. GiveUp returns an [*Error], but for ReasonPermanent it
+// returns e.Last, as Do does.
 func (p Policy) GiveUp(ctx context.Context, e Error) error {
 	if e.Reason == ReasonPermanent && e.Last != nil {
 		return inferred(e.Last)

@@ -132,12 +132,13 @@ type ClassLimits struct {
 // even if ctx has ended meanwhile. If ctx has ended before the first attempt,
 // Do does not call op.
 //
-// A permanent error is returned as op returned it. If Classify finds it
-// permanent and DefaultClassifier does not, Do marks it [Permanent], so that
-// policies around this one do not retry it; [Cause] removes the mark. Any other
-// error is an [*Error], which matches op's last error and says why the call
-// ended. Do refuses an invalid policy with the error of Validate, before the
-// first attempt; see ByClass for the one exception.
+// A permanent error is returned as op returned it, or as the Last of an [*Error]
+// if ctx has ended meanwhile. If Classify finds it permanent and
+// DefaultClassifier does not, Do marks it [Permanent], so that policies around
+// this one do not retry it; [Cause] removes the mark. Any other error is an
+// [*Error], which matches op's last error and says why the call ended. Do
+// refuses an invalid policy with the error of Validate, before the first
+// attempt; see ByClass for the one exception.
 //
 // op gets ctx, or a context derived from it for AttemptTimeout and [Keyed]. A
 // panic in op passes through. While op succeeds, Do allocates nothing, takes no
@@ -222,9 +223,9 @@ func (p Policy) Retryable(err error) bool {
 	return judge(p.Classify, err).class.Retryable()
 }
 
-// Validate reports every invalid field with its value, or returns nil. Every
-// way of running a call asks it first. WaitBefore, Decide and Retryable do not,
-// because they cannot return an error.
+// Validate reports every invalid field with its value, or returns nil. All ways
+// of running a call ask it first, but not WaitBefore, Decide and Retryable, which
+// cannot return an error.
 func (p Policy) Validate() error {
 	var both error
 	if p.AttemptTimeoutSchedule != nil && p.AttemptTimeout != 0 {

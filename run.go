@@ -343,8 +343,8 @@ func (r *Run) Progress() {
 	r.began = clock.Now()
 }
 
-// Reset makes the Run as new, for a loop that lives longer than one call, such
-// as a reconnect loop after a connection that lasted.
+// Reset makes the Run as new, for a reconnect loop after a connection that
+// lasted.
 func (r *Run) Reset() {
 	r.settleUnfinished()
 	inAttempt := r.phase == running
