@@ -695,3 +695,8 @@ func TestBreakerCountsSuccessesThatMeet(t *testing.T) {
 	require.Equal(t, 2, feed(&b, 2, nil))
 	require.EqualValues(t, 3, b.Stats().Successes)
 }
+
+func TestANilBreakerIsInvalid(t *testing.T) {
+	var b *backoff.Breaker
+	require.EqualError(t, b.Validate(), "backoff: Breaker is nil")
+}

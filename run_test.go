@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/control/wake"
 	"github.com/gobackoff/backoff/hedge"
 )
 
@@ -495,4 +496,20 @@ func TestBeginDuringAnAttemptEndsTheCall(t *testing.T) {
 	require.False(t, granted(r.Begin(0)))
 	require.EqualError(t, r.Err(), "backoff: Run.Begin was called before Run.Retry")
 	require.Empty(t, budget.out, "the budget has its ticket back")
+}
+
+func TestACallThatIsWokenBeginsItsScheduleAnew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var network wake.Signal
+		time.AfterFunc(40*time.Second, network.Wake) // 25.5 s after the start begins a wait of 25.6 s
+		var at []time.Duration
+		began := time.Now()
+		p := backoff.Policy{MaxAttempts: 11, Jitter: backoff.NoJitter}
+		p.Do(network.Context(t.Context()), func(context.Context) error {
+			at = append(at, time.Since(began))
+			return errDown
+		})
+		require.Less(t, at[9], 40*time.Second+101*time.Millisecond)
+		require.Equal(t, 200*time.Millisecond, at[10]-at[9])
+	})
 }
