@@ -34,8 +34,9 @@
 // other clients (plug), polls (poll), a second request beside a slow one
 // (hedge), what all calls to a service share (guard), limits of rates and
 // concurrency (limit, pace), logs (backoffslog), metrics (backoffmetrics),
-// changes while a program runs (control), and policies in files (spec,
-// presets). Those below contrib, such as backoffgrpc, are modules of their own.
+// changes while a program runs (control), waits that end early (control/wake),
+// and policies in files (spec, presets). Those below contrib, such as
+// backoffgrpc, are modules of their own.
 //
 // Everywhere 0 means the documented default and a negative number no limit,
 // unless the field says otherwise. Attempts include the first call, retries do

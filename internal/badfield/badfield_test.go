@@ -31,7 +31,7 @@ func TestErrorsNameTheFieldAndWhatIsWrong(t *testing.T) {
 }
 
 func TestIsNilKnowsANilPointerFromAValue(t *testing.T) {
-	type one struct{ p *int }
+	type one struct{ P *int }
 	for _, v := range []any{(*int)(nil), (func())(nil), (*one)(nil), (*[8]int)(nil)} {
 		require.True(t, badfield.IsNil(v), "%T", v)
 	}
