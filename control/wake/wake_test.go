@@ -193,6 +193,58 @@ func TestAWakeDoesNotEndWhatABudgetAskedFor(t *testing.T) {
 	}
 }
 
+// The first attempt waits for its token from the beginning, and the second one asks for
+// its own when its backoff is over.
+func TestAWakeGivesNobodyATokenBeforeItsTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var network wake.Signal
+		tokens := rate.NewLimiter(rate.Every(30*time.Second), 1)
+		tokens.Allow()
+		l := newLink()
+		p := backoff.Policy{MaxAttempts: 2, Budget: &limit.Rate{Limiter: tokens}}
+		for _, after := range []time.Duration{10, 40} {
+			time.AfterFunc(after*time.Second, network.Wake)
+		}
+		require.Error(t, p.Do(network.Context(t.Context()), l.call))
+		require.Equal(t, []time.Duration{30, 60}, []time.Duration{l.at[0].Round(time.Millisecond) / time.Second, l.at[1].Round(time.Millisecond) / time.Second})
+	})
+}
+
+// slow is a budget that says once how long to wait: for a first attempt by Reserve, and
+// for a retry by Pace.
+type slow struct {
+	backoff.BudgetDefaults
+	paced bool
+}
+
+func (s *slow) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
+	if a.First() {
+		return backoff.Ticket{}, 30 * time.Second, true
+	}
+	return backoff.Ticket{Word: 1}, 0, true
+}
+
+func (s *slow) Pace(t backoff.Ticket) (backoff.Ticket, time.Duration, bool) {
+	if t.Word == 0 || s.paced {
+		return t, 0, true
+	}
+	s.paced = true
+	return t, 30 * time.Second, true
+}
+
+func TestABudgetThatSaysOnceHowLongToWaitIsBelieved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var network wake.Signal
+		l := newLink()
+		p := backoff.Policy{MaxAttempts: 2, Budget: new(slow), Schedule: backoff.Constant(time.Second), Jitter: backoff.NoJitter}
+		for _, after := range []time.Duration{10, 40} {
+			time.AfterFunc(after*time.Second, network.Wake)
+		}
+		require.Error(t, p.Do(network.Context(t.Context()), l.call))
+		require.Equal(t, []time.Duration{30 * time.Second, 61 * time.Second}, l.at)
+	})
+}
+
 func TestAWakeIsNotKeptForLaterWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var network wake.Signal

@@ -55,6 +55,23 @@ func nap(ctx context.Context, wait, sure, spread time.Duration) (slept time.Dura
 	return time.Since(began), woken
 }
 
+// Many signals in a row do not put the end off.
+func TestANapEndsInTimeHoweverOftenItIsWoken(t *testing.T) {
+	for range 20 {
+		synctest.Test(t, func(t *testing.T) {
+			var s waker.Signal
+			ctx := s.With(t.Context())
+			for i := range 1000 {
+				time.AfterFunc(time.Duration(i)*time.Millisecond, s.Wake)
+			}
+			slept, woken := nap(ctx, time.Minute, 0, time.Second)
+			require.True(t, woken)
+			require.LessOrEqual(t, slept, time.Second)
+			time.Sleep(time.Second)
+		})
+	}
+}
+
 // A Signal that lives longer than a bubble of testing/synctest keeps nothing of it.
 func TestANapEndsEarlyButNotBeforeWhatIsSure(t *testing.T) {
 	var s waker.Signal
