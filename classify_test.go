@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -83,30 +84,82 @@ type Error struct{}
 func (Error) Error() string { return "end of input" }
 func (Error) Unwrap() error { return io.EOF }
 
-// Only what refused or could not be reached is known never to have arrived.
+// Only what refused or could not be reached is known never to have arrived. As
+// long as there is no connection, nothing has: whatever may pass is not sent, and
+// what a setting forbids is permanent (POSIX.1-2024, connect and socket).
 func TestDefaultClassifierKnowsTheKernel(t *testing.T) {
-	for errno, want := range map[syscall.Errno]backoff.Class{
-		syscall.ECONNREFUSED: backoff.ClassNotSent,
-		syscall.EHOSTUNREACH: backoff.ClassNotSent,
-		syscall.ENETUNREACH:  backoff.ClassNotSent,
-		syscall.ECONNRESET:   backoff.ClassRetryable,
-		syscall.ECONNABORTED: backoff.ClassRetryable,
-		syscall.EPIPE:        backoff.ClassRetryable,
-		syscall.ETIMEDOUT:    backoff.ClassRetryable,
-		syscall.ENETDOWN:     backoff.ClassRetryable,
-		syscall.ENETRESET:    backoff.ClassRetryable,
-		syscall.EINTR:        backoff.ClassRetryable,
-		syscall.EMFILE:       backoff.ClassRetryable,
-		syscall.EACCES:       backoff.ClassUnknown,
-		syscall.ENOENT:       backoff.ClassUnknown,
+	for errno, want := range map[syscall.Errno]struct{ alone, dialing backoff.Class }{
+		syscall.ECONNREFUSED:    {backoff.ClassNotSent, backoff.ClassNotSent},
+		syscall.EHOSTUNREACH:    {backoff.ClassNotSent, backoff.ClassNotSent},
+		syscall.ENETUNREACH:     {backoff.ClassNotSent, backoff.ClassNotSent},
+		syscall.EHOSTDOWN:       {backoff.ClassNotSent, backoff.ClassNotSent},
+		syscall.ECONNRESET:      {backoff.ClassRetryable, backoff.ClassNotSent},
+		syscall.ECONNABORTED:    {backoff.ClassRetryable, backoff.ClassNotSent},
+		syscall.EPIPE:           {backoff.ClassRetryable, backoff.ClassNotSent},
+		syscall.ETIMEDOUT:       {backoff.ClassRetryable, backoff.ClassNotSent},
+		syscall.ENETDOWN:        {backoff.ClassRetryable, backoff.ClassNotSent},
+		syscall.ENETRESET:       {backoff.ClassRetryable, backoff.ClassNotSent},
+		syscall.EINTR:           {backoff.ClassRetryable, backoff.ClassNotSent},
+		syscall.EAGAIN:          {backoff.ClassRetryable, backoff.ClassNotSent}, // the backlog of a Unix socket is full
+		syscall.EMFILE:          {backoff.ClassRetryable, backoff.ClassNotSent},
+		syscall.ENFILE:          {backoff.ClassRetryable, backoff.ClassNotSent},
+		syscall.ENOENT:          {backoff.ClassUnknown, backoff.ClassNotSent}, // a Unix socket before its server
+		syscall.ENOBUFS:         {backoff.ClassUnknown, backoff.ClassNotSent},
+		syscall.ENOMEM:          {backoff.ClassUnknown, backoff.ClassNotSent},
+		syscall.EADDRNOTAVAIL:   {backoff.ClassUnknown, backoff.ClassNotSent}, // no port is free
+		syscall.EADDRINUSE:      {backoff.ClassUnknown, backoff.ClassNotSent},
+		syscall.EACCES:          {backoff.ClassUnknown, backoff.ClassPermanent}, // a firewall, or the rights of a file
+		syscall.EPERM:           {backoff.ClassUnknown, backoff.ClassPermanent},
+		syscall.EAFNOSUPPORT:    {backoff.ClassUnknown, backoff.ClassPermanent},
+		syscall.EPROTONOSUPPORT: {backoff.ClassUnknown, backoff.ClassPermanent},
+		syscall.EPROTOTYPE:      {backoff.ClassUnknown, backoff.ClassPermanent},
+		syscall.EINVAL:          {backoff.ClassUnknown, backoff.ClassUnknown},
 	} {
-		require.Equal(t, want, backoff.DefaultClassifier(errno), "%v", errno)
+		require.Equal(t, want.alone, backoff.DefaultClassifier(errno), "%v", errno)
 		dial := &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("connect", errno)}
-		require.Equal(t, want, backoff.DefaultClassifier(dial), "%v", dial)
-		require.Equal(t, want, backoff.DefaultClassifier(&url.Error{Op: "Get", URL: "http://x", Err: dial}), "%v", dial)
+		require.Equal(t, want.dialing, backoff.DefaultClassifier(dial), "%v", dial)
+		require.Equal(t, want.dialing, backoff.DefaultClassifier(&url.Error{Op: "Get", URL: "http://x", Err: dial}), "%v", dial)
+		through := &net.OpError{Op: "proxyconnect", Net: "tcp", Err: dial}
+		require.Equal(t, want.dialing, backoff.DefaultClassifier(through), "%v", through)
 		dial.Op = "proxyconnect"
-		require.Equal(t, want, backoff.DefaultClassifier(dial), "%v", dial)
+		require.Equal(t, want.alone, backoff.DefaultClassifier(dial), "%v", dial)
+		dial.Op = "write"
+		require.NotEqual(t, backoff.ClassNotSent, backoff.DefaultClassifier(dial), "%v", dial)
+		require.NotEqual(t, backoff.ClassPermanent, backoff.DefaultClassifier(dial), "%v", dial)
 	}
+}
+
+// The real dials that chance and a test may have: before a server listens there is no
+// file of its socket, and afterwards nobody behind the file.
+func TestADialToASocketWhoseServerIsNotThereIsNotSent(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s")
+	dial := func() backoff.Class {
+		_, err := net.Dial("unix", path)
+		require.Error(t, err)
+		return backoff.DefaultClassifier(err)
+	}
+	require.Equal(t, backoff.ClassNotSent, dial())
+	l, err := net.Listen("unix", path)
+	require.NoError(t, err)
+	l.(*net.UnixListener).SetUnlinkOnClose(false)
+	require.NoError(t, l.Close())
+	require.Equal(t, backoff.ClassNotSent, dial())
+
+	_, err = os.Open(filepath.Join(t.TempDir(), "s"))
+	require.Equal(t, backoff.ClassUnknown, backoff.DefaultClassifier(err), "a file is no server: %v", err)
+}
+
+func TestADialThatTimesOutIsNotSent(t *testing.T) {
+	past, cancel := context.WithDeadline(t.Context(), time.Now().Add(-time.Second))
+	defer cancel()
+	_, err := new(net.Dialer).DialContext(past, "tcp", "127.0.0.1:1")
+	require.Equal(t, backoff.ClassNotSent, backoff.DefaultClassifier(err), "%v", err)
+	slow := &net.OpError{Op: "dial", Net: "tcp", Err: &net.DNSError{Err: "i/o timeout", Name: "x", IsTimeout: true}}
+	require.Equal(t, backoff.ClassNotSent, backoff.DefaultClassifier(slow))
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = new(net.Dialer).DialContext(gone, "tcp", "127.0.0.1:1")
+	require.Equal(t, backoff.ClassPermanent, backoff.DefaultClassifier(err), "%v", err)
 }
 
 // A connection that was up reports, when its packets stay away, what a router

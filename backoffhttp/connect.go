@@ -17,7 +17,7 @@ func ofOperation(e *net.OpError) backoff.Class {
 	case "dial":
 		return whileConnecting(e)
 	case "proxyconnect":
-		if backoff.DefaultClassifier(e.Err) == backoff.ClassNotSent && !evidence.IsRefused(e) {
+		if evidence.IsUnreachable(e) {
 			return backoff.ClassPermanent // the proxy does not exist: the setting is wrong
 		}
 		return whileConnecting(e.Err)

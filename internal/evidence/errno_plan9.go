@@ -16,3 +16,15 @@ func ConnectionErrorOf(e Errno) ConnectionError {
 	}
 	return NoConnectionError
 }
+
+// whileDialing returns the class of an error of the system that is not about a
+// connection, but of which there is none for it.
+func whileDialing(e Errno) Class {
+	switch e {
+	case "file does not exist", "no free file descriptors":
+		return NotSent
+	case "permission denied", "access permission denied", "address family not supported by protocol":
+		return Permanent
+	}
+	return Unknown
+}

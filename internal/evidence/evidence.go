@@ -55,7 +55,10 @@ func (w *walker) find(err error) finding {
 		return w.find(inner)
 	}
 	by := saidBy(err)
-	found := max(ofOne(err), ofNamed(err, by))
+	found := ofNamed(err, by)
+	if by != ofConnection && by != ofRequest { // whose methods repeat what the error inside says
+		found = max(found, ofOne(err))
+	}
 	branches, inner := errtree.Unwrap(err)
 	if inner != nil {
 		branches = []error{inner}
@@ -71,7 +74,10 @@ func (w *walker) find(err error) finding {
 	if inner == io.EOF && by == ofRequest {
 		found = max(found, weak|Retryable)
 	}
-	if found&classBits == NotSent && len(branches) > 0 && !notSent {
+	switch {
+	case by == ofConnection && field(err, "Op") == "dial":
+		return ofDial(err, found)
+	case found&classBits == NotSent && len(branches) > 0 && !notSent:
 		return weak | Retryable
 	}
 	return found
@@ -135,16 +141,17 @@ func IsAnswer(err error) bool {
 	})
 }
 
-// IsRefused reports whether the tree of err has a refused connection.
-func IsRefused(err error) bool {
+// IsUnreachable reports whether the tree of err has an error of the system that
+// says that there is no route.
+func IsUnreachable(err error) bool {
 	e, ok := errtree.As[Errno](err)
-	return ok && ConnectionErrorOf(e) == Refused
+	return ok && ConnectionErrorOf(e) == Unreachable
 }
 
 // None reports whether err itself says nothing, and wraps nothing that might.
 // Most errors say nothing, and None costs less than Of.
 func None(err error) bool {
-	if reflect.TypeOf(err) == reflect.TypeOf(io.EOF) { // made by errors.New, as most
+	if reflect.TypeOf(err) == ofErrorsNew {
 		return err != context.Canceled && err != io.ErrUnexpectedEOF && saidByText(err.Error()) == nothing
 	}
 	switch err.(type) {

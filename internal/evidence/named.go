@@ -2,8 +2,9 @@ package evidence
 
 import (
 	"reflect"
-	"strconv"
 	"strings"
+
+	"github.com/gobackoff/backoff/internal/errtree"
 )
 
 // said is what a type says of the errors that have it.
@@ -14,10 +15,14 @@ const (
 	gaveUp            // a loop has made all the attempts that it would make
 	permanent         // every repetition would meet it again
 	transient         // it may pass
+	throttled         // the server gets too many requests
+	inVain            // a limiter of the program would let the call go after its deadline
 	asText            // only the text tells
 	byCode            // the text begins with a code
 	byRetriable       // the field Retriable tells
-	byStatus          // the field Code is like an HTTP status
+	byStatus          // a field is an HTTP status
+	byGrant           // the field ErrorCode is one of OAuth, or else a field is an HTTP status
+	byReply           // the field Code is that of a reply of SMTP or FTP
 	byIsNotFound      // the field IsNotFound tells
 	ofConnection      // the field Op tells whether there was a connection
 	ofRequest         // io.EOF inside is a connection that was lost
@@ -49,6 +54,20 @@ var known = [...]struct {
 	{"github.com/redis/", "", byCode},
 	{"github.com/go-redis/", "", byCode},
 	{"github.com/nats-io/nats.go", "APIError", byStatus},
+	{"github.com/nats-io/nats.go", "jsError", asText},
+	{"golang.org/x/oauth2", "RetrieveError", byGrant},
+	{"cloud.google.com/go/auth", "Error", byStatus},
+	{"google.golang.org/api/googleapi", "Error", byStatus},
+	{"github.com/Azure/azure-sdk-for-go/sdk/azcore/", "ResponseError", byStatus},
+	{"github.com/openai/openai-go/", "Error", byStatus},
+	{"github.com/anthropics/anthropic-sdk-go/", "Error", byStatus},
+	{"github.com/stripe/stripe-go/", "Error", byStatus},
+	{"github.com/hashicorp/consul/api", "StatusError", byStatus},
+	{"github.com/hashicorp/vault/api", "ResponseError", byStatus},
+	{"github.com/minio/minio-go/", "ErrorResponse", byStatus},
+	{"k8s.io/apimachinery/pkg/api/errors", "StatusError", byStatus},
+	{"github.com/slack-go/slack", "RateLimitedError", throttled},
+	{"net/textproto", "Error", byReply},
 	{"net", "DNSError", byIsNotFound},
 	{"net", "OpError", ofConnection},
 	{"net/url", "Error", ofRequest},
@@ -79,21 +98,6 @@ func saidBy(err error) said {
 	return nothing
 }
 
-// saidByText returns what the text of an error says that has no type of its own,
-// and 0 if it says nothing: redis.Nil, sql.ErrNoRows, mongo.ErrNoDocuments and
-// http.ErrSchemeMismatch, and the loops of go-retryablehttp and Cloud Storage.
-func saidByText(text string) said {
-	switch {
-	case text == "redis: nil", text == "sql: no rows in result set", text == "mongo: no documents in result",
-		text == "http: server gave HTTP response to HTTPS client":
-		return permanent
-	case strings.Contains(text, " giving up after ") && strings.Contains(text, " attempt(s)"),
-		strings.HasPrefix(text, "storage: retry "):
-		return gaveUp
-	}
-	return nothing
-}
-
 // GaveUp reports whether err is the one by which a loop of another library says
 // that it gave up. A loop that returns the last error as it is cannot be known.
 func GaveUp(err error) bool { return saidBy(err) == gaveUp }
@@ -105,14 +109,60 @@ func ofNamed(err error, by said) finding {
 		return conclusive | Permanent
 	case by == transient:
 		return weak | Retryable
+	case by == throttled:
+		return specific | Throttled
+	case by == inVain:
+		return weak | NotSent
+	case by == byStatus:
+		return says(weak, statusIn(err))
+	case by == byGrant:
+		return ofGrant(err)
+	case by == byReply:
+		return ofReply(field(err, "Code"))
 	case by == byCode:
 		return says(specific, ofText(err.Error()))
-	case by == byStatus && strings.HasPrefix(field(err, "Code"), "4"),
-		by == byRetriable && field(err, "Retriable") == "false",
+	case by == byRetriable && field(err, "Retriable") == "false",
 		by == byIsNotFound && field(err, "IsNotFound") == "true":
 		return specific | Permanent
 	}
 	return 0
+}
+
+// ofReply returns what the code of a reply says: 4yz may pass, 5yz does not.
+//
+// Source: RFC 5321, 4.2.1; RFC 959, 4.2.1.
+func ofReply(code string) finding {
+	switch {
+	case len(code) != 3:
+	case code[0] == '4':
+		return specific | Retryable
+	case code[0] == '5':
+		return specific | Permanent
+	}
+	return 0
+}
+
+// ofGrant returns what the error of a token endpoint says. An endpoint that is
+// overloaded may answer 429 and have a code that says less. Without a code of
+// OAuth the answer is that of a proxy.
+//
+// Source: RFC 6749, 4.1.2.1 and 5.2; RFC 8628, 3.5.
+func ofGrant(err error) finding {
+	const (
+		final codes = " invalid_request invalid_client invalid_grant unauthorized_client unsupported_grant_type invalid_scope " +
+			"unsupported_response_type access_denied expired_token "
+		passing codes = " server_error temporarily_unavailable authorization_pending "
+	)
+	status := statusIn(err)
+	switch code := field(err, "ErrorCode"); {
+	case final.has(code):
+		return specific | Permanent
+	case code == "slow_down", passing.has(code) && status == Throttled:
+		return specific | Throttled
+	case passing.has(code):
+		return specific | Retryable
+	}
+	return says(weak, status)
 }
 
 // wasConnected reports whether a net.OpError is of a connection that was up.
@@ -123,22 +173,20 @@ func wasConnected(err error) bool {
 	return op != "" && op != "dial" && op != "proxyconnect"
 }
 
-// field returns the text of a field of the struct that err is or points to, or ""
-// if there is none. reflect's FieldByName would do the same, and add 8 KiB to
-// every program.
-func field(err error, name string) string {
-	s := reflect.Indirect(reflect.ValueOf(err))
-	for i := 0; s.Kind() == reflect.Struct && i < s.NumField(); i++ {
-		f := s.Field(i)
-		switch {
-		case s.Type().Field(i).Name != name:
-		case f.Kind() == reflect.Bool:
-			return strconv.FormatBool(f.Bool())
-		case f.Kind() == reflect.Int:
-			return strconv.FormatInt(f.Int(), 10)
-		case f.Kind() == reflect.String:
-			return f.String()
-		}
+// ofDial returns what the error of a dial says, given what it wraps. As long as
+// there is no connection, nothing was sent.
+func ofDial(err error, found finding) finding {
+	if found == 0 {
+		errtree.Find(err, func(err error) bool {
+			e, ok := err.(Errno)
+			if ok {
+				found = says(weak, whileDialing(e))
+			}
+			return ok
+		})
 	}
-	return ""
+	if found == weak|Retryable {
+		return weak | NotSent
+	}
+	return found
 }

@@ -204,6 +204,9 @@ func Said(err error) (f Fault, ok bool) {
 			return Answered, true
 		}
 	}
+	if evidence.InVain(err) {
+		return Own, true
+	}
 	return 0, false
 }
 

@@ -1,0 +1,7 @@
+//go:build !windows && !plan9 && !wasip1
+
+package evidence
+
+import "syscall"
+
+const hostDown = syscall.EHOSTDOWN

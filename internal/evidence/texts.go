@@ -1,0 +1,60 @@
+package evidence
+
+import (
+	"io"
+	"reflect"
+	"strings"
+)
+
+// saidByText returns what the text of an error says that has no type of its own,
+// and nothing if it says nothing.
+func saidByText(text string) said {
+	switch text {
+	case "redis: nil", "sql: no rows in result set", "mongo: no documents in result", // there is no such thing
+		"nats: key not found", "nats: bucket not found", "nats: object not found",
+		"http: server gave HTTP response to HTTPS client",
+		// What the program itself has closed stays closed: database/sql, net/http, grpc,
+		// go-redis, pgxpool, MongoDB, nats.go, franz-go, sarama.
+		"sql: database is closed", "http: Server closed", "grpc: the server has been stopped",
+		"rpc error: code = Canceled desc = grpc: the client connection is closing",
+		"redis: client is closed", "closed pool", "client is disconnected", "topology is closed",
+		"nats: connection closed", "nats: connection draining", "nats: jetstream context closed",
+		"client closed", "kafka: tried to use a client that was closed", "kafka: tried to use a producer that was closed",
+		// What nats.go refuses to send.
+		"nats: maximum payload exceeded", "nats: invalid subject", "nats: invalid subject name", "nats: invalid connection",
+		"nats: invalid subscription", "nats: invalid message or message nil", "nats: invalid argument",
+		"nats: invalid stream name", "nats: invalid consumer name", "nats: invalid bucket name", "nats: invalid key",
+		"nats: authorization violation", "nats: message was already acknowledged":
+		return permanent
+	}
+	switch {
+	case strings.HasPrefix(text, "rate: Wait(n="): // golang.org/x/time/rate
+		return saidByLimiter(text)
+	case strings.Contains(text, " giving up after ") && strings.Contains(text, " attempt(s)"), // go-retryablehttp
+		strings.HasPrefix(text, "storage: retry "): // Cloud Storage
+		return gaveUp
+	}
+	return nothing
+}
+
+// saidByLimiter returns what golang.org/x/time/rate says when it lets a call not
+// wait: no wait would be long enough, or the shortest is too long.
+func saidByLimiter(text string) said {
+	switch {
+	case strings.Contains(text, ") exceeds limiter's burst "):
+		return permanent
+	case strings.HasSuffix(text, ") would exceed context deadline"):
+		return inVain
+	}
+	return nothing
+}
+
+// InVain reports whether err itself, without what it wraps, is that of a limiter
+// which did not let the call wait, because its context would have ended before.
+// Nothing left the program.
+func InVain(err error) bool {
+	return reflect.TypeOf(err) == ofErrorsNew && saidByText(err.Error()) == inVain
+}
+
+// ofErrorsNew is the type of most errors.
+var ofErrorsNew = reflect.TypeOf(io.EOF)
