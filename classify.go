@@ -191,6 +191,7 @@ type verdict struct {
 	err           error  // error that was read
 	ended         error  // error of the caller's context when the attempt had failed
 	persists      bool   // whether only the operation and Classify may end the call (Policy.persists)
+	waits         bool   // whether a name that does not exist is not there yet: the call has any number of attempts, and an end
 	marked        bool   // whether a mark, or a policy that gave up, set the class
 	judged        bool   // whether a classifier of the policy's own set the class
 	chosen        bool   // whether it retries an answer that the library takes as final
@@ -229,7 +230,7 @@ func (v *verdict) judge(classify Classifier, err error) {
 		v.judged = v.class != ClassUnknown
 	}
 	if v.class <= ClassRetryable && !plain {
-		found := Class(evidence.Of(err, lastOf))
+		found := Class(evidence.Of(err, lastOf, v.waits))
 		switch {
 		case v.judged:
 			v.chosen = v.repeats(found)
@@ -287,9 +288,10 @@ func (v *verdict) read(err error, overruled bool) {
 	case *OpenError: // its last error is of another call
 		v.readRefusal(e, overruled)
 		return
-	case interface{ RetryAfter() time.Duration }:
-		v.hint = v.hint.longer(hint{after: max(0, e.RetryAfter()), given: true})
 	default:
+		if after, ok := evidence.RetryAfter(err); ok {
+			v.hint = v.hint.longer(hint{after: after, given: true})
+		}
 		if !overruled && !v.persists && evidence.GaveUp(err) { // no mark: AttemptTimeout may have ended that loop
 			v.class, v.gaveUp, overruled = ClassPermanent, true, true
 		}

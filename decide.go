@@ -7,6 +7,7 @@ import (
 
 	"github.com/gobackoff/backoff/internal/clock"
 	"github.com/gobackoff/backoff/internal/errtree"
+	"github.com/gobackoff/backoff/internal/evidence"
 	"github.com/gobackoff/backoff/internal/fault"
 )
 
@@ -41,8 +42,12 @@ func (r *Run) fail(err error) (wait time.Duration, again bool) {
 
 // noteFailure judges the error of the attempt that has ended, and takes note of it.
 func (r *Run) noteFailure(v *verdict, err error) {
-	v.ended, v.persists = r.ctx.Err(), r.policy.persists
+	_, bounded := r.ctx.Deadline()
+	v.ended, v.persists, v.waits = r.ctx.Err(), r.policy.persists, r.policy.MaxAttempts < 0 && (bounded || r.policy.MaxElapsed > 0)
 	v.judge(r.policy.Classify, err)
+	if bounded && v.ended == nil && r.cancel == nil && !v.marked && !v.judged && errtree.Find(err, evidence.InVain) {
+		v.ended = context.DeadlineExceeded // which would have passed before the call could go
+	}
 	r.readTimeout(v)
 	v.said = v.fault()
 	r.draft.note(v, r.count, v.ended != nil && v.interruptedByContext())

@@ -35,16 +35,19 @@ func says(strength finding, c Class) finding {
 // errtree.Most errors means nothing.
 //
 // look, for errors of a type that is known to the caller only, returns the
-// error to read in place of another one, and whether there is such a one.
-func Of(err error, look func(error) (error, bool)) Class {
-	w := walker{look, errtree.Most}
+// error to read in place of another one, and whether there is such a one. waits
+// says that the caller waits for the server: then a name that does not exist is
+// not there yet, and the server was not reached.
+func Of(err error, look func(error) (error, bool), waits bool) Class {
+	w := walker{look, waits, errtree.Most}
 	return w.find(err) & classBits
 }
 
 // walker walks the tree of an error.
 type walker struct {
-	look func(error) (error, bool)
-	left int // errors that may still be read
+	look  func(error) (error, bool)
+	waits bool // whether a name that does not exist is not there yet
+	left  int  // errors that may still be read
 }
 
 func (w *walker) find(err error) finding {
@@ -58,6 +61,9 @@ func (w *walker) find(err error) finding {
 	found := ofNamed(err, by)
 	if by != ofConnection && by != ofRequest { // whose methods repeat what the error inside says
 		found = max(found, ofOne(err))
+	}
+	if w.waits && by == byIsNotFound && found == specific|Permanent {
+		found = weak | NotSent
 	}
 	branches, inner := errtree.Unwrap(err)
 	if inner != nil {

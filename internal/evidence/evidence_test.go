@@ -29,7 +29,7 @@ func TestTheCallerMayReadTypesOfItsOwn(t *testing.T) {
 		}
 		return nil, false
 	}
-	require.Equal(t, evidence.Retryable, evidence.Of(fmt.Errorf("layer: %w", azure{errPlain}), look))
+	require.Equal(t, evidence.Retryable, evidence.Of(fmt.Errorf("layer: %w", azure{errPlain}), look, false))
 }
 
 func TestNoneIsTrueOfErrorsThatSayNothing(t *testing.T) {
