@@ -43,6 +43,11 @@ func Of(err error, look func(error) (error, bool), waits bool) Class {
 	return w.find(err) & classBits
 }
 
+// OfWaiting is Of for a caller that waits.
+func OfWaiting(err error) Class {
+	return Of(err, func(error) (error, bool) { return nil, false }, true)
+}
+
 // walker walks the tree of an error.
 type walker struct {
 	look  func(error) (error, bool)

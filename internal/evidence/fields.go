@@ -1,6 +1,7 @@
 package evidence
 
 import (
+	"cmp"
 	"math"
 	"reflect"
 	"strconv"
@@ -12,11 +13,13 @@ import (
 // Value. A path such as "Response.StatusCode" leads through several structs.
 // reflect's FieldByName would do the same, and add 8 KiB to every program.
 func at(err error, path string) reflect.Value {
-	v := reflect.ValueOf(err)
-	for name := range strings.SplitSeq(path, ".") {
-		v = member(reflect.Indirect(v), name)
+	s := reflect.ValueOf(err)
+	for more := true; more; {
+		var name string
+		name, path, more = strings.Cut(path, ".")
+		s = member(reflect.Indirect(s), name)
 	}
-	return v
+	return s
 }
 
 // member returns the field of a struct that has the name, or an invalid Value.
@@ -75,20 +78,41 @@ func RetryAfter(err error) (after time.Duration, ok bool) {
 }
 
 // waitIn returns the wait in a field: a duration, or seconds, also as the header
-// of an answer.
+// of an answer. It does not read dates, which would cost a program 20 KiB.
 func waitIn(err error) (after time.Duration, ok bool) {
 	if f := at(err, "RetryAfter"); f.IsValid() && f.CanInt() {
 		return time.Duration(f.Int()), f.Int() > 0
 	}
-	seconds := field(err, "ErrStatus.Details.RetryAfterSeconds")
+	text := field(err, "ErrStatus.Details.RetryAfterSeconds")
 	for _, path := range [...]string{"Response.Header", "RawResponse.Header", "Header"} {
-		if f := at(err, path); f.IsValid() && f.CanInterface() {
-			if header, ok := f.Interface().(interface{ Get(string) string }); ok {
-				seconds = header.Get("Retry-After")
-			}
+		if header := at(err, path); header.Kind() == reflect.Map {
+			text = cmp.Or(valueOf(header, "Retry-After"), text)
 		}
 	}
-	n, _ := strconv.ParseUint(seconds, 10, 64) // 0 if there is no number; too large a one saturates
-	after = time.Duration(min(n, math.MaxInt64/uint64(time.Second))) * time.Second
+	after = seconds(text)
 	return after, after > 0
+}
+
+// valueOf returns the first value of a key of an http.Header. MapIndex would do
+// the same, and add 13 KiB to every program.
+func valueOf(header reflect.Value, key string) string {
+	for entry := header.MapRange(); entry.Next(); {
+		if values := entry.Value(); entry.Key().String() == key && values.Kind() == reflect.Slice && values.Len() > 0 {
+			return values.Index(0).String()
+		}
+	}
+	return ""
+}
+
+// seconds returns a number of seconds, and 0 if text is none. It saturates.
+func seconds(text string) time.Duration {
+	const most = math.MaxInt64 / int64(time.Second)
+	n := int64(0)
+	for _, c := range []byte(text) {
+		if c < '0' || c > '9' {
+			return 0
+		}
+		n = min(10*n+int64(c-'0'), most)
+	}
+	return time.Duration(n) * time.Second
 }

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -33,4 +35,26 @@ func TestFieldsOfForeignErrorsAreFoundByName(t *testing.T) {
 		require.Empty(t, field(err, "Err"), "%T", err)
 	}
 	require.Equal(t, nothing, saidBy((*net.OpError)(nil)), "a pointer to nothing")
+}
+
+// A text that is also part of an earlier line would not be found.
+func TestEachFinalTextIsFoundAndNoPartOfOne(t *testing.T) {
+	for line := range strings.SplitSeq(strings.Trim(final, "\n"), "\n") {
+		require.Equal(t, permanent, saidByText(line), line)
+		require.Equal(t, nothing, saidByText(line[1:]), line)
+		require.Equal(t, nothing, saidByText(line[:len(line)-1]), line)
+	}
+	for _, text := range []string{"", "\n", "closed", final[1:]} {
+		require.Equal(t, nothing, saidByText(text), "%q", text)
+	}
+}
+
+// What a stranger's server says in Retry-After does no harm.
+func TestAWaitInAFieldIsSecondsOrNothing(t *testing.T) {
+	for text, want := range map[string]time.Duration{
+		"1": time.Second, "0120": 2 * time.Minute, "0": 0, "": 0, "-1": 0, "+1": 0, "1.5": 0, " 1": 0, "١": 0, "1e3": 0,
+		"9223372036": 9223372036 * time.Second, "9223372037": 9223372036 * time.Second, strings.Repeat("9", 100): 9223372036 * time.Second,
+	} {
+		require.Equal(t, want, seconds(text), "%q", text)
+	}
 }
