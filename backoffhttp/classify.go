@@ -8,6 +8,7 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/internal/errtree"
+	"github.com/gobackoff/backoff/internal/evidence"
 )
 
 // Classify returns the class of an error of an HTTP call. It knows everything
@@ -78,10 +79,17 @@ func known(err error) backoff.Class {
 }
 
 // after returns the classifier of a policy that asks first: for what a RoundTripper
-// returned. What first does not know, Classify decides.
+// returned. What first does not know, Classify decides, except that the policy knows
+// whether it waits for a name that does not exist.
 func after(first backoff.Classifier) backoff.Classifier {
 	ask := knownAfter(first)
-	return func(err error) backoff.Class { return cmp.Or(ask(err), backoff.ClassPermanent) }
+	return func(err error) backoff.Class {
+		class := cmp.Or(ask(err), backoff.ClassPermanent)
+		if class == backoff.ClassPermanent && (first == nil || first(err) == backoff.ClassUnknown) && evidence.OfWaiting(err) == evidence.NotSent {
+			return backoff.ClassUnknown
+		}
+		return class
+	}
 }
 
 // knownAfter is after for a breaker: what nobody knows is ClassUnknown, and so a failure,

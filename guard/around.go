@@ -30,6 +30,7 @@ type Turn struct {
 	// BeforeWait is called before the call waits, if it is not nil.
 	BeforeWait func()
 
+	alone   bool  // the program made the service for what it calls, and not for any name in a URL
 	made    bool  // the breaker let the call pass
 	noFault error // the error that the breaker did not get
 }

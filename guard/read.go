@@ -27,6 +27,9 @@ func (w *waiting) read(t *Turn, err error) (r line.Result, again bool) {
 		r.Verdict, again = line.Refused, w.hasAttempts()
 	case errtree.Is(err, backoff.ErrBudget):
 		w.note(backoff.ReasonPermanent, 1, err)
+	case t.alone && w.isMissing(err):
+		w.note(backoff.ReasonPermanent, 1, err)
+		r.Verdict, again = line.Failed, w.hasAttempts()
 	default:
 		w.note(backoff.ReasonPermanent, 1, err)
 		r.Verdict = verdictOf(err, nil)
@@ -51,6 +54,17 @@ func (w *waiting) note(why backoff.Reason, attempts int, last error) {
 	default:
 		w.last, w.interrupted = last, nil
 	}
+}
+
+// isMissing reports whether the call may wait for the name of its service, which does not
+// exist yet: the caller has set an end, so that who mistypes a name waits no longer.
+func (w *waiting) isMissing(err error) bool {
+	_, bounded := w.ctx.Deadline()
+	if !bounded && w.policy.MaxElapsed <= 0 || backoff.DefaultClassifier(err) != backoff.ClassPermanent {
+		return false
+	}
+	waits := backoff.Policy{Classify: func(err error) backoff.Class { return backoff.Class(evidence.OfWaiting(err)) }}
+	return waits.Decide(1, err).Class == backoff.ClassNotSent // a mark may say otherwise
 }
 
 // isRefusal reports whether err is that of a breaker, so that nothing was sent.

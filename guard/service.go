@@ -240,7 +240,7 @@ func (c *Client) Do(ctx context.Context, op func(context.Context) error) error {
 	if c.service == nil {
 		return errNil
 	}
-	err := c.service.Around(ctx, &c.policy, new(Turn), func(ctx context.Context, p *backoff.Policy) error {
+	err := c.service.Around(ctx, &c.policy, &Turn{alone: true}, func(ctx context.Context, p *backoff.Policy) error {
 		if p != nil {
 			return p.Do(ctx, op)
 		}
