@@ -206,6 +206,10 @@ type streamError struct {
 	Cause    error
 }
 
+// Error makes it a target that errors.As takes: other types have a method As that
+// passes the target on to that, and errors.As panics if it is no error.
+func (streamError) Error() string { return "stream error" }
+
 // class returns the class of the error.
 func (e streamError) class() backoff.Class {
 	fromPeer := e.Cause != nil && e.Cause.Error() == "received from peer"

@@ -514,3 +514,14 @@ func FuzzOperations(f *testing.F) {
 		table.Idempotency(req).Repeatable(t.Context(), backoff.ClassRetryable)
 	})
 }
+
+// passing is an error whose method As passes the target on, as that of the AWS SDK does.
+type passing struct{ error }
+
+func (p passing) As(target any) bool { return errors.As(p.error, target) }
+func (p passing) Unwrap() error      { return p.error }
+
+func TestAnErrorWhoseAsPassesTheTargetOnIsClassified(t *testing.T) {
+	require.Equal(t, backoff.ClassPermanent, backoffhttp.Classify(passing{errors.New("no such bucket")}))
+	require.Equal(t, backoff.ClassNotSent, backoffhttp.Classify(inURL(passing{syscall.ECONNREFUSED})))
+}
