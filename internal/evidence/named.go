@@ -84,7 +84,11 @@ func saidBy(err error) said {
 		}
 		t = t.Elem()
 	}
-	name, pkg := t.Name(), t.PkgPath()
+	return saidByName(t.PkgPath(), t.Name(), err)
+}
+
+// saidByName is saidBy, given the name of the type.
+func saidByName(pkg, name string, err error) said {
 	for i := range known {
 		k := &known[i]
 		switch {
