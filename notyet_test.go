@@ -50,7 +50,7 @@ func (s *nameServer) answer(query []byte) []byte {
 	}
 	question := query[12 : end+5] // with its type and class
 	isA := query[end+2] == 1
-	m := append(append([]byte{query[0], query[1], 0x84, 0, 0, 1, 0, 0, 0, 0, 0, 0}, question...))
+	m := append([]byte{query[0], query[1], 0x84, 0, 0, 1, 0, 0, 0, 0, 0, 0}, question...)
 	switch {
 	case s.asked.Load() < s.missing.Load():
 		m[3] = 3

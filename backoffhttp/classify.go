@@ -17,9 +17,9 @@ import (
 // and so is nil. A [Transport] uses Classify for errors that its policy does
 // not classify.
 //
-//   - NotSent: there was no connection (refused, no route, a timeout or a
-//     temporary failure of name resolution, of the handshake or of a SOCKS
-//     proxy), or the HTTP/2 server refused the stream (REFUSED_STREAM), or left
+//   - NotSent: there was no connection (refused, no route, a socket without a
+//     file, no free port, a timeout or a temporary failure of name resolution,
+//     of the handshake or of a SOCKS proxy), or the HTTP/2 server refused the stream (REFUSED_STREAM), or left
 //     it out of its GOAWAY. Of errors that are joined, each must say so. Within
 //     a Transport whose Base is an [http.Transport], also a proxy that responds
 //     to CONNECT with a status that is retryable below.
@@ -34,6 +34,9 @@ import (
 //   - Permanent: the other statuses, certificate errors, names that do not
 //     exist, HTTP_1_1_REQUIRED and INADEQUATE_SECURITY of HTTP/2, a proxy to
 //     which there is no route, and a context that the caller cancelled.
+//
+// To a Transport whose policy has no limit of attempts, but an end, a name that does not
+// exist is NotSent: it is not there yet.
 //
 // A bare io.EOF is permanent, because it is the end of a body. A wrapped one is
 // a connection that ended too early. (A Transport knows which of the two it
