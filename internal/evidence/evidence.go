@@ -63,13 +63,7 @@ func (w *walker) find(err error) finding {
 		return w.find(inner)
 	}
 	by := saidBy(err)
-	found := ofNamed(err, by)
-	if by != ofConnection && by != ofRequest { // whose methods repeat what the error inside says
-		found = max(found, ofOne(err))
-	}
-	if w.waits && by == byIsNotFound && found == specific|Permanent {
-		found = weak | NotSent
-	}
+	found := w.alone(err, by)
 	branches, inner := errtree.Unwrap(err)
 	if inner != nil {
 		branches = []error{inner}
@@ -94,7 +88,19 @@ func (w *walker) find(err error) finding {
 	return found
 }
 
-// ofOne reads one error, without what it wraps.
+// alone reads one error, without what it wraps, given what its type says.
+func (w *walker) alone(err error, by said) finding {
+	found := ofNamed(err, by)
+	switch {
+	case by == ofConnection, by == ofRequest: // their methods repeat what the error inside says
+		return found
+	case w.waits && by == byIsNotFound && found == specific|Permanent:
+		found = weak | NotSent
+	}
+	return max(found, ofOne(err))
+}
+
+// ofOne is alone for an error of any type.
 func ofOne(err error) finding {
 	switch err {
 	case context.Canceled:
