@@ -10,43 +10,23 @@ import (
 // final are the texts of errors that a repetition would meet again.
 var final = [...]string{
 	// There is no such thing.
-	"redis: nil",
-	"sql: no rows in result set",
-	"mongo: no documents in result",
-	"nats: key not found",
-	"nats: bucket not found",
-	"nats: object not found",
+	"redis: nil", "sql: no rows in result set", "mongo: no documents in result",
+	"nats: key not found", "nats: bucket not found", "nats: object not found",
 	"http: server gave HTTP response to HTTPS client",
 
-	// The program itself has closed it, and so it stays closed.
-	"sql: database is closed",
-	"http: Server closed",
-	"grpc: the server has been stopped",
+	// The program itself has closed it, and so it stays closed: also pgxpool, MongoDB
+	// and franz-go.
+	"sql: database is closed", "http: Server closed", "grpc: the server has been stopped",
 	"rpc error: code = Canceled desc = grpc: the client connection is closing",
-	"redis: client is closed",
-	"closed pool",            // pgxpool
-	"client is disconnected", // MongoDB
-	"topology is closed",     // MongoDB
-	"nats: connection closed",
-	"nats: connection draining",
-	"nats: jetstream context closed",
-	"client closed", // franz-go
+	"redis: client is closed", "closed pool", "client is disconnected", "topology is closed", "client closed",
+	"nats: connection closed", "nats: connection draining", "nats: jetstream context closed",
 	"kafka: tried to use a client that was closed",
 
 	// nats.go refuses to send it.
-	"nats: maximum payload exceeded",
-	"nats: invalid subject",
-	"nats: invalid subject name",
-	"nats: invalid connection",
-	"nats: invalid subscription",
-	"nats: invalid message or message nil",
-	"nats: invalid argument",
-	"nats: invalid stream name",
-	"nats: invalid consumer name",
-	"nats: invalid bucket name",
-	"nats: invalid key",
-	"nats: authorization violation",
-	"nats: message was already acknowledged",
+	"nats: maximum payload exceeded", "nats: invalid subject", "nats: invalid subject name", "nats: invalid connection",
+	"nats: invalid subscription", "nats: invalid message or message nil", "nats: invalid argument",
+	"nats: invalid stream name", "nats: invalid consumer name", "nats: invalid bucket name", "nats: invalid key",
+	"nats: authorization violation", "nats: message was already acknowledged",
 }
 
 // saidByText returns what the text of an error says that has no type of its own,
