@@ -15,7 +15,7 @@ func (s *state) Error() string    { return "as told" }
 func (s *state) SQLState() string { return s.Code }
 
 func class(err error) Class {
-	return Of(err, func(error) (error, bool) { return nil, false })
+	return Of(err, func(error) (error, bool) { return nil, false }, false)
 }
 
 // A session with a server that became a standby, or whose prepared statements

@@ -1,8 +1,6 @@
 package evidence
 
 import (
-	"cmp"
-	"math"
 	"reflect"
 	"strconv"
 	"strings"
@@ -65,54 +63,15 @@ func statusIn(err error) Class {
 }
 
 // RetryAfter returns how long the server asked to wait, and whether err says so:
-// by its method, or as one of the errors known by name by a field.
+// by its method, or as the error of Slack by a field.
 func RetryAfter(err error) (after time.Duration, ok bool) {
 	if e, ok := err.(interface{ RetryAfter() time.Duration }); ok {
 		return max(0, e.RetryAfter()), true
 	}
-	switch saidBy(err) {
-	case byStatus, byGrant, throttled:
-		return waitIn(err)
-	}
-	return 0, false
-}
-
-// waitIn returns the wait in a field: a duration, or seconds, also as the header
-// of an answer. It does not read dates, which would cost a program 20 KiB.
-func waitIn(err error) (after time.Duration, ok bool) {
-	if f := at(err, "RetryAfter"); f.IsValid() && f.CanInt() {
-		return time.Duration(f.Int()), f.Int() > 0
-	}
-	text := field(err, "ErrStatus.Details.RetryAfterSeconds")
-	for _, path := range [...]string{"Response.Header", "RawResponse.Header", "Header"} {
-		if header := at(err, path); header.Kind() == reflect.Map {
-			text = cmp.Or(valueOf(header, "Retry-After"), text)
+	if saidBy(err) == throttled {
+		if f := at(err, "RetryAfter"); f.IsValid() && f.CanInt() {
+			after = time.Duration(f.Int())
 		}
 	}
-	after = seconds(text)
 	return after, after > 0
-}
-
-// valueOf returns the first value of a key of an http.Header. MapIndex would do
-// the same, and add 13 KiB to every program.
-func valueOf(header reflect.Value, key string) string {
-	for entry := header.MapRange(); entry.Next(); {
-		if values := entry.Value(); entry.Key().String() == key && values.Kind() == reflect.Slice && values.Len() > 0 {
-			return values.Index(0).String()
-		}
-	}
-	return ""
-}
-
-// seconds returns a number of seconds, and 0 if text is none. It saturates.
-func seconds(text string) time.Duration {
-	const most = math.MaxInt64 / int64(time.Second)
-	n := int64(0)
-	for _, c := range []byte(text) {
-		if c < '0' || c > '9' {
-			return 0
-		}
-		n = min(10*n+int64(c-'0'), most)
-	}
-	return time.Duration(n) * time.Second
 }

@@ -5,9 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
-	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -42,15 +40,5 @@ func TestOnlyAWholeTextIsFinal(t *testing.T) {
 		require.Equal(t, permanent, saidByText(text), text)
 		require.Equal(t, nothing, saidByText("x"+text), text)
 		require.Equal(t, nothing, saidByText(text+": x"), text)
-	}
-}
-
-// What a stranger's server says in Retry-After does no harm.
-func TestAWaitInAFieldIsSecondsOrNothing(t *testing.T) {
-	for text, want := range map[string]time.Duration{
-		"1": time.Second, "0120": 2 * time.Minute, "0": 0, "": 0, "-1": 0, "+1": 0, "1.5": 0, " 1": 0, "١": 0, "1e3": 0,
-		"9223372036": 9223372036 * time.Second, "9223372037": 9223372036 * time.Second, strings.Repeat("9", 100): 9223372036 * time.Second,
-	} {
-		require.Equal(t, want, seconds(text), "%q", text)
 	}
 }
