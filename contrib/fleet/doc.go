@@ -24,6 +24,6 @@
 // [Budget] shares a limit of retries among all processes, in blocks.
 //
 // The only goroutines are those that talk to the store, and a process that
-// makes no calls does not talk to it. See docs/fleet.md for when a shared
+// makes no calls does not talk to it. See README.md for when a shared
 // breaker helps, when it hurts, and what it costs.
 package fleet

@@ -15,7 +15,7 @@ const (
 	// ServerlessQuorum is the Quorum of [Serverless]. Where one process is one
 	// call, random failures become votes too: if a share p of attempts fails at
 	// random, and n processes run in 5 seconds, about n*p^3 of them vote. See
-	// docs/fleet.md before you change it.
+	// README.md before you change it.
 	ServerlessQuorum = 5
 	// ServerlessConsecutiveFailures is the ConsecutiveFailures of
 	// [ServerlessBreaker]: three attempts of one call.

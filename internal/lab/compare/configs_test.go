@@ -244,7 +244,7 @@ func TestALoopOfKubernetesAndItsPolicyWaitAlike(t *testing.T) {
 	}
 }
 
-// The recipes of docs/migrating.md for what has no configuration.
+// The recipes of the page on settings for what has no configuration.
 func TestRateLimitersOfKubernetesWaitAsTheirRecipes(t *testing.T) {
 	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[string](5*time.Millisecond, 1000*time.Second)
 	restarts := flowcontrol.NewBackOff(10*time.Second, 300*time.Second)

@@ -1,5 +1,5 @@
 // Package compare runs this library and others side by side, and compares them
-// with what docs/results/comparison.md and docs/migrating say.
+// with what docs/results/comparison.md and docs/migrating.md say.
 //
 // A row of the comparison is a question about behaviour. A small function per
 // library asks it and returns what it saw, and the table in the document holds
@@ -19,6 +19,6 @@
 //
 //	go test -C internal/lab -run 'Promises|EveryTestOf|Differences' ./compare
 //
-// Every block of Go in docs/migrating is compiled, and the behaviour it
+// Every block of Go in docs/migrating.md and its pages is compiled, and the behaviour it
 // claims is tested on both sides.
 package compare

@@ -1,5 +1,5 @@
 // Package migrate rewrites calls of other retry libraries to calls of package backoff with the same
-// behaviour. The pages of docs/migrating say what becomes of what.
+// behaviour. The pages of docs/moving say what becomes of what.
 package migrate
 
 import (
