@@ -156,7 +156,7 @@ type Breaker struct {
 	Observer Observer
 
 	// Link to the breakers of other processes, which know the service by Name;
-	// nil means none. See docs/fleet.md. It is asked under [ModeEnforce] only.
+	// nil means none. See contrib/fleet/README.md. It is asked under [ModeEnforce] only.
 	// The methods must be safe for concurrent use, and not call a breaker.
 	// Consult and Probe return the transition to make (To, RetryAfter, Err, and
 	// Openings of the whole fleet), or the zero one for none.

@@ -247,6 +247,7 @@ type modelCircuit struct {
 	row    []modelCall   // closed: what failed or was throttled since the last success
 	leases map[*modelPermit]bool
 	passed int // probes that succeeded
+	silent int // 1 once a probe ended without a verdict
 	probes int // so far
 	served int // number of the newest that succeeded
 }
@@ -268,7 +269,7 @@ type modelPermit struct {
 func (m *modelCircuit) Enter(k circuit.Kind) {
 	m.kind, m.since = k, time.Now()
 	m.Phases++
-	m.calls, m.begun, m.inARow, m.row, m.passed, m.probes, m.served, m.leases = nil, 0, nil, nil, 0, 0, 0, map[*modelPermit]bool{}
+	m.calls, m.begun, m.inARow, m.row, m.passed, m.silent, m.probes, m.served, m.leases = nil, 0, nil, nil, 0, 0, 0, 0, map[*modelPermit]bool{}
 }
 
 func (m *modelCircuit) elapsed() time.Duration { return time.Since(m.since) }
@@ -309,7 +310,7 @@ func (m *modelCircuit) Allow() *modelPermit {
 	case circuit.Open:
 		return nil
 	case circuit.HalfOpen:
-		if m.probing() >= m.MaxProbes {
+		if m.probing() >= m.MaxProbes+m.silent {
 			return nil
 		}
 		m.leases[p] = true
@@ -346,6 +347,7 @@ func (m *modelCircuit) Done(p *modelPermit, s circuit.Score) {
 func (m *modelCircuit) probed(p *modelPermit, s circuit.Score, slow bool) {
 	switch {
 	case s == circuit.None:
+		m.silent = 1
 	case s != circuit.Good || slow:
 		if p.number >= m.served {
 			m.open()

@@ -364,7 +364,7 @@ func (v *verdict) readWrapped(err error, overruled bool) {
 			marked, all = marked || v.marked, all && v.marked
 		}
 	}
-	if v.marked = marked; marked && !all && v.class == ClassNotSent {
+	if v.marked = marked; marked && !all && !overruled && v.class == ClassNotSent {
 		v.class = ClassRetryable // the branch without a mark may have been sent
 	}
 }

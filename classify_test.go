@@ -584,3 +584,10 @@ func TestALoopThatAttemptTimeoutEndedIsRunAgain(t *testing.T) {
 		require.ErrorIs(t, err, backoff.ErrAttemptTimeout)
 	})
 }
+// The mark is of the whole error: "below a mark, other marks are overruled".
+func TestAMarkAroundJoinedErrorsCountsForAllOfThem(t *testing.T) {
+	both := errors.Join(errors.New("a"), errors.New("b"))
+	for _, class := range []backoff.Class{backoff.ClassRetryable, backoff.ClassThrottled, backoff.ClassNotSent, backoff.ClassPermanent, backoff.ClassOverloaded} {
+		require.Equal(t, class, backoff.Policy{}.Decide(1, backoff.OfClass(both, class)).Class)
+	}
+}

@@ -196,6 +196,7 @@ type Probes struct {
 	Successes uint32        // in a row, as a failure ends the phase
 	Served    uint32        // number of the newest probe that succeeded
 	Newest    time.Duration // when the last probe was admitted
+	Silent    bool          // a probe ended without a verdict
 }
 
 // An InputKind says what happened.

@@ -405,7 +405,7 @@ func (e *explorer) admission(before world, in Input, after world, effects Effect
 		return "there are probes of a circuit that is not half-open"
 	case after.state.Kind == HalfOpen && after.given < len(after.out) && out != held:
 		return "the circuit counts other probes than there are"
-	case max(out, held) > e.config.MaxProbes:
+	case max(out, held) > after.state.Probes.most(&e.config):
 		return "too many probes are under way"
 	}
 	return ""

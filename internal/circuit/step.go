@@ -94,13 +94,22 @@ func (m *machine) ask(c *Config, in *Input) {
 func (m *machine) grant(c *Config, in *Input) bool {
 	p := &m.Probes
 	p.Leases = p.Leases.after(in.Age)
-	if p.Leases.len() >= c.MaxProbes {
+	if p.Leases.len() >= p.most(c) {
 		return false
 	}
 	p.Granted, p.Newest = p.Granted+1, in.Age
 	p.Leases = p.Leases.with(p.Granted, limits.Add(in.Age, m.Span))
 	m.effects.Probe = p.Granted
 	return true
+}
+
+// most returns how many probes may be under way. One that says nothing may have waited for
+// another call to the same service, which the circuit refused: so two may go from then on.
+func (p *Probes) most(c *Config) int {
+	if p.Silent {
+		return c.MaxProbes + 1
+	}
+	return c.MaxProbes
 }
 
 // answer records how a call ended.
@@ -121,6 +130,7 @@ func (m *machine) answerProbe(c *Config, in *Input) {
 	m.Probes.Leases = m.Probes.Leases.after(in.Age).without(in.Permit.Probe)
 	switch {
 	case in.Score == None:
+		m.Probes.Silent = true
 	case in.Score != Good || in.Slow:
 		if in.Permit.Probe >= m.Probes.Served {
 			m.open(c, in, in.Rest, TriggerProbe)

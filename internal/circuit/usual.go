@@ -12,8 +12,11 @@ import (
 // nothing.
 type Usual struct {
 	mean   atomic.Int64 // of the last answers; 0: not known
-	newest atomic.Int64 // when the last answer came, in Unix nanoseconds
+	newest atomic.Int64 // when the last answer came, in nanoseconds since loaded
 }
+
+// loaded is a moment from which time counts, whatever a clock is set to meanwhile.
+var loaded = clock.Now()
 
 // Learn takes in how long a call took that ended now and was answered.
 func (u *Usual) Learn(took time.Duration, now time.Time) {
@@ -22,7 +25,7 @@ func (u *Usual) Learn(took time.Duration, now time.Time) {
 		mean = took
 	}
 	u.mean.Store(int64(max(1, mean+(took-mean)/8)))
-	u.newest.Store(now.UnixNano())
+	u.newest.Store(int64(now.Sub(loaded)))
 }
 
 // takes reports whether the service would have taken longer to answer a call that
@@ -30,7 +33,7 @@ func (u *Usual) Learn(took time.Duration, now time.Time) {
 // another call was answered meanwhile.
 func (u *Usual) takes(longer time.Duration, now time.Time) bool {
 	mean := time.Duration(u.mean.Load())
-	return longer < mean || longer < 2*mean && u.newest.Load() >= now.Add(-longer).UnixNano()
+	return longer < mean || longer < 2*mean && u.newest.Load() >= int64(now.Sub(loaded)-longer)
 }
 
 // Hurried reports whether a deadline of the caller ended a call before the service

@@ -173,7 +173,8 @@ func (l *Limit) Done(t backoff.Ticket, r backoff.Result) {
 	if r.Class == backoff.ClassThrottled {
 		l.size.suspend(l.done + throttled)
 	}
-	if late, answered := l.read(&r); late || answered {
+	late, answered := l.read(&r)
+	if l.size.heard(l.done, answered); late || answered {
 		l.measure(r.Took, late)
 	}
 }

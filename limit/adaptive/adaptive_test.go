@@ -247,18 +247,47 @@ func TestALimitRefusesWhoHasWaitedForFiveMinutes(t *testing.T) {
 		for i := range running {
 			running[i], _, _ = a.Reserve(backoff.Attempt{Number: 1})
 		}
+		another, _, _ := a.Reserve(backoff.Attempt{Number: 1, Paced: true}) // who waits, too
 		ticket, wait, ok := a.Reserve(backoff.Attempt{Number: 1, Paced: true})
 		began := time.Now()
 		for ; ok; ticket, wait, ok = a.Pace(ticket) {
 			require.Positive(t, wait, "all places are taken")
 			for left := wait; left > 0; left -= 5 * time.Second {
 				time.Sleep(min(left, 5*time.Second))
-				a.Done(running[0], backoff.Result{Failed: true, Took: time.Second})
+				a.Pace(another)
+				a.Done(running[0], backoff.Result{Failed: len(running)%4 > 0, Took: 20 * time.Millisecond})
 				running = running[1:]
 			}
 		}
 		require.InDelta(t, 5*time.Minute, time.Since(began), float64(75*time.Second))
 	})
+}
+
+// Attempts that wait for others to the same service, which have no place, would keep each
+// other waiting for ever.
+func TestALimitUnderWhichNobodyIsAnsweredEnds(t *testing.T) {
+	for name, result := range map[string]backoff.Result{
+		"out of time": {Failed: true, TimedOut: true},
+		"failed":      {Failed: true},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			a, stop := overloaded(t)
+			stop()
+			for range 100 {
+				ticket, wait, _ := a.Reserve(backoff.Attempt{Number: 1, Paced: true})
+				for wait > 0 {
+					time.Sleep(wait)
+					ticket, wait, _ = a.Pace(ticket)
+				}
+				a.Confirm(ticket)
+				time.Sleep(400 * time.Millisecond)
+				result.Took = 400 * time.Millisecond
+				a.Done(ticket, result)
+			}
+			most, _ := a.AtOnce()
+			require.True(t, math.IsInf(most, 1), "%s: %v", name, most)
+		})
+	}
 }
 
 func TestASecondDoneAndAnUnknownTicketChangeNothingInALimit(t *testing.T) {

@@ -18,18 +18,19 @@ const (
 	firstGap  = 5 * time.Second // after a trial that finds no overload, and twice as long after each,
 	mostGap   = 16 * time.Minute
 
-	near     = 3               // times the usual latency, or less: more attempts may run
-	far      = 6               // or more: fewer
-	someLate = 0.1             // of a round run out of time: fewer, too
-	mostLate = 0.5             // of the attempts run out of time: fewer, and nothing else is known
-	leastCut = 0.8             // of the limit is left,
-	mostCut  = 0.5             // or less, down to this
-	growth   = 0.05            // more after each round,
-	least    = 0.25            // and at least this
-	round    = 8               // attempts, at least
-	mostRest = 5 * time.Second // after one attempt, however long it took
-	noUse    = 2 * time.Second // at the least limit, and the service is no quicker: end the limit,
-	unused   = 5 * time.Second // and so does this time without an attempt that waits
+	near     = 3                // times the usual latency, or less: more attempts may run
+	far      = 6                // or more: fewer
+	someLate = 0.1              // of a round run out of time: fewer, too
+	mostLate = 0.5              // of the attempts run out of time: fewer, and nothing else is known
+	leastCut = 0.8              // of the limit is left,
+	mostCut  = 0.5              // or less, down to this
+	growth   = 0.05             // more after each round,
+	least    = 0.25             // and at least this
+	round    = 8                // attempts, at least
+	mostRest = 5 * time.Second  // after one attempt, however long it took
+	noUse    = 2 * time.Second  // at the least limit, and the service is no quicker: end the limit,
+	unused   = 5 * time.Second  // and so does this time without an attempt that waits,
+	hopeless = 30 * time.Second // or without one that is answered
 )
 
 // A phase is how much is known about an overload.
@@ -54,7 +55,8 @@ type size struct {
 	rest  time.Duration // when the next attempt may run, if the limit is below 1
 	bound time.Duration // when an attempt last had to wait
 
-	free time.Duration // when the limit was last above the least
+	free     time.Duration // when the limit was last above the least
+	answered time.Duration // when an attempt was last answered
 
 	since  time.Duration // beginning of the round
 	runs   int           // attempts of the round that succeeded
@@ -83,7 +85,7 @@ func (s *size) admits(running int, most float64, now time.Duration) bool {
 // begin begins a trial, if enough attempts are running.
 func (s *size) begin(now time.Duration, running int) {
 	if now >= s.next && running >= fewest {
-		*s = size{phase: first, limit: float64(running) / firstPart, bound: now, since: now, gap: s.gap}
+		*s = size{phase: first, limit: float64(running) / firstPart, bound: now, answered: now, since: now, gap: s.gap}
 	}
 }
 
@@ -123,6 +125,18 @@ func (s *size) learn(now, took time.Duration, above float64, late bool) {
 		s.renew(now)
 	default:
 		s.judge(now)
+	}
+}
+
+// heard takes note of an attempt that has ended. If none is answered, the attempts that run
+// may wait for others that have no place.
+func (s *size) heard(now time.Duration, answered bool) {
+	switch {
+	case s.phase == off:
+	case answered:
+		s.answered = now
+	case now-s.answered > hopeless:
+		s.giveUp(now)
 	}
 }
 
