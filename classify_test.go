@@ -584,6 +584,7 @@ func TestALoopThatAttemptTimeoutEndedIsRunAgain(t *testing.T) {
 		require.ErrorIs(t, err, backoff.ErrAttemptTimeout)
 	})
 }
+
 // The mark is of the whole error: "below a mark, other marks are overruled".
 func TestAMarkAroundJoinedErrorsCountsForAllOfThem(t *testing.T) {
 	both := errors.Join(errors.New("a"), errors.New("b"))
