@@ -410,20 +410,15 @@ func (r *Run) age() time.Duration {
 
 // sleep waits, and reports whether an attempt may follow. If the context has
 // ended, it ends the call.
-func (r *Run) sleep(wait time.Duration) bool {
-	if wait > 0 {
-		return r.sleepFor(wait)
-	}
-	return r.lives()
-}
-
-// sleepFor is sleep for a wait above 0.
 //
 // Every call that waits has this frame, and those above it, on its own stack.
 // Some 20 bytes more, and that stack would double. So the timer is in the Run.
 // The benchmark of 100,000 waiting calls guards it.
-func (r *Run) sleepFor(wait time.Duration) bool {
-	for wait > 0 {
+func (r *Run) sleep(wait time.Duration) bool {
+	for r.lives() {
+		if wait <= 0 {
+			return true
+		}
 		r.timer = clock.NewTimer(wait, clock.Monotonic(&r.began))
 		r.lieDown(wait)
 		select {
@@ -435,28 +430,24 @@ func (r *Run) sleepFor(wait time.Duration) bool {
 			r.timer.Stop() // not kept: after a mass cancellation the pool would hold all of them
 		}
 		r.getUp()
-		if !r.lives() {
-			return false
-		}
 		wait = r.budgetWait()
 	}
-	return r.phase != over
+	return false
 }
 
-// lives reports whether the caller's context has not ended. If it has, the call ends.
+// lives reports whether the call goes on. It does not if the caller's context has ended.
 func (r *Run) lives() bool {
-	err := r.ctx.Err()
-	if err != nil {
-		r.endBetweenAttempts(endOf(err), 0)
+	if r.phase != over && r.ctx.Err() != nil {
+		r.endBetweenAttempts(endOf(r.ctx.Err()), 0)
 	}
-	return err == nil
+	return r.phase != over
 }
 
 // budgetWait returns how much longer the budget makes a call wait whose wait is over.
 //
 //go:noinline
 func (r *Run) budgetWait() (wait time.Duration) {
-	if !r.asked {
+	if !r.asked || r.ctx.Err() != nil {
 		return 0
 	}
 	ok := false

@@ -41,7 +41,7 @@ func (r *Run) nextWait(v *verdict, elapsedLeft time.Duration) (delay, wait time.
 	wait = p.jittered(after.Jitter, delay, r.prev)
 	r.retries, r.prev = r.retries+1, wait
 	if wait > 0 {
-		wait = p.prioritized(r.ctx, wait)
+		wait = limits.Cap(scale(wait, PriorityOf(r.ctx).waitFactor()), p.MaxDelay)
 	}
 	if v.hint.exact {
 		r.retries, r.prev = 0, 0
@@ -148,11 +148,6 @@ func (p *Policy) jittered(j Jitter, delay, prev time.Duration) time.Duration {
 // jitteredWith is jittered for the draw u.
 func (p *Policy) jitteredWith(j Jitter, delay, prev time.Duration, u float64) time.Duration {
 	return limits.Cap(max(0, j(delay, prev, u)), p.MaxDelay)
-}
-
-// prioritized scales a wait by the priority of its call.
-func (p *Policy) prioritized(ctx context.Context, wait time.Duration) time.Duration {
-	return limits.Cap(scale(wait, PriorityOf(ctx).waitFactor()), p.MaxDelay)
 }
 
 // leastSpread is the least time over which calls are spread that a server asked

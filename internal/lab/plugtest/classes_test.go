@@ -272,14 +272,14 @@ var databaseRows = []row{
 	{"Redis: transaction failed", redis.TxFailedErr, "UPP"},
 	{"Redis: wrong type", ofRedis("WRONGTYPE Operation against a key holding the wrong kind of value"), "PPP"},
 	{"Redis: no login", ofRedis("NOAUTH Authentication required."), "PPP"},
-	{"Redis: loading", ofRedis("LOADING Redis is loading the dataset in memory"), "UPP"},
+	{"Redis: loading", ofRedis("LOADING Redis is loading the dataset in memory"), "RRR"},
 	{"Redis: other", ofRedis("ERR max number of clients reached"), "UPP"},
 }
 
 // Of sessions that are wrong for good, and of reads that went to a replica.
 var sessionRows = []row{
 	{"pgx: read-only", state("25006"), "RRR"},
-	{"pgx: cached plan", &pgconn.PgError{Code: "0A000", Message: "cached plan must not change result type"}, "RRR"},
+	{"pgx: cached plan", &pgconn.PgError{Code: "0A000", Message: "cached plan must not change result type", Routine: "RevalidateCachedQuery"}, "RRR"},
 	{"pgx: no such prepared statement", state("26000"), "RRR"},
 	{"Redis: replica", ofRedis("READONLY You can't write against a read only replica."), "RRR"},
 }
