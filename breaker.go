@@ -115,13 +115,14 @@ type Breaker struct {
 	// Spread of OpenFor. Defaults to UniformJitter(0.8, 1.2).
 	Jitter Jitter
 
-	// Longest time that a server, or Shared, may keep the circuit open.
-	// Defaults to 5 minutes; negative means no limit. If a failure that opens
-	// it says when to retry, the circuit stays open at least so long, and up to
-	// a tenth longer; after [Pushback] without that tenth.
+	// Longest time that a server or Shared may keep it open. Defaults to 5
+	// minutes; negative means no limit. If a failure that opens it says when to
+	// retry, it stays open at least so long, and up to a tenth longer; after
+	// [Pushback] no longer.
 	MaxRetryAfter time.Duration
 
 	// Probes at the same time, at most 1,000. Defaults to 1; negative means 1,000.
+	// After a probe without a verdict, one more.
 	MaxProbes int
 
 	// Probes in a row that must succeed to close the circuit. Defaults to 2;

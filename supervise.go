@@ -66,10 +66,9 @@ type Supervisor struct {
 // does not end it. Nor does an open [Breaker] in op, or a policy in op that
 // gave up.
 //
-// The error is an [*Error], and its Reason says why the loop ended. It may
-// match a context.Canceled that op returned, though ctx has not ended. An
-// invalid Supervisor is refused with the error of Validate. A panic in op
-// passes through.
+// The error is an [*Error]; its Reason says why. It may match a
+// context.Canceled that op returned, though ctx has not ended. An invalid
+// Supervisor is refused with Validate's error. A panic in op passes through.
 func (s Supervisor) Run(ctx context.Context, op func(context.Context) error) error {
 	return s.RunReady(ctx, func(ctx context.Context, _ func()) error { return op(ctx) })
 }
