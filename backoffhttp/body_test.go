@@ -12,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/iotest"
 	"testing/synctest"
 	"time"
 
@@ -47,6 +48,12 @@ func TestABodyWithoutGetBodyIsSentOnce(t *testing.T) {
 	_, err := over(newWire(failure(refusedDial))).RoundTrip(newRequest(t, "PUT", "http://a.test/", stream("content")))
 	require.EqualError(t, err, "backoff: gave up after 1 attempt; the body of the request cannot be sent again "+
 		"(Request.GetBody, Transport.MaxBuffer): dial tcp: connection refused")
+}
+
+func TestTheErrorOfABodyThatCannotBeReadSaysSo(t *testing.T) {
+	body := io.MultiReader(strings.NewReader("con"), iotest.ErrReader(syscall.ECONNRESET))
+	_, err := over(newWire(answer(200))).RoundTrip(newRequest(t, "PUT", "http://a.test/", body))
+	require.EqualError(t, err, "backoff: gave up after 1 attempt; the body of the request could not be read: connection reset by peer")
 }
 
 func TestABodyWithoutGetBodyIsBufferedUpToMaxBuffer(t *testing.T) {

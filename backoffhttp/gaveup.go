@@ -58,6 +58,8 @@ func (c *call) remark(gave *backoff.Error) string {
 		return "" // it is said
 	case why == backoff.ReasonBudget && c.guards.source.Budget == nil:
 		return c.hostBudgetRemark(gave)
+	case c.turn.Own:
+		return "the body of the request could not be read"
 	case why == backoff.ReasonAttempts && c.sentOnce:
 		return "the body of the request cannot be sent again (Request.GetBody, Transport.MaxBuffer)"
 	case c.upstream > 1 && (why == backoff.ReasonNotIdempotent || why == backoff.ReasonAttempts && gave.Attempts == 1 && c.guards.source.MaxAttempts != 1):
