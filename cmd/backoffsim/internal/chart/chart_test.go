@@ -163,7 +163,7 @@ func TestNoTextIsCutAndNoTwoOverlap(t *testing.T) {
 		requireApart(t, all)
 	})
 	for _, name := range []string{"dip", "failure", "herd", "ratelimit"} {
-		text, err := os.ReadFile(filepath.Join("../../../../docs", name+".svg"))
+		text, err := os.ReadFile(filepath.Join("../../../../docs/results", name+".svg"))
 		require.NoError(t, err)
 		requireApart(t, texts(t, string(text)))
 	}
