@@ -342,7 +342,7 @@ func TestABudgetThatMakesNoSenseIsRefused(t *testing.T) {
 	hub := &fleet.Client{Store: new(fleet.Memory)}
 	var none *fleet.Budget
 	for want, b := range map[string]*fleet.Budget{
-		"Budget is nil":        none,
+		"Budget holds a nil":   none,
 		"Budget.Client is nil": {Name: "db"},
 		"Budget.Name is empty": {Client: hub},
 		"Budget.Window is -1s": {Client: hub, Name: "db", Window: -time.Second},

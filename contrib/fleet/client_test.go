@@ -601,9 +601,9 @@ func TestAClientForgetsCircuitsThatNobodyCalls(t *testing.T) {
 }
 
 func TestAClientThatMakesNoSenseIsRefused(t *testing.T) {
-	var none *fleet.Client
+	require.ErrorContains(t, (*fleet.Client)(nil).Validate(), "Client is nil")
+	require.ErrorContains(t, breaker(nil).Validate(), "Breaker.Shared holds a nil pointer")
 	for want, c := range map[string]*fleet.Client{
-		"Client is nil":       none,
 		"Client.Store is nil": {},
 		"Client.Every is -1s": {Store: new(fleet.Memory), Every: -time.Second},
 		"Breaker.FailureRate": {Store: new(fleet.Memory), Guard: &backoff.Breaker{FailureRate: 2}},
