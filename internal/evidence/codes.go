@@ -86,19 +86,15 @@ func ofAWSCode(code string) Class {
 // AuthenticationFailed, DocumentValidationFailure and DuplicateKey are
 // permanent.
 func ofMongo(e mongoLabelled) finding {
-	if e.HasErrorLabel("SystemOverloadedError") {
+	switch {
+	case e.HasErrorLabel("SystemOverloadedError"):
 		return specific | Throttled
+	case e.HasErrorLabel("TransientTransactionError"), e.HasErrorLabel("RetryableWriteError"), e.HasErrorLabel("RetryableError"):
+		return specific | Retryable
 	}
-	for _, label := range [...]string{"TransientTransactionError", "RetryableWriteError", "RetryableError"} {
-		if e.HasErrorLabel(label) {
-			return specific | Retryable
-		}
-	}
-	coded, ok := e.(mongoCoded)
-	for _, code := range [...]int{13, 18, 121, 11000} {
-		if ok && coded.HasErrorCode(code) {
-			return specific | Permanent
-		}
+	c, ok := e.(mongoCoded)
+	if ok && (c.HasErrorCode(13) || c.HasErrorCode(18) || c.HasErrorCode(121) || c.HasErrorCode(11000)) {
+		return specific | Permanent
 	}
 	return 0
 }

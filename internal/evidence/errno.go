@@ -1,4 +1,4 @@
-//go:build !windows && !plan9
+//go:build !plan9
 
 package evidence
 
@@ -8,8 +8,10 @@ import "syscall"
 type Errno = syscall.Errno
 
 // ConnectionErrorOf returns what an error of the system says of a connection.
+//
+// Source: POSIX.1-2024, connect and socket; Linux, connect(2).
 func ConnectionErrorOf(e Errno) ConnectionError {
-	switch e {
+	switch posix(e) {
 	case syscall.ECONNREFUSED:
 		return Refused
 	case syscall.EHOSTUNREACH, syscall.ENETUNREACH, hostDown:
@@ -18,21 +20,10 @@ func ConnectionErrorOf(e Errno) ConnectionError {
 		return Reset
 	case syscall.ETIMEDOUT, syscall.ENETDOWN, syscall.ENETRESET:
 		return Lost
+	case syscall.ENOENT, syscall.EADDRNOTAVAIL, syscall.EADDRINUSE, syscall.ENOBUFS, syscall.ENOMEM:
+		return unready
+	case syscall.EACCES, syscall.EPERM, syscall.EAFNOSUPPORT, syscall.EPROTONOSUPPORT, syscall.EPROTOTYPE:
+		return refusedHere
 	}
 	return NoConnectionError
-}
-
-// whileDialing returns the class of an error of the system that is not about a
-// connection, but of which there is none for it: a socket file that is not there
-// yet, no port or no memory that is free, a firewall.
-//
-// Source: POSIX.1-2024, connect and socket; Linux, connect(2).
-func whileDialing(e Errno) Class {
-	switch e {
-	case syscall.ENOENT, syscall.EADDRNOTAVAIL, syscall.EADDRINUSE, syscall.ENOBUFS, syscall.ENOMEM:
-		return NotSent
-	case syscall.EACCES, syscall.EPERM, syscall.EAFNOSUPPORT, syscall.EPROTONOSUPPORT, syscall.EPROTOTYPE:
-		return Permanent
-	}
-	return Unknown
 }

@@ -13,18 +13,10 @@ func ConnectionErrorOf(e Errno) ConnectionError {
 		return Refused
 	case "i/o on hungup channel":
 		return Reset
+	case "file does not exist", "no free file descriptors":
+		return unready
+	case "permission denied", "access permission denied", "address family not supported by protocol":
+		return refusedHere
 	}
 	return NoConnectionError
-}
-
-// whileDialing returns the class of an error of the system that is not about a
-// connection, but of which there is none for it.
-func whileDialing(e Errno) Class {
-	switch e {
-	case "file does not exist", "no free file descriptors":
-		return NotSent
-	case "permission denied", "access permission denied", "address family not supported by protocol":
-		return Permanent
-	}
-	return Unknown
 }

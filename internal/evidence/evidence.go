@@ -132,6 +132,11 @@ const (
 	Reset
 	// Lost: the connection or the network went away in another way.
 	Lost
+	// unready: there is nothing to make a connection with, or to, yet: no port or no
+	// memory that is free, a socket file that is not there.
+	unready
+	// refusedHere: the system or a firewall allows no such connection.
+	refusedHere
 )
 
 // ofErrno reads an error of the system. A connection that was refused, or had no

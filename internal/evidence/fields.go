@@ -1,6 +1,7 @@
 package evidence
 
 import (
+	"cmp"
 	"reflect"
 	"strconv"
 	"strings"
@@ -35,23 +36,27 @@ func field(err error, path string) string {
 	switch f := at(err, path); {
 	case f.Kind() == reflect.Bool:
 		return strconv.FormatBool(f.Bool())
-	case f.IsValid() && f.CanInt():
-		return strconv.FormatInt(f.Int(), 10)
 	case f.Kind() == reflect.String:
 		return f.String()
 	}
 	return ""
 }
 
+// number returns the number in a field, or 0 if there is none.
+func number(err error, path string) int64 {
+	if f := at(err, path); f.CanInt() {
+		return f.Int()
+	}
+	return 0
+}
+
 // statusIn returns the class of the HTTP status in a field. A conflict, 409, says
 // nothing: what the call conflicts with may pass, and the clients with such
 // fields repeat it, or let the program read and write again.
 func statusIn(err error) Class {
-	status := 0
+	status := int64(0)
 	for _, path := range [...]string{"StatusCode", "HTTPStatusCode", "Response.StatusCode", "ErrStatus.Code", "Code"} {
-		if f := at(err, path); status == 0 && f.IsValid() && f.CanInt() {
-			status = int(f.Int())
-		}
+		status = cmp.Or(status, number(err, path))
 	}
 	switch {
 	case status == 409:
@@ -59,7 +64,7 @@ func statusIn(err error) Class {
 	case status == 403 && strings.Contains(err.Error(), "ateLimitExceeded"): // the quota of Google's APIs for a short time
 		return Throttled
 	}
-	return Status(status)
+	return Status(int(status))
 }
 
 // RetryAfter returns how long the server asked to wait, and whether err says so:
@@ -69,9 +74,7 @@ func RetryAfter(err error) (after time.Duration, ok bool) {
 		return max(0, e.RetryAfter()), true
 	}
 	if saidBy(err) == throttled {
-		if f := at(err, "RetryAfter"); f.IsValid() && f.CanInt() {
-			after = time.Duration(f.Int())
-		}
+		after = time.Duration(number(err, "RetryAfter"))
 	}
 	return after, after > 0
 }

@@ -101,7 +101,10 @@ func saidByName(pkg, name string, err error) said {
 // that it gave up. A loop that returns the last error as it is cannot be known.
 func GaveUp(err error) bool { return saidBy(err) == gaveUp }
 
-// ofNamed reads an error of a type that is known by its name.
+// ofNamed reads an error of a type that is known by its name. A reply of 4yz may
+// pass, one of 5yz does not.
+//
+// Source: RFC 5321, 4.2.1; RFC 959, 4.2.1.
 func ofNamed(err error, by said) finding {
 	switch {
 	case by == permanent:
@@ -116,26 +119,12 @@ func ofNamed(err error, by said) finding {
 		return says(weak, statusIn(err))
 	case by == byGrant:
 		return ofGrant(err)
-	case by == byReply:
-		return ofReply(field(err, "Code"))
 	case by == byCode:
 		return says(specific, ofText(err.Error()))
-	case by == byRetriable && field(err, "Retriable") == "false",
-		by == byIsNotFound && field(err, "IsNotFound") == "true":
-		return specific | Permanent
-	}
-	return 0
-}
-
-// ofReply returns what the code of a reply says: 4yz may pass, 5yz does not.
-//
-// Source: RFC 5321, 4.2.1; RFC 959, 4.2.1.
-func ofReply(code string) finding {
-	switch {
-	case len(code) != 3:
-	case code[0] == '4':
+	case by == byReply && number(err, "Code")/100 == 4:
 		return specific | Retryable
-	case code[0] == '5':
+	case by == byReply && number(err, "Code")/100 == 5, by == byRetriable && field(err, "Retriable") == "false",
+		by == byIsNotFound && field(err, "IsNotFound") == "true":
 		return specific | Permanent
 	}
 	return 0
@@ -175,14 +164,13 @@ func wasConnected(err error) bool {
 // ofDial returns what the error of a dial says, given what it wraps. As long as
 // there is no connection, nothing was sent.
 func ofDial(err error, found finding) finding {
-	if found == 0 {
-		errtree.Find(err, func(err error) bool {
-			e, ok := err.(Errno)
-			if ok {
-				found = says(weak, whileDialing(e))
-			}
-			return ok
-		})
+	if e, ok := errtree.As[Errno](err); ok && found == 0 {
+		switch ConnectionErrorOf(e) {
+		case unready:
+			return weak | NotSent
+		case refusedHere:
+			return weak | Permanent
+		}
 	}
 	if found == weak|Retryable {
 		return weak | NotSent

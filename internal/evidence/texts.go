@@ -30,28 +30,18 @@ var final = [...]string{
 }
 
 // saidByText returns what the text of an error says that has no type of its own,
-// and nothing if it says nothing.
+// and nothing if it says nothing. The limiter of golang.org/x/time/rate lets a call not
+// wait if no wait would be long enough, or the shortest is too long.
 func saidByText(text string) said {
+	limiter := strings.HasPrefix(text, "rate: Wait(n=")
 	switch {
-	case slices.Contains(final[:], text):
+	case slices.Contains(final[:], text), limiter && strings.Contains(text, ") exceeds limiter's burst "):
 		return permanent
-	case strings.HasPrefix(text, "rate: Wait(n="): // golang.org/x/time/rate
-		return saidByLimiter(text)
+	case limiter && strings.HasSuffix(text, ") would exceed context deadline"):
+		return inVain
 	case strings.Contains(text, " giving up after ") && strings.Contains(text, " attempt(s)"), // go-retryablehttp
 		strings.HasPrefix(text, "storage: retry "): // Cloud Storage
 		return gaveUp
-	}
-	return nothing
-}
-
-// saidByLimiter returns what golang.org/x/time/rate says when it lets a call not
-// wait: no wait would be long enough, or the shortest is too long.
-func saidByLimiter(text string) said {
-	switch {
-	case strings.Contains(text, ") exceeds limiter's burst "):
-		return permanent
-	case strings.HasSuffix(text, ") would exceed context deadline"):
-		return inVain
 	}
 	return nothing
 }
