@@ -173,7 +173,7 @@ func IsUnreachable(err error) bool {
 // None reports whether err itself says nothing, and wraps nothing that might.
 // Most errors say nothing, and None costs less than Of.
 func None(err error) bool {
-	if reflect.TypeOf(err) == ofErrorsNew {
+	if isPlain(err) {
 		return err != context.Canceled && err != io.ErrUnexpectedEOF && saidByText(err.Error()) == nothing
 	}
 	switch err.(type) {

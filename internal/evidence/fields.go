@@ -50,12 +50,15 @@ func number(err error, path string) int64 {
 	return 0
 }
 
+// statusFields are the paths to the fields that have an HTTP status.
+var statusFields = []string{"StatusCode", "HTTPStatusCode", "Response.StatusCode", "ErrStatus.Code", "Code"}
+
 // statusIn returns the class of the HTTP status in a field. A conflict, 409, says
 // nothing: what the call conflicts with may pass, and the clients with such
 // fields repeat it, or let the program read and write again.
 func statusIn(err error) Class {
 	status := int64(0)
-	for _, path := range [...]string{"StatusCode", "HTTPStatusCode", "Response.StatusCode", "ErrStatus.Code", "Code"} {
+	for _, path := range statusFields {
 		status = cmp.Or(status, number(err, path))
 	}
 	switch {

@@ -164,16 +164,21 @@ func wasConnected(err error) bool {
 // ofDial returns what the error of a dial says, given what it wraps. As long as
 // there is no connection, nothing was sent.
 func ofDial(err error, found finding) finding {
-	if e, ok := errtree.As[Errno](err); ok && found == 0 {
-		switch ConnectionErrorOf(e) {
-		case unready:
-			return weak | NotSent
-		case refusedHere:
-			return weak | Permanent
-		}
+	if found == 0 {
+		errtree.Find(err, func(err error) bool {
+			e, ok := err.(Errno)
+			if ok {
+				found = whileDialing[ConnectionErrorOf(e)]
+			}
+			return ok
+		})
 	}
 	if found == weak|Retryable {
 		return weak | NotSent
 	}
 	return found
 }
+
+// whileDialing are the errors of the system that say nothing of a connection that
+// is there.
+var whileDialing = [...]finding{unready: weak | NotSent, refusedHere: weak | Permanent}

@@ -50,8 +50,8 @@ func saidByText(text string) said {
 // which did not let the call wait, because its context would have ended before.
 // Nothing left the program.
 func InVain(err error) bool {
-	return reflect.TypeOf(err) == ofErrorsNew && saidByText(err.Error()) == inVain
+	return isPlain(err) && saidByText(err.Error()) == inVain
 }
 
-// ofErrorsNew is the type of most errors.
-var ofErrorsNew = reflect.TypeOf(io.EOF)
+// isPlain reports whether err has the type of most errors, that of errors.New.
+func isPlain(err error) bool { return reflect.TypeOf(err) == reflect.TypeOf(io.EOF) }
