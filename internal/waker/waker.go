@@ -5,6 +5,7 @@ package waker
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/gobackoff/backoff/internal/clock"
@@ -18,9 +19,8 @@ type Sleeper interface {
 
 // A Signal ends the waits under its contexts. The zero value is ready to use.
 type Signal struct {
-	mu     sync.Mutex
-	asleep map[Sleeper]bool
-	last   time.Time // when it was given; zero if it never was
+	asleep sync.Map                  // of Sleepers
+	last   atomic.Pointer[time.Time] // when it was given; nil if it never was
 }
 
 // scopeKey is the key of the scope in a context.
@@ -51,16 +51,12 @@ func scopeOf(ctx context.Context) *scope {
 
 // Wake wakes all who sleep. It keeps nothing for those who come later.
 func (s *Signal) Wake() {
-	s.mu.Lock()
-	s.last = clock.Now()
-	var asleep []Sleeper
-	for sleeper := range s.asleep {
-		asleep = append(asleep, sleeper)
-	}
-	s.mu.Unlock()
-	for _, sleeper := range asleep { // without the lock, since a sleeper has its own
-		sleeper.Wake()
-	}
+	now := clock.Now()
+	s.last.Store(&now)
+	s.asleep.Range(func(sleeper, _ any) bool {
+		sleeper.(Sleeper).Wake()
+		return true
+	})
 }
 
 // Sleep has the signals of ctx wake a sleeper, until rise is called.
@@ -73,24 +69,19 @@ func Sleep(ctx context.Context, sleeper Sleeper) (rise func()) {
 // set says whether a sleeper is asleep.
 func (c *scope) set(sleeper Sleeper, asleep bool) {
 	for ; c != nil; c = c.outer {
-		s := c.signal
-		s.mu.Lock()
-		if s.asleep == nil {
-			s.asleep = make(map[Sleeper]bool)
+		if asleep {
+			c.signal.asleep.Store(sleeper, nil)
+		} else {
+			c.signal.asleep.Delete(sleeper)
 		}
-		if s.asleep[sleeper] = true; !asleep {
-			delete(s.asleep, sleeper)
-		}
-		s.mu.Unlock()
 	}
 }
 
 // Since reports whether a signal of ctx was given after t.
 func Since(ctx context.Context, t time.Time) (given bool) {
 	for c := scopeOf(ctx); c != nil && !given; c = c.outer {
-		c.signal.mu.Lock()
-		given = c.signal.last.After(t)
-		c.signal.mu.Unlock()
+		last := c.signal.last.Load()
+		given = last != nil && last.After(t)
 	}
 	return given
 }
