@@ -39,50 +39,33 @@ func NewCalls(calls int) (c Calls) {
 // Count adds the successes so far and one call that failed or was slow, and
 // returns what the window holds. With None and Throttled it only looks. A slow
 // success is among the successes already.
-func (c *Calls) Count(age, span time.Duration, successes uint64, s Score, slow bool) Counts {
-	if s == Throttled {
-		s = None
-	}
+func (c *Calls) Count(age, span time.Duration, successes uint64, s Score, slow bool) (n Counts) {
+	bad := s >= Unsent
+	slow = slow && (bad || s == Good)
 	if c.last != nil {
-		return c.countLast(successes, s, slow)
+		n.New = c.last.Advance(successes)
+		if bad {
+			c.last.Bad()
+		}
+		if slow {
+			c.last.Other()
+		}
+		n.Dated, n.Bad, n.Slow = c.last.Count(window.Good), c.last.Count(window.Bad), c.last.Count(window.Other)
+		n.Good, n.Full = n.Dated, c.last.Full()
+		return n
 	}
-	gained := c.slide.Advance(age, span, successes)
-	if s > Good {
+	n.New = c.slide.Advance(age, span, successes)
+	if bad {
 		c.slide.Add(window.Bad, 1)
 	}
-	if s > None && slow {
+	if slow {
 		c.slide.Add(window.Other, 1)
 	}
+	n.Dated, n.Bad, n.Slow = c.slide.Least(window.Good), c.slide.Least(window.Bad), c.slide.Least(window.Other)
 	// After a long time without a look it is not known how many of the
 	// successes are recent. Good takes as many as possible, for a second or
 	// two, because a burst of calls after a pause must not open the circuit by
 	// a few failures.
-	dated := c.slide.Least(window.Good)
-	return Counts{
-		Good:  max(dated, c.slide.Fresh()),
-		Dated: dated,
-		Bad:   c.slide.Least(window.Bad),
-		Slow:  c.slide.Least(window.Other),
-		New:   gained,
-	}
-}
-
-// countLast is Count for a window of calls.
-func (c *Calls) countLast(successes uint64, s Score, slow bool) Counts {
-	gained := c.last.Advance(successes)
-	if s > Good {
-		c.last.Bad()
-	}
-	if s > None && slow {
-		c.last.Other()
-	}
-	good := c.last.Count(window.Good)
-	return Counts{
-		Good:  good,
-		Dated: good,
-		Bad:   c.last.Count(window.Bad),
-		Slow:  c.last.Count(window.Other),
-		New:   gained,
-		Full:  c.last.Full(),
-	}
+	n.Good = max(n.Dated, c.slide.Fresh())
+	return n
 }
