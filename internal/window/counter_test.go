@@ -182,7 +182,7 @@ func TestTallyTellsAGoroutineWhereItCounts(t *testing.T) {
 	var tally Tally
 	for _, apart := range []bool{false, true} {
 		if apart {
-			tally.counter.Split()
+			tally.Split()
 		}
 		before := tally.Here()
 		for n := range uint64(10) {

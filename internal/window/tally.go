@@ -12,19 +12,19 @@ import (
 // A Tally is a [Counter] that knows when its first count was made. The zero
 // value is ready for use. A Tally must not be copied.
 type Tally struct {
-	counter Counter
-	born    atomic.Pointer[time.Time]
+	Counter
+	born atomic.Pointer[time.Time]
 }
 
 // Add counts one. It takes no lock. It allocates at first use, and when two
 // processors meet for the first time.
 func (t *Tally) Add() {
-	n := t.counter.word.Load()
+	n := t.word.Load()
 	if n == 0 {
 		t.begin()
 	}
-	if n >= split || !t.counter.word.CompareAndSwap(n, n+1) {
-		t.counter.AddApart()
+	if n >= split || !t.word.CompareAndSwap(n, n+1) {
+		t.AddApart()
 	}
 }
 
@@ -44,10 +44,3 @@ func (t *Tally) Born() time.Time {
 	}
 	return time.Time{}
 }
-
-// Total returns the count so far. Of two calls, one after the other, the later
-// one never returns less.
-func (t *Tally) Total() uint64 { return t.counter.Total() }
-
-// Here is Counter.Here.
-func (t *Tally) Here() uint64 { return t.counter.Here() }
