@@ -44,13 +44,13 @@ const (
 type Says uint8
 
 const (
-	Nothing Says = iota // nothing about the service
-	Answer              // the service works
-	TooMuch             // the service wants fewer calls
-	Slow                // the service did not answer in time
-	Failure             // the service fails
-	Unsent              // the service was not reached, and to try again costs it nothing
-	Unmade              // there was no attempt; what was granted for it goes back
+	Nothing = Says(circuit.None)      // nothing about the service
+	Answer  = Says(circuit.Good)      // the service works
+	TooMuch = Says(circuit.Throttled) // the service wants fewer calls
+	Slow    = Says(circuit.Hung)      // the service did not answer in time
+	Failure = Says(circuit.Bad)       // the service fails
+	Unsent  = Says(circuit.Unsent)    // the service was not reached, and to try again costs it nothing
+	Unmade  = Failure + 1             // there was no attempt; what was granted for it goes back
 )
 
 // A Row is what all guards make of one Fault.
@@ -92,17 +92,8 @@ func (f Fault) Word() string { return words[f] }
 // Row returns the row of the Fault.
 func (f Fault) Row() *Row { return &Table[f] }
 
-// Score returns what the Fault says to a circuit.
-func (f Fault) Score() circuit.Score {
-	return [...]circuit.Score{
-		Answer:  circuit.Good,
-		TooMuch: circuit.Throttled,
-		Failure: circuit.Bad,
-		Slow:    circuit.Hung,
-		Unsent:  circuit.Unsent,
-		Unmade:  circuit.None,
-	}[f.Row().Breaker]
-}
+// Score returns what the Fault says to a circuit, to which no Fault is Unmade.
+func (f Fault) Score() circuit.Score { return circuit.Score(f.Row().Breaker) }
 
 // OfClass returns whose fault a failure is of which only the class is known.
 func OfClass(c evidence.Class) Fault {
