@@ -10,30 +10,20 @@ import (
 	"github.com/gobackoff/backoff/internal/evidence"
 )
 
-// The names of what goes wrong in every network. The types of such errors say
-// little: a *net.OpError may be a connection that was refused, or one that was
-// reset. These names are part of logs and of queries, and do not change.
-const (
-	refused     = "connection refused"
-	reset       = "connection reset" // or broken otherwise
-	unreachable = "host unreachable"
-	noSuchHost  = "no such host"
-	lookup      = "host lookup failed"
-	timeout     = "timeout"
-	canceled    = "canceled"
-	eof         = "EOF"
-)
-
 // connectionNames are the names of what the system says of a connection. The
 // others are named by their type, or count as timeouts.
 var connectionNames = map[evidence.ConnectionError]string{
-	evidence.Refused:     refused,
-	evidence.Unreachable: unreachable,
-	evidence.Reset:       reset,
+	evidence.Refused:     "connection refused",
+	evidence.Unreachable: "host unreachable",
+	evidence.Reset:       "connection reset", // or broken otherwise
 }
 
 // networkName returns the name of a failure of the network that is err or in
 // its tree, or "". What the system says counts more than that it took too long.
+//
+// The types of such errors say little: a *net.OpError may be a connection that was
+// refused, or one that was reset. The names are part of logs and of queries, and do
+// not change.
 func networkName(err error) (name string) {
 	switch err.(type) {
 	case *backoff.Error, *backoff.OpenError: // which wrap what happened to other calls
@@ -46,7 +36,7 @@ func networkName(err error) (name string) {
 		return name != ""
 	})
 	if name == "" && slow {
-		return timeout
+		return "timeout"
 	}
 	return name
 }
@@ -55,9 +45,9 @@ func networkName(err error) (name string) {
 func networkNameOf(err error) string {
 	switch err {
 	case context.Canceled:
-		return canceled
+		return "canceled"
 	case io.EOF, io.ErrUnexpectedEOF:
-		return eof
+		return "EOF"
 	}
 	if e, ok := err.(evidence.Errno); ok {
 		return connectionNames[evidence.ConnectionErrorOf(e)]
@@ -66,9 +56,9 @@ func networkNameOf(err error) string {
 		return ""
 	}
 	if reflect.ValueOf(err).Elem().FieldByName("IsNotFound").Bool() {
-		return noSuchHost
+		return "no such host"
 	}
-	return lookup
+	return "host lookup failed"
 }
 
 // isTimeout reports whether err says that it is a timeout. Its method may panic,
