@@ -180,9 +180,7 @@ func quote(text string) string {
 }
 
 // mode returns the mode that To names. There is one, as check has found.
-func (o *Override) mode() backoff.BreakerMode {
-	return modes[slices.Index(settingsOf[Breakers], o.To)]
-}
+func (o *Override) mode() backoff.BreakerMode { return modes[slices.Index(settingsOf[Breakers], o.To)] }
 
 // What a [Change] is.
 const (

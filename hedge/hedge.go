@@ -44,9 +44,7 @@ var errLost error = lostError{}
 // lostError is the type of errLost.
 type lostError struct{}
 
-func (lostError) Error() string {
-	return "backoff: hedge lost: another attempt has ended the call"
-}
+func (lostError) Error() string { return "backoff: hedge lost: another attempt has ended the call" }
 
 // Temporary tells a call that was cut by it to try again. A connection may be
 // closed for an attempt that lost when another call has just taken it over, as

@@ -137,9 +137,7 @@ func (b *Throttle) count(now time.Time, accepted bool) {
 }
 
 // bin returns the bin that many before the current one.
-func (b *Throttle) bin(back int64) *tally {
-	return &b.bins[(b.current+throttleBins-back)%throttleBins]
-}
+func (b *Throttle) bin(back int64) *tally { return &b.bins[(b.current+throttleBins-back)%throttleBins] }
 
 // advance empties the bins whose time is over.
 func (b *Throttle) advance(now time.Time) {

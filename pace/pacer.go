@@ -97,9 +97,7 @@ const (
 
 // GrantsFirst implements [backoff.Budget]. It is true while no call waits for a
 // turn.
-func (p *Pacer) GrantsFirst() bool {
-	return p != nil && !p.slow.Load() && p.RetryBudget.GrantsFirst()
-}
+func (p *Pacer) GrantsFirst() bool { return p != nil && !p.slow.Load() && p.RetryBudget.GrantsFirst() }
 
 // Reserve implements [backoff.Budget].
 func (p *Pacer) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool) {

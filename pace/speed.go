@@ -242,9 +242,7 @@ func (s *speed) endRest(now time.Duration) {
 
 // closedFrom returns from when on the service counts as closed: it has answered nothing
 // for a while, as when a quota is used up. That says nothing about the rate.
-func (s *speed) closedFrom() time.Duration {
-	return max(s.lastAnswer+closedAfter, s.rest.until)
-}
+func (s *speed) closedFrom() time.Duration { return max(s.lastAnswer+closedAfter, s.rest.until) }
 
 // knock raises the rate while the service is closed, to hear soon that it is open.
 func (s *speed) knock(now time.Duration) {

@@ -226,9 +226,7 @@ func (d database) Rollback(ctx context.Context, t *transaction) error {
 // open, proves that pgx sent nothing. ErrConnClosed does not: pgx also returns
 // it if the connection breaks while pgx waits for the answer, and before 5.13
 // said of it that it is safe to retry.
-func notSent(err error) bool {
-	return pgconn.SafeToRetry(err) && !errors.Is(err, pgconn.ErrConnClosed)
-}
+func notSent(err error) bool { return pgconn.SafeToRetry(err) && !errors.Is(err, pgconn.ErrConnClosed) }
 
 // state is the state of a connection.
 type state int

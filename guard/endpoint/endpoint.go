@@ -55,9 +55,7 @@ type Endpoint struct {
 
 // With returns a context for calls that are sent to e. A nil e means that it is
 // not known what they are sent to.
-func With(ctx context.Context, e *Endpoint) context.Context {
-	return context.WithValue(ctx, key{}, e)
-}
+func With(ctx context.Context, e *Endpoint) context.Context { return context.WithValue(ctx, key{}, e) }
 
 // Of returns what the call of a context is sent to, or nil if that is not known.
 // It does not allocate.

@@ -17,9 +17,7 @@ const leaseBytes = 4 + 8 // the number of the probe, and the end of its lease
 
 func (l Leases) len() int { return len(l) / leaseBytes }
 
-func (l Leases) number(i int) uint32 {
-	return binary.BigEndian.Uint32([]byte(l[i*leaseBytes:][:4]))
-}
+func (l Leases) number(i int) uint32 { return binary.BigEndian.Uint32([]byte(l[i*leaseBytes:][:4])) }
 
 func (l Leases) end(i int) time.Duration {
 	return time.Duration(binary.BigEndian.Uint64([]byte(l[i*leaseBytes:][4:leaseBytes])))

@@ -45,16 +45,10 @@ func (w *Walk) Is(err, target error) bool {
 }
 
 // Find is the Find of a Walk of its own.
-func Find(err error, accept func(error) bool) bool {
-	w := Walk{Most}
-	return w.Find(err, accept)
-}
+func Find(err error, accept func(error) bool) bool { return (&Walk{Most}).Find(err, accept) }
 
 // Is is the Is of a Walk of its own.
-func Is(err, target error) bool {
-	w := Walk{Most}
-	return w.Is(err, target)
-}
+func Is(err, target error) bool { return (&Walk{Most}).Is(err, target) }
 
 // Matches is errors.Is for err alone, without what it wraps. It is not inlined:
 // it is asked for often, and large.

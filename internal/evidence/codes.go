@@ -11,9 +11,7 @@ import (
 type codes string
 
 // has reports whether code is in the list.
-func (c codes) has(code string) bool {
-	return code != "" && strings.Contains(string(c), " "+code+" ")
-}
+func (c codes) has(code string) bool { return code != "" && strings.Contains(string(c), " "+code+" ") }
 
 // ofSQLState returns the class of a SQLSTATE. A failure of class 08 may have
 // come after the statement reached the server, so it is Retryable and not

@@ -49,9 +49,7 @@ func saidByText(text string) said {
 // InVain reports whether err itself, without what it wraps, is that of a limiter
 // which did not let the call wait, because its context would have ended before.
 // Nothing left the program.
-func InVain(err error) bool {
-	return isPlain(err) && saidByText(err.Error()) == inVain
-}
+func InVain(err error) bool { return isPlain(err) && saidByText(err.Error()) == inVain }
 
 // isPlain reports whether err has the type of most errors, that of errors.New.
 func isPlain(err error) bool { return reflect.TypeOf(err) == reflect.TypeOf(io.EOF) }

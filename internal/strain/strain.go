@@ -192,9 +192,7 @@ func (g *Gauge) Usual() time.Duration {
 }
 
 // part returns which part of a difference is gone after a time.
-func part(since, within time.Duration) float64 {
-	return float64(since) / float64(since+within)
-}
+func part(since, within time.Duration) float64 { return float64(since) / float64(since+within) }
 
 // Room returns how much room the service has: 1 without strain, 0 under it, and
 // rising evenly after it. mild is the same for heavy strain, in which one in 50

@@ -99,9 +99,7 @@ func (s *Slide) Remove(k Kind, n uint64, bucket int64) {
 
 // Least returns the number of events of a kind in the current bucket and in the
 // Buckets-1 before it. None of them is older than a window.
-func (s *Slide) Least(k Kind) uint64 {
-	return s.Most(k) - uint64(s.bucket(Buckets)[k])
-}
+func (s *Slide) Least(k Kind) uint64 { return s.Most(k) - uint64(s.bucket(Buckets)[k]) }
 
 // Most returns the number of events of a kind in all buckets: all events of a
 // window, and those of up to one bucket before it.
