@@ -42,33 +42,23 @@ func hasMethod(err error) bool {
 // ofMethods reads what an error says of itself. Temporary is deprecated, but part
 // of the contract of the Cloud Storage clients: true counts, false does not.
 func ofMethods(err error) finding {
-	var found finding
-	if errtree.IsTimeout(err) {
-		found = weak | Retryable
+	_, never := err.(azureNoRetry)
+	tells, told := err.(awsRetryable)
+	canceled, ofAWS := err.(awsCanceled)
+	compares, is := err.(comparer)
+	safe, ofPgx := err.(pgxSafe)
+	passes, of := err.(temporary)
+	switch {
+	case never, told && !tells.RetryableError(), ofAWS && canceled.CanceledError(), is && compares.Is(context.Canceled):
+		return conclusive | Permanent
+	case ofPgx && safe.SafeToRetry(): // not NotSent: pgx says it of statements that ran
+		return conclusive | Retryable
+	case told:
+		return specific | Retryable
+	case errtree.IsTimeout(err), of && passes.Temporary():
+		return weak | Retryable
 	}
-	if e, ok := err.(temporary); ok && e.Temporary() {
-		found = weak | Retryable
-	}
-	if _, ok := err.(azureNoRetry); ok {
-		found = conclusive | Permanent
-	}
-	if e, ok := err.(awsRetryable); ok {
-		if e.RetryableError() {
-			found = max(found, specific|Retryable)
-		} else {
-			found = conclusive | Permanent
-		}
-	}
-	if e, ok := err.(awsCanceled); ok && e.CanceledError() {
-		found = conclusive | Permanent
-	}
-	if e, ok := err.(pgxSafe); ok && e.SafeToRetry() {
-		found = max(found, conclusive|Retryable) // not NotSent: pgx says it of statements that ran
-	}
-	if e, ok := err.(comparer); ok && e.Is(context.Canceled) {
-		found = conclusive | Permanent
-	}
-	return found
+	return 0
 }
 
 // ofCodes reads the codes that an error carries.
