@@ -24,20 +24,16 @@ const (
 	quick   = 6 * time.Second  // and those of so long
 	slower  = 20 * time.Minute // the usual latency follows upwards within
 	quicker = time.Minute      // and downwards
-)
 
-// How far above the usual latency a sample counts. In an overload, those that
-// succeed are slow, too. While they are not, attempts that time out have met one
-// replica that hangs, and count little.
-const (
+	// How far above the usual latency a sample counts. In an overload, those that
+	// succeed are slow, too. While they are not, attempts that time out have met one
+	// replica that hangs, and count little.
 	top  = 4.605170185988092  // at most: the logarithm of 100
 	hung = 1.0986122886681098 // at least, if the attempt timed out: the logarithm of 3
 	all  = 0.75               // of the attempts time out: that is more than a replica
-)
 
-// In an overload the quickest calls are slower, too. That tells it from a mixture
-// of kinds of calls in which there are more of the slow ones.
-const (
+	// In an overload the quickest calls are slower, too. That tells it from a mixture
+	// of kinds of calls in which there are more of the slow ones.
 	row   = 10              // samples have a quickest
 	brief = 4 * time.Second // or those of so long
 	climb = 1.5             // at most is it taken to be above the present one
