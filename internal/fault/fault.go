@@ -97,19 +97,15 @@ func (f Fault) Score() circuit.Score { return circuit.Score(f.Row().Breaker) }
 
 // OfClass returns whose fault a failure is of which only the class is known.
 func OfClass(c evidence.Class) Fault {
-	switch c {
-	case evidence.Retryable:
-		return Failed
-	case evidence.NotSent:
-		return Unreached
-	case evidence.Throttled:
-		return Throttled
-	case evidence.Overloaded:
-		return Overloaded
-	case evidence.Permanent:
-		return Wrong
+	if int(c) < len(ofClass) {
+		return ofClass[c]
 	}
 	return Unknown
+}
+
+var ofClass = [...]Fault{
+	evidence.Retryable: Failed, evidence.NotSent: Unreached,
+	evidence.Throttled: Throttled, evidence.Overloaded: Overloaded, evidence.Permanent: Wrong,
 }
 
 // ClassFor returns the class that a backoff.Result has of a failure, given that of the error,
