@@ -44,14 +44,9 @@ func (s *Service) Around(ctx context.Context, p *backoff.Policy, t *Turn, call f
 	switch {
 	case s == nil:
 		return errNil
-	case s.FailFast || t.FailFast:
-		return s.failFast(ctx, p, t, call)
+	case !s.FailFast && !t.FailFast:
+		return s.serve(ctx, p, t, call)
 	}
-	return s.serve(ctx, p, t, call)
-}
-
-// failFast makes a call that does not wait.
-func (s *Service) failFast(ctx context.Context, p *backoff.Policy, t *Turn, call attempts) error {
 	err := s.callOnce(ctx, nil, t, call)
 	if err != nil && !t.made {
 		refused.Tell(ctx, p, err)

@@ -114,14 +114,10 @@ type parts struct {
 
 // pacer is a pace.Pacer. Not to name that type keeps it out of programs that only have
 // the type of a Service.
-type pacer interface {
-	Limit() (perSecond float64, waiting int)
-}
+type pacer interface{ Limit() (float64, int) }
 
 // limiter is an adaptive.Limit.
-type limiter interface {
-	AtOnce() (most float64, waiting int)
-}
+type limiter interface{ AtOnce() (float64, int) }
 
 // stats is a RetryBudget or a Pacer.
 type stats interface {

@@ -83,42 +83,31 @@ func (l *Live) opened(in *Input, e *Effects) {
 	o.Trigger, o.Cause, o.Since = e.Trigger, e.Cause, 0
 	if e.Trigger == TriggerProbe {
 		o.Since = in.Age - l.probes.Newest
-		o.probed(now, l.probes.Successes > 0)
+		if l.probes.Successes > 0 || o.failures == 0 {
+			o.began, o.failures = now, 0
+		}
+		o.failures++
 	}
 	o.down = now.Sub(o.began)
-}
-
-// probed records that a probe failed. served says that one before it succeeded.
-func (o *Outage) probed(now time.Time, served bool) {
-	if served || o.failures == 0 {
-		o.began, o.failures = now, 0
-	}
-	o.failures++
 }
 
 // OpenFor returns how long the circuit stays open after a failure, where usual is
 // the time for a service that serves some calls. It is a part of the time that
 // the service has been down, if it cost the service nothing, or the service
-// serves nobody.
+// serves nobody. After a timeout it is the time in which so many calls of this program
+// would come, at least: a probe may hang, too.
 func (o *Outage) OpenFor(usual time.Duration) time.Duration {
 	part := min(max(o.down/partOpen, min(o.down/partShort, mostShort), leastOpen), time.Minute)
-	none := ServesNone(o.failures, o.share)
+	none, pause := ServesNone(o.failures, o.share), min(o.pause, time.Second)
 	switch {
 	case o.Cause == Unsent, o.Cause == Bad && none:
 		return part
+	case o.Cause == Hung && none:
+		return min(usual, max(part, min(2*time.Second, 5*pause)))
 	case o.Cause == Hung:
-		return min(usual, max(part, o.afterTimeout(none)))
+		return min(usual, max(part, min(5*time.Second, 20*pause)))
 	}
 	return usual
-}
-
-// afterTimeout returns the least time after a timeout, in which so many calls of
-// this program would come. A probe may hang, too.
-func (o *Outage) afterTimeout(none bool) time.Duration {
-	if none {
-		return min(2*time.Second, 5*min(o.pause, time.Second))
-	}
-	return min(5*time.Second, 20*min(o.pause, time.Second))
 }
 
 // Failed reports whether calls that failed opened the circuit, and no rule of the user.

@@ -29,7 +29,7 @@ func Of(err error) string {
 }
 
 // codeOf returns the code that err reports by a method, or "".
-func codeOf(err error) string {
+func codeOf(err error) (code string) {
 	if e, ok := errtree.As[interface{ HTTPStatusCode() int }](err); ok {
 		if code := e.HTTPStatusCode(); code >= 100 && code < 600 {
 			return strconv.Itoa(code)
@@ -38,7 +38,11 @@ func codeOf(err error) string {
 	if e, ok := errtree.As[interface{ SQLState() string }](err); ok && isSQLState(e.SQLState()) {
 		return e.SQLState()
 	}
-	return grpcCode(err)
+	errtree.Find(err, func(err error) bool { // of gRPC
+		code = statusCode(err)
+		return code != ""
+	})
+	return code
 }
 
 // isSQLState reports whether s is formed like a SQLSTATE. A server may send any
@@ -47,17 +51,8 @@ func isSQLState(s string) bool {
 	return len(s) == 5 && strings.Trim(s, "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ") == ""
 }
 
-// grpcCode returns the code of the first error in the tree that has the method
-// that gRPC's package status looks for. That package is not imported for it.
-func grpcCode(err error) (code string) {
-	errtree.Find(err, func(err error) bool {
-		code = statusCode(err)
-		return code != ""
-	})
-	return code
-}
-
-// statusCode returns the name of err.GRPCStatus().Code(), or "".
+// statusCode returns the name of err.GRPCStatus().Code(), or "". Package status of gRPC
+// looks for that method, and is not imported for it.
 func statusCode(err error) (code string) {
 	defer func() {
 		if recover() != nil { // a nil status, or another method of that name
