@@ -159,10 +159,8 @@ func numberClass(number uint16, err error) backoff.Class {
 // also true for "conn closed", when the connection broke while pgx waited for the
 // answer. A [Transactor] that knows its driver says more by [RolledBack].
 func (o *outcome) provesRollback(err error) bool {
-	if o.custom != nil && o.custom(err) == backoff.ClassNotSent {
-		return true
-	}
-	return stateProvesRollback(sqlState(err)) || hasText(err, commitRollbacks)
+	saysSo := o.custom != nil && o.custom(err) == backoff.ClassNotSent
+	return saysSo || stateProvesRollback(sqlState(err)) || hasText(err, commitRollbacks)
 }
 
 // sqlState returns the SQLSTATE in the tree of err, or "".

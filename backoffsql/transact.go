@@ -200,11 +200,10 @@ func contextError(ctx context.Context) error {
 
 // afterCommit tells what the result of a COMMIT proves.
 func (o *outcome) afterCommit(err error) error {
-	if err == nil {
-		return nil
-	}
 	proof, proven := err.(*rolledBack)
 	switch {
+	case err == nil:
+		return nil
 	case proven:
 		return proof.error
 	case errtree.Is(err, ErrEnded):

@@ -100,10 +100,7 @@ func (b *Throttle) GrantsFirst() bool { return false }
 // Reserve implements [backoff.Budget].
 func (b *Throttle) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
 	now := a.Time()
-	p := b.probability(now)
-	if a.Priority != backoff.PriorityNormal {
-		p = math.Pow(p, weight(a.Priority))
-	}
+	p := math.Pow(b.probability(now), weight(a.Priority))
 	if p > 0 && draw.Unit(b.Rand) < p {
 		b.count(now, false)
 		return backoff.Ticket{}, 0, false

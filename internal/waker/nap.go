@@ -52,12 +52,9 @@ func (n *nap) Wake() {
 	}
 	n.woken = true
 	now := clock.Now()
-	at := now.Add(time.Duration(rand.Float64() * float64(n.spread)))
-	if at.Before(n.sure) {
-		at = n.sure
-	}
-	if at.Before(n.fires) {
-		n.timer.Reset(at.Sub(now))
+	left := max(time.Duration(rand.Float64()*float64(n.spread)), n.sure.Sub(now))
+	if left < n.fires.Sub(now) {
+		n.timer.Reset(left)
 	}
 }
 

@@ -73,14 +73,8 @@ func (h *Histogram) replace(both *generations, now time.Time) *generations {
 
 // Count returns the number of durations that Quantile takes into account.
 func (h *Histogram) Count() int {
-	both := h.both.Load()
-	switch {
-	case both == nil:
-		return 0
-	case both.old == nil:
-		return int(both.young.count.Load())
-	}
-	return int(both.young.count.Load()) + int(both.old.count.Load())
+	_, total := h.counts()
+	return int(total)
 }
 
 // Quantile returns a duration that the share q of the counted durations does
