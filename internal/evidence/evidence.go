@@ -142,13 +142,11 @@ const (
 // ofErrno reads an error of the system. A connection that was refused, or had no
 // route, sent nothing. After the other errors the server may have acted.
 func ofErrno(e Errno) finding {
-	switch ConnectionErrorOf(e) {
-	case Refused, Unreachable:
+	c := ConnectionErrorOf(e)
+	switch {
+	case c == Refused, c == Unreachable:
 		return weak | NotSent
-	case Reset, Lost:
-		return weak | Retryable
-	}
-	if e.Temporary() || e.Timeout() {
+	case c == Reset, c == Lost, e.Temporary(), e.Timeout():
 		return weak | Retryable
 	}
 	return 0

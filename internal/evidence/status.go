@@ -27,16 +27,12 @@ const (
 // Source: RFC 9110 and RFC 8470; Google Cloud IoT Core and Cloud Storage, retry
 // strategy.
 func Status(code int) Class {
-	switch code {
-	case 408, 425:
-		return Retryable
-	case 429, 529: // 529 is "overloaded" at Anthropic and others
-		return Throttled
-	case 501, 505, 506, 507, 508, 510, 511:
-		return Permanent
-	}
 	switch {
-	case code >= 400 && code < 500:
+	case code == 408, code == 425:
+		return Retryable
+	case code == 429, code == 529: // 529 is "overloaded" at Anthropic and others
+		return Throttled
+	case code == 501, code >= 505 && code <= 508, code == 510, code == 511, code >= 400 && code < 500:
 		return Permanent
 	case code >= 500 && code < 1000: // from 600 on as a 5xx (RFC 9110, 15)
 		return Retryable

@@ -10,9 +10,8 @@ import (
 // final are the texts of errors that a repetition would meet again.
 var final = [...]string{
 	// There is no such thing.
-	"redis: nil", "sql: no rows in result set", "mongo: no documents in result",
-	"nats: key not found", "nats: bucket not found", "nats: object not found",
-	"http: server gave HTTP response to HTTPS client",
+	"redis: nil", "sql: no rows in result set", "mongo: no documents in result", "nats: key not found",
+	"nats: bucket not found", "nats: object not found", "http: server gave HTTP response to HTTPS client",
 
 	// The program itself has closed it, and so it stays closed: also pgxpool, MongoDB
 	// and franz-go.
