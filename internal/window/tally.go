@@ -20,19 +20,12 @@ type Tally struct {
 // processors meet for the first time.
 func (t *Tally) Add() {
 	n := t.word.Load()
-	if n == 0 {
-		t.begin()
+	if n == 0 && t.born.Load() == nil { // before the first count
+		now := clock.Now()
+		t.born.CompareAndSwap(nil, &now)
 	}
 	if n >= split || !t.word.CompareAndSwap(n, n+1) {
 		t.AddApart()
-	}
-}
-
-// begin notes the time. It is called before the first count.
-func (t *Tally) begin() {
-	if t.born.Load() == nil {
-		now := clock.Now()
-		t.born.CompareAndSwap(nil, &now)
 	}
 }
 
