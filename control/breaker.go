@@ -108,8 +108,7 @@ func (m *member) force(want backoff.BreakerMode, asked bool) {
 		return
 	}
 	now := b.Stats().Mode
-	ours := m.forced && now == m.mode
-	if !ours {
+	if !m.forced || now != m.mode { // it is not ours
 		m.before = now
 	}
 	if !asked {
@@ -123,10 +122,7 @@ func (m *member) force(want backoff.BreakerMode, asked bool) {
 // of a tenant is that of another service.
 func keysOf(of *guard.Services) (all []string) {
 	for key, s := range of.All() {
-		if s == nil || key == "" {
-			continue
-		}
-		if _, b := s.Parts(); b != nil && b == s.Breaker {
+		if _, b := s.Parts(); key != "" && b != nil && b == s.Breaker {
 			all = append(all, key)
 		}
 	}

@@ -45,6 +45,7 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/internal/inorder"
+	"github.com/gobackoff/backoff/internal/limits"
 )
 
 // A Panel holds what can be changed while the program runs, and the overrides
@@ -155,12 +156,7 @@ func (p *Panel) Set(ctx context.Context, o Override) error {
 
 // begin puts an override in force.
 func (p *Panel) begin(ctx context.Context, a *active) {
-	if a.For == 0 {
-		a.For = defaultFor
-	}
-	if p.MaxFor > 0 {
-		a.For = min(a.For, p.MaxFor)
-	}
+	a.For = limits.Cap(cmp.Or(a.For, defaultFor), p.MaxFor)
 	a.Since, a.Until = time.Now(), time.Time{}
 	kind, before := ChangeSet, p.overrides[a.Target]
 	if before != nil {
@@ -236,16 +232,13 @@ func (p *Panel) changed(ctx context.Context, c Change) {
 	}
 	if p.Observer != nil {
 		ctx = context.WithoutCancel(ctx)
+		// A panic of it is treated like one of the Observer of a policy: it is reported
+		// on standard error, and ends nothing.
+		var tell backoff.Observer = func(ctx context.Context, _ backoff.Event) { p.Observer(ctx, c) }
 		p.notifications.Lock()
-		p.notifications.Add(func() { p.tell(ctx, c) })
+		p.notifications.Add(func() { tell.Notify(ctx, backoff.Event{}) })
 		p.notifications.Mutex.Unlock() // runs nothing yet
 	}
-}
-
-// tell calls the Observer. A panic of it is treated like one of the Observer of
-// a policy: it is reported on standard error, and ends nothing.
-func (p *Panel) tell(ctx context.Context, c Change) {
-	backoff.Observer(func(ctx context.Context, _ backoff.Event) { p.Observer(ctx, c) }).Notify(ctx, backoff.Event{})
 }
 
 // Overrides returns those in force, sorted by what and whose.

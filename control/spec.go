@@ -42,10 +42,9 @@ func readChange(name, text string) (*change, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := new(change)
+	service, policy, _ := parsed.Service() // only an empty Spec has none
+	c := &change{policy: policy}
 	_ = json.Unmarshal([]byte(text), &c.members) // it is an object, as Parse has found
-	service, policy, _ := parsed.Service()       // only an empty Spec has none
-	c.policy = policy
 	switch {
 	case c.policy.Name != "" && c.policy.Name != name:
 		return nil, problem("to", "has the name "+quote(c.policy.Name)+", want "+quote(name)+" or none: a policy keeps its name")
