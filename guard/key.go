@@ -18,12 +18,9 @@ func (k underKey) MadeKey() string { return string(k) }
 // withKey returns ctx with the key of a call that has one, so that it is the same each
 // time that the call is made, and whether it was put there.
 func withKey(ctx context.Context, i backoff.Idempotency) (keyed context.Context, made bool) {
-	if i == nil {
-		return ctx, false
-	}
 	own, ok := i.(interface{ MadeKey() string })
 	switch {
-	case backoff.IdempotencyKey(ctx) != "":
+	case i == nil, backoff.IdempotencyKey(ctx) != "":
 	case ok:
 		return backoff.WithIdempotencyKey(ctx, own.MadeKey()), true
 	case i == backoff.Keyed:

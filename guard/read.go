@@ -109,11 +109,9 @@ func (w *waiting) readGivenUp(gave *backoff.Error, r *line.Result) (again bool) 
 
 // mayRepeat reports whether the call has time and attempts left.
 func (w *waiting) mayRepeat(gave *backoff.Error) bool {
-	switch gave.Reason {
-	case backoff.ReasonAttempts, backoff.ReasonBudget, backoff.ReasonDeadline:
-		return gave.Attempts > 0 && w.policy.ByClass == nil && w.hasAttempts() && !w.service.isUnproved()
-	}
-	return false
+	why := gave.Reason
+	inTime := why == backoff.ReasonAttempts || why == backoff.ReasonBudget || why == backoff.ReasonDeadline
+	return inTime && gave.Attempts > 0 && w.policy.ByClass == nil && w.hasAttempts() && !w.service.isUnproved()
 }
 
 // hasAttempts reports whether the policy, if it sets a limit, allows another attempt.

@@ -121,11 +121,8 @@ func (w *waiting) passFull(t *Turn, call attempts, r line.Result) error {
 // failsFast reports whether the call does not wait: its caller said so, or a call that
 // has its turn is waiting for it.
 func (w *waiting) failsFast() bool {
-	if w.ctx.Value(failFast{}) != nil {
-		return true
-	}
 	held, _ := w.ctx.Value(holding{}).(*turnOf)
-	return held != nil && held.service == w.service && !held.over.Load()
+	return w.ctx.Value(failFast{}) != nil || held != nil && held.service == w.service && !held.over.Load()
 }
 
 // holding is the key of the turnOf in the context of a call that has its turn.

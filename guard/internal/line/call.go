@@ -42,13 +42,7 @@ func (c *Call) Settle(r Result) (waits bool) {
 	if c.turn != nil && r.Verdict != Refused {
 		c.turn.failed++
 	}
-	switch r.Verdict {
-	case Refused, Full:
-		return true
-	case Failed:
-		return mayWait
-	}
-	return false
+	return r.Verdict == Refused || r.Verdict == Full || r.Verdict == Failed && mayWait
 }
 
 // waitsFor returns what a call waits for that ended with r.

@@ -180,9 +180,7 @@ func (l *Line) failed(now time.Time, r Result) {
 		l.learn()
 	}
 	l.queue.doubtful = nil
-	if until := now.Add(min(r.After, maxHold)); until.After(l.until) {
-		l.until = until
-	}
+	l.until = later(l.until, now.Add(min(r.After, maxHold)))
 	l.flow.shrink()
 	if l.recovers && l.row >= servesSome {
 		l.recovers, l.down = false, false
