@@ -28,10 +28,7 @@ func (d *measuredDelay) add(latency time.Duration, now time.Time, extraLoad floa
 	if d.latencies.Add(latency, now)%refresh != 0 || d.latencies.Count() < samples {
 		return
 	}
-	slow := limits.Or(extraLoad, defaultExtraLoad)
-	if slow < 0 {
-		slow = defaultExtraLoad
-	}
+	slow := limits.Or(max(0, extraLoad), defaultExtraLoad)
 	d.measured.Store(int64(max(d.latencies.Quantile(1-slow), leastDelay)))
 }
 

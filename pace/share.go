@@ -91,12 +91,10 @@ func (t *trial) observe(now time.Duration, refused bool) verdict {
 	}
 
 	switch a := t.answers; {
-	case a.refused >= enough && a.refused > a.answered: // the rate is still far too high
+	case a.refused >= enough && a.refused > a.answered, t.odds <= oddsRate: // first: the rate is still far too high
 		return t.conclude(now, blameRate)
 	case a.refused >= 2 && t.odds >= oddsCalls:
 		return t.conclude(now, blameCalls)
-	case t.odds <= oddsRate:
-		return t.conclude(now, blameRate)
 	case now >= t.until:
 		return t.conclude(now, timedOut)
 	}
