@@ -65,11 +65,9 @@ func isOfSession(e sqlState) bool {
 func ofAWSCode(code string) Class {
 	const (
 		retryable codes = " RequestTimeout RequestTimeoutException "
-		throttled codes = " Throttling ThrottlingException ThrottledException RequestThrottledException " +
-			"TooManyRequestsException ProvisionedThroughputExceededException " +
-			"TransactionInProgressException RequestLimitExceeded BandwidthLimitExceeded " +
-			"LimitExceededException RequestThrottled SlowDown PriorRequestNotComplete " +
-			"EC2ThrottledException "
+		throttled codes = " Throttling ThrottlingException ThrottledException RequestThrottledException RequestThrottled " +
+			"TooManyRequestsException ProvisionedThroughputExceededException TransactionInProgressException SlowDown " +
+			"RequestLimitExceeded BandwidthLimitExceeded LimitExceededException PriorRequestNotComplete EC2ThrottledException "
 	)
 	switch {
 	case retryable.has(code):

@@ -9,13 +9,11 @@ import (
 )
 
 // at returns the field of the struct that err is or points to, or an invalid
-// Value. A path such as "Response.StatusCode" leads through several structs.
-// reflect's FieldByName would do the same, and add 8 KiB to every program.
-func at(err error, path string) reflect.Value {
+// Value. Several names lead through several structs. reflect's FieldByName would do
+// the same, and add 8 KiB to every program.
+func at(err error, path []string) reflect.Value {
 	s := reflect.ValueOf(err)
-	for more := true; more; {
-		var name string
-		name, path, more = strings.Cut(path, ".")
+	for _, name := range path {
 		s = member(reflect.Indirect(s), name)
 	}
 	return s
@@ -32,7 +30,7 @@ func member(s reflect.Value, name string) reflect.Value {
 }
 
 // field returns the text of a field, or "" if there is none.
-func field(err error, path string) string {
+func field(err error, path ...string) string {
 	switch f := at(err, path); {
 	case f.Kind() == reflect.Bool:
 		return strconv.FormatBool(f.Bool())
@@ -43,7 +41,7 @@ func field(err error, path string) string {
 }
 
 // number returns the number in a field, or 0 if there is none.
-func number(err error, path string) int64 {
+func number(err error, path ...string) int64 {
 	if f := at(err, path); f.CanInt() {
 		return f.Int()
 	}
@@ -51,7 +49,7 @@ func number(err error, path string) int64 {
 }
 
 // statusFields are the paths to the fields that have an HTTP status.
-var statusFields = []string{"StatusCode", "HTTPStatusCode", "Response.StatusCode", "ErrStatus.Code", "Code"}
+var statusFields = [][]string{{"StatusCode"}, {"HTTPStatusCode"}, {"Response", "StatusCode"}, {"ErrStatus", "Code"}, {"Code"}}
 
 // statusIn returns the class of the HTTP status in a field. A conflict, 409, says
 // nothing: what the call conflicts with may pass, and the clients with such
@@ -59,7 +57,7 @@ var statusFields = []string{"StatusCode", "HTTPStatusCode", "Response.StatusCode
 func statusIn(err error) Class {
 	status := int64(0)
 	for _, path := range statusFields {
-		status = cmp.Or(status, number(err, path))
+		status = cmp.Or(status, number(err, path...))
 	}
 	switch {
 	case status == 409:

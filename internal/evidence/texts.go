@@ -15,11 +15,10 @@ var final = [...]string{
 
 	// The program itself has closed it, and so it stays closed: also pgxpool, MongoDB
 	// and franz-go.
-	"sql: database is closed", "http: Server closed", "grpc: the server has been stopped",
-	"rpc error: code = Canceled desc = grpc: the client connection is closing",
-	"redis: client is closed", "closed pool", "client is disconnected", "topology is closed", "client closed",
+	"sql: database is closed", "http: Server closed", "grpc: the server has been stopped", "redis: client is closed",
+	"rpc error: code = Canceled desc = grpc: the client connection is closing", "closed pool", "client closed",
+	"client is disconnected", "topology is closed", "kafka: tried to use a client that was closed",
 	"nats: connection closed", "nats: connection draining", "nats: jetstream context closed",
-	"kafka: tried to use a client that was closed",
 
 	// nats.go refuses to send it.
 	"nats: maximum payload exceeded", "nats: invalid subject", "nats: invalid subject name", "nats: invalid connection",
