@@ -116,16 +116,14 @@ func MySQL(number func(error) uint16) backoff.Classifier {
 			return backoff.ClassUnknown
 		}
 		class := numberClass(number(err), err)
-		if class == backoff.ClassUnknown && err.Error() == handshake {
+		// go-sql-driver returns it by mistake when a connection breaks while it is
+		// made, and does not export it.
+		if class == backoff.ClassUnknown && err.Error() == "bad connection" {
 			return backoff.ClassRetryable
 		}
 		return class
 	}
 }
-
-// handshake is the text of an error that go-sql-driver does not export, but
-// returns by mistake when a connection breaks while it is made.
-const handshake = "bad connection"
 
 // numberClass returns the class of an error by its number. Two numbers have
 // several meanings, and the text tells which.

@@ -154,12 +154,11 @@ func (w *waiting) wait(r line.Result) line.End {
 // endOfWaiting returns when the call waits no longer.
 func (w *waiting) endOfWaiting() time.Time {
 	end, bounded := w.ctx.Deadline()
-	if w.policy.MaxElapsed > 0 {
-		if elapsed := w.began.Add(w.policy.MaxElapsed); !bounded || elapsed.Before(end) {
-			return elapsed
-		}
-	}
-	if !bounded {
+	elapsed := w.began.Add(w.policy.MaxElapsed)
+	switch {
+	case w.policy.MaxElapsed > 0 && (!bounded || elapsed.Before(end)):
+		return elapsed
+	case !bounded:
 		return clock.Now().Add(longest)
 	}
 	return end
