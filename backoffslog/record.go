@@ -120,18 +120,7 @@ func addAttempt(r *slog.Record, e *backoff.Event) {
 
 // addError adds the error's text and type.
 func addError(r *slog.Record, err error) {
-	r.AddAttrs(slog.String("error", Redact(textOf(err))), slog.String("error_type", ErrorType(err)))
-}
-
-// textOf returns the error's text. The Error method may panic, as that of a nil
-// pointer in an error may.
-func textOf(err error) (text string) {
-	defer func() {
-		if recover() != nil {
-			text = "(Error panicked)"
-		}
-	}()
-	return err.Error()
+	r.AddAttrs(slog.String("error", Redact(errortype.Text(err))), slog.String("error_type", ErrorType(err)))
 }
 
 // addTimes adds the times before the next attempt, if there is one, and before

@@ -83,11 +83,8 @@ func Pushback(ctx context.Context, d time.Duration) error {
 
 // pushbackOf returns d in milliseconds, rounded up, as a signed 32-bit number.
 func pushbackOf(d time.Duration) string {
-	ms := d / time.Millisecond
-	if d%time.Millisecond > 0 {
-		ms++
-	}
-	return strconv.Itoa(int(min(ms, math.MaxInt32)))
+	up := min(d, math.MaxInt32*time.Millisecond) + time.Millisecond - 1
+	return strconv.Itoa(int(up / time.Millisecond))
 }
 
 // RetryAfter returns err as a status with RetryInfo: the client should make no

@@ -18,15 +18,6 @@ import (
 	"github.com/gobackoff/backoff/guard/endpoint"
 )
 
-// Values of backoff.outcome. Those of calls are the ones of backoffmetrics.
-const (
-	outcomeFirst   = "first"   // success at the first attempt
-	outcomeRetried = "retried" // success at a later one, or of a hedged call
-	outcomeFailed  = "failed"
-	outcomeWon     = "won"
-	outcomeLost    = "lost"
-)
-
 // Metrics returns a [backoff.Observer] that counts by mp. A nil mp means the
 // global MeterProvider. One Observer can serve any number of policies, hedges
 // and breakers. A MeterProvider should have only one: if two know a breaker or a
@@ -174,13 +165,13 @@ func (i *instruments) observeRest(ctx context.Context, to *endpoint.Endpoint, e 
 	}
 	switch e.Kind {
 	case backoff.EventSuccess:
-		outcome := outcomeRetried
+		outcome := "retried"                        // or hedged
 		if e.Attempt <= 1 && e.Slept <= e.Elapsed { // else Run.Progress made a later one the first again
-			outcome = outcomeFirst
+			outcome = "first"
 		}
 		i.attempts.Record(ctx, int64(e.Attempt), with(keyOutcome.String(outcome)))
 	case backoff.EventGiveUp:
-		i.attempts.Record(ctx, int64(e.Attempt), with(withErrorType(e.Err, keyOutcome.String(outcomeFailed), keyReason.String(e.Reason.String()))...))
+		i.attempts.Record(ctx, int64(e.Attempt), with(withErrorType(e.Err, keyOutcome.String("failed"), keyReason.String(e.Reason.String()))...))
 	case backoff.EventRetry:
 		i.countRepeat(ctx, i.retries, to, e)
 	case backoff.EventReconnect:
@@ -191,9 +182,9 @@ func (i *instruments) observeRest(ctx context.Context, to *endpoint.Endpoint, e 
 		}
 		i.refusals.Add(ctx, 1, with(keyReason.String(e.Reason.String())))
 	case backoff.EventHedgeWon:
-		i.hedges.Add(ctx, 1, with(keyOutcome.String(outcomeWon)))
+		i.hedges.Add(ctx, 1, with(keyOutcome.String("won")))
 	case backoff.EventHedgeLost:
-		i.hedges.Add(ctx, 1, with(keyOutcome.String(outcomeLost)))
+		i.hedges.Add(ctx, 1, with(keyOutcome.String("lost")))
 	case backoff.EventTransition:
 		i.countTransition(ctx, e.Transition)
 	}
@@ -261,7 +252,7 @@ func (s *successes) of(name string, to *endpoint.Endpoint) []metric.RecordOption
 	if options, ok := known[c]; ok {
 		return options
 	}
-	options := []metric.RecordOption{metric.WithAttributes(namesOf(name, to, keyOutcome.String(outcomeFirst))...)}
+	options := []metric.RecordOption{metric.WithAttributes(namesOf(name, to, keyOutcome.String("first"))...)}
 	if len(known) < maxSuccesses {
 		s.add(caller{strings.Clone(c.name), strings.Clone(c.endpoint), c.sent}, options)
 	}

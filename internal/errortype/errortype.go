@@ -45,6 +45,17 @@ func codeOf(err error) (code string) {
 	return code
 }
 
+// Text returns the text of err. The Error method may panic, as that of a nil
+// pointer in an error may.
+func Text(err error) (text string) {
+	defer func() {
+		if recover() != nil {
+			text = "(Error panicked)"
+		}
+	}()
+	return err.Error()
+}
+
 // isSQLState reports whether s is formed like a SQLSTATE. A server may send any
 // text as its code, and not every text can be a label.
 func isSQLState(s string) bool {
