@@ -92,7 +92,7 @@ func (c CenkaltiBackoff) policy(name string, retries bool) (backoff.Policy, erro
 	case !retries:
 		return backoff.Policy{MaxAttempts: 1}, nil
 	}
-	return backoff.Policy{MaxAttempts: -1, MaxElapsed: c.MaxElapsedTime, Schedule: c.schedule(), Jitter: c.jitter()}, nil
+	return within(c.MaxElapsedTime, policy(-1, c.schedule(), c.jitter())), nil
 }
 
 // schedule returns the delays. The first one may be beyond MaxInterval.
@@ -259,11 +259,7 @@ func (b KubernetesBackoff) Policy() (backoff.Policy, error) {
 		return backoff.Policy{}, err
 	}
 	schedule := b.schedule()
-	return backoff.Policy{
-		MaxAttempts: b.attempts(schedule),
-		Schedule:    schedule,
-		Jitter:      between(1, 1+max(b.Jitter, 0)),
-	}, nil
+	return policy(b.attempts(schedule), schedule, between(1, 1+max(b.Jitter, 0))), nil
 }
 
 // schedule returns the delays, to which Cap means nothing.

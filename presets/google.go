@@ -76,12 +76,7 @@ func GCloud(baseRetryDelay time.Duration, exponentialSleepMultiplier float64, ma
 func GCSCpp(initial, maximum time.Duration, scaling float64, total time.Duration) backoff.Policy {
 	initial, maximum, scaling = cmp.Or(initial, time.Second), cmp.Or(maximum, 5*time.Minute), cmp.Or(scaling, 2)
 	ends := backoff.Exponential{Initial: time.Duration(float64(initial) * scaling), Max: -1, Multiplier: scaling}
-	return backoff.Policy{
-		MaxAttempts: -1,
-		MaxElapsed:  cmp.Or(total, 15*time.Minute),
-		Schedule:    shape.Truncated(ends, maximum),
-		Jitter:      window(initial, scaling),
-	}
+	return within(cmp.Or(total, 15*time.Minute), policy(-1, shape.Truncated(ends, maximum), window(initial, scaling)))
 }
 
 // window returns a jitter that draws between the delay before it was scaled,

@@ -42,11 +42,7 @@ func Istio() backoff.Policy {
 // Source: Envoy, outlier detection, base_ejection_time and max_ejection_time.
 func EnvoyOutlierEjection(base time.Duration) backoff.Policy {
 	base = cmp.Or(base, 30*time.Second)
-	return backoff.Policy{
-		MaxAttempts: -1,
-		Schedule:    backoff.Linear{Initial: base, Max: max(300*time.Second, base)},
-		Jitter:      backoff.NoJitter,
-	}
+	return policy(-1, backoff.Linear{Initial: base, Max: max(300*time.Second, base)}, backoff.NoJitter)
 }
 
 // IstioOutlierDetection returns a new breaker for one host by the usual
@@ -138,14 +134,10 @@ func KubernetesDefault() backoff.Policy {
 // Source: etcd, client/v3, retry_interceptor.go.
 func Etcd(endpoints int) backoff.Policy {
 	quorum := max(endpoints, 0)/2 + 1
-	return backoff.Policy{
-		MaxAttempts: 100,
-		Schedule: backoff.ScheduleFunc(func(retry int) time.Duration {
-			if retry%quorum != 0 {
-				return 0
-			}
-			return 25 * time.Millisecond
-		}),
-		Jitter: backoff.UniformJitter(0.9, 1.1),
-	}
+	return policy(100, backoff.ScheduleFunc(func(retry int) time.Duration {
+		if retry%quorum != 0 {
+			return 0
+		}
+		return 25 * time.Millisecond
+	}), backoff.UniformJitter(0.9, 1.1))
 }

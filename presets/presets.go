@@ -78,8 +78,8 @@ func catalogue() []named[backoff.Policy] {
 		// The table of strategies in "Exponential Backoff and Retry Strategy". It names
 		// no cap, no jitter and no limit. The linear strategy is base*attempt, with the
 		// attempt counted from 1; the exponential one is base*2^attempt, counted from 0.
-		{"table-constant-1s", backoff.Policy{Schedule: backoff.Constant(time.Second), Jitter: backoff.NoJitter}},
-		{"table-linear-1s", backoff.Policy{Schedule: backoff.Linear{Initial: time.Second, Max: -1}, Jitter: backoff.NoJitter}},
+		{"table-constant-1s", policy(0, backoff.Constant(time.Second), backoff.NoJitter)},
+		{"table-linear-1s", policy(0, backoff.Linear{Initial: time.Second, Max: -1}, backoff.NoJitter)},
 		{"table-exponential-1s", exponential(0, time.Second, -1, doubling, backoff.NoJitter)},
 		// min(30 s, 100 ms * factor^n), n from 0, and so exactly 30 s from some retry on. The
 		// article's factor is 2, or 1.5 where many clients share a resource. It recommends 3
@@ -95,9 +95,7 @@ func catalogue() []named[backoff.Policy] {
 		// Brooker, "Exponential Backoff And Jitter", AWS Architecture Blog, 2015.
 		{"aws-full-jitter-100ms-30s", exponential(0, 100*ms, 30*time.Second, 2, backoff.FullJitter)},
 		{"aws-equal-jitter-100ms-30s", exponential(0, 100*ms, 30*time.Second, 2, backoff.EqualJitter)},
-		{"aws-decorrelated-100ms-30s", backoff.Policy{
-			Schedule: backoff.Constant(100 * ms), Jitter: backoff.DecorrelatedJitter(100*ms, 30*time.Second),
-		}},
+		{"aws-decorrelated-100ms-30s", policy(0, backoff.Constant(100*ms), backoff.DecorrelatedJitter(100*ms, 30*time.Second))},
 
 		// The article's TypeScript helper, retryWithBackoff, without options. They are
 		// fields here: maxRetries is MaxAttempts-1; initialDelay, maxDelay and
@@ -134,19 +132,16 @@ func catalogue() []named[backoff.Policy] {
 		// getUniformStorageRetryStrategy, which retries all operations.
 		{"gcs-java-custom", always(gcsJava(10, 3, 5*time.Minute))},
 		// The document's table, which does not mention jitter. GCSNode is what runs.
-		{"gcs-node-seed", within(600*time.Second,
-			exponential(4, time.Second, 64*time.Second, doubling, backoff.NoJitter))},
+		{"gcs-node-seed", within(600*time.Second, exponential(4, time.Second, 64*time.Second, doubling, backoff.NoJitter))},
 		{"gcs-node-primary", GCSNode(0, 0, 0, 0)},
 		// IdempotencyStrategy.RetryAlways.
 		{"gcs-node-custom", always(GCSNode(5, 3, time.Minute, 500*time.Second))},
 		{"gcs-python-default", GCSPython()},
 		// The example passes it to a call that would otherwise be retried under
 		// preconditions only.
-		{"gcs-python-custom", always(within(500*time.Second,
-			exponential(-1, 1500*ms, 45*time.Second, 1.2, backoff.FullJitter)))},
+		{"gcs-python-custom", always(within(500*time.Second, exponential(-1, 1500*ms, 45*time.Second, 1.2, backoff.FullJitter)))},
 		{"gcs-ruby-default", GCSRuby()},
-		{"gcs-ruby-custom", within(500*time.Second,
-			exponential(6, 1500*ms, 45*time.Second, 1.2, backoff.UniformJitter(0.5, 1.5)))},
+		{"gcs-ruby-custom", within(500*time.Second, exponential(6, 1500*ms, 45*time.Second, 1.2, backoff.UniformJitter(0.5, 1.5)))},
 		{"gcs-php-default", GCSPHP()},
 		{"gcs-csharp-default", GCSCSharp()},
 
@@ -155,11 +150,7 @@ func catalogue() []named[backoff.Policy] {
 		// context with a deadline. Source: Envoy, router filter, x-envoy-max-retries. One
 		// revision of the code did the same, but cut after the draw, so that exactly 250
 		// ms was a frequent wait.
-		{"envoy-retry-docs", backoff.Policy{
-			MaxAttempts: 2,
-			Schedule:    backoff.Sequence(25*ms, 75*ms, 175*ms, 250*ms),
-			Jitter:      wholeMillis,
-		}},
+		{"envoy-retry-docs", policy(2, backoff.Sequence(25*ms, 75*ms, 175*ms, 250*ms), wholeMillis)},
 		{"envoy-retry-source", EnvoySource()},
 		{"istio-virtualservice-retry", Istio()},
 		{"envoy-outlier-ejection", EnvoyOutlierEjection(0)},
@@ -195,14 +186,10 @@ func catalogue() []named[backoff.Policy] {
 		// Retry(backoff_factor=0.1) of Python's urllib3: the first retry at once, then
 		// min(120 s, 100 ms * 2^n), n from 1, without jitter; 10 retries. Its backoff_jitter,
 		// off by default, adds to the delay, and is capped with it. Source: util/retry.py.
-		{"extra-urllib3-0.1", backoff.Policy{
-			MaxAttempts: 11, Schedule: afterFirst(backoff.Exponential{Initial: 200 * ms, Max: 120 * time.Second}), Jitter: backoff.NoJitter,
-		}},
+		{"extra-urllib3-0.1", policy(11, afterFirst(backoff.Exponential{Initial: 200 * ms, Max: 120 * time.Second}), backoff.NoJitter)},
 		// stripe-go waits 75 to 100 % of min(5 s, 500 ms * (1 + n^2)), n from 0, but not less
 		// than 500 ms; 2 retries. Source: stripe-go, BackendImplementation.sleepTime.
-		{"extra-stripe-go", backoff.Policy{
-			MaxAttempts: 3, Schedule: backoff.Sequence(500*ms, 1000*ms, 2500*ms, 5000*ms), Jitter: upperQuarter,
-		}},
+		{"extra-stripe-go", policy(3, backoff.Sequence(500*ms, 1000*ms, 2500*ms, 5000*ms), upperQuarter)},
 		// gsutil waits U(0, min(60 s, 1 s * 2^n)), n from 0. It makes 23 retries. Source: its
 		// options num_retries and max_retry_delay.
 		{"extra-gsutil", exponential(24, time.Second, time.Minute, doubling, backoff.FullJitter)},
@@ -214,14 +201,13 @@ const doubling = 0
 
 // exponential returns a policy that waits min(most, initial*multiplier^n), n from
 // 0, before jitter. A negative most means no cap.
-func exponential(
-	attempts int, initial, most time.Duration, multiplier float64, jitter backoff.Jitter,
-) backoff.Policy {
-	return backoff.Policy{
-		MaxAttempts: attempts,
-		Schedule:    backoff.Exponential{Initial: initial, Max: most, Multiplier: multiplier},
-		Jitter:      jitter,
-	}
+func exponential(attempts int, initial, most time.Duration, multiplier float64, jitter backoff.Jitter) backoff.Policy {
+	return policy(attempts, backoff.Exponential{Initial: initial, Max: most, Multiplier: multiplier}, jitter)
+}
+
+// policy returns a policy that has a schedule of its own.
+func policy(attempts int, schedule backoff.Schedule, jitter backoff.Jitter) backoff.Policy {
+	return backoff.Policy{MaxAttempts: attempts, Schedule: schedule, Jitter: jitter}
 }
 
 // within limits the time of a call.

@@ -43,7 +43,7 @@ func Ethernet(slot time.Duration) backoff.Policy {
 // Source: Wikipedia, "Exponential backoff".
 func ExponentialSlots(base float64, slot time.Duration) backoff.Policy {
 	base, slot = cmp.Or(base, 2), cmp.Or(slot, ethernetSlot)
-	return backoff.Policy{Schedule: powersLessOne(base, base, slot), Jitter: shape.Slotted(slot)}
+	return policy(0, powersLessOne(base, base, slot), shape.Slotted(slot))
 }
 
 // CSMACA is the contention window of wireless networks: a wait of k slots,
@@ -61,10 +61,7 @@ func CSMACA(slot time.Duration, cwMin, cwMax int) backoff.Policy {
 	slot = cmp.Or(slot, 9*time.Microsecond)
 	cwMin, cwMax = cmp.Or(cwMin, 15), cmp.Or(cwMax, 1023)
 	window := powersLessOne(float64(cwMin+1), 2, slot)
-	return backoff.Policy{
-		Schedule: shape.Truncated(window, time.Duration(cwMax)*slot),
-		Jitter:   shape.Slotted(slot),
-	}
+	return policy(0, shape.Truncated(window, time.Duration(cwMax)*slot), shape.Slotted(slot))
 }
 
 // SIPTimerA retransmits a SIP INVITE over UDP: t1, 2*t1, 4*t1, without a cap
