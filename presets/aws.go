@@ -217,9 +217,7 @@ func (r AWSRetry) Policy() (backoff.Policy, error) {
 		return backoff.Policy{}, err
 	}
 	policy := AWSGoV2Legacy()
-	if attempts != 0 {
-		policy.MaxAttempts = int(attempts)
-	}
+	policy.MaxAttempts = cmp.Or(int(attempts), policy.MaxAttempts)
 	policy.Budget = NewAWSQuota()
 	if r.Mode == "adaptive" {
 		policy.Budget = backoff.JoinBudgets(policy.Budget, new(pace.Pacer))

@@ -31,6 +31,9 @@ func growing(initial, limit time.Duration, factor float64) backoff.Schedule {
 	return backoff.Exponential{Initial: initial, Max: limit, Multiplier: factor}
 }
 
+// finite reports whether f is a number of 0 or more.
+func finite(f float64) bool { return f >= 0 && f <= math.MaxFloat64 }
+
 // between returns the jitter that waits lo to hi times the delay. lo and hi may
 // be the same 1.
 func between(lo, hi float64) backoff.Jitter {
@@ -79,10 +82,8 @@ func (c CenkaltiBackoff) Policy() (backoff.Policy, error) { return c.policy("Cen
 func (c CenkaltiBackoff) policy(name string, retries bool) (backoff.Policy, error) {
 	err := cmp.Or(
 		check(c.InitialInterval >= 0, name+".InitialInterval", c.InitialInterval, "0 or more"),
-		check(c.RandomizationFactor >= 0 && c.RandomizationFactor <= math.MaxFloat64,
-			name+".RandomizationFactor", c.RandomizationFactor, "0 or more"),
-		check(c.Multiplier >= 0 && c.Multiplier <= math.MaxFloat64,
-			name+".Multiplier", c.Multiplier, "0 (for no growth) or more"),
+		check(finite(c.RandomizationFactor), name+".RandomizationFactor", c.RandomizationFactor, "0 or more"),
+		check(finite(c.Multiplier), name+".Multiplier", c.Multiplier, "0 (for no growth) or more"),
 		check(c.MaxInterval >= 0, name+".MaxInterval", c.MaxInterval, "0 or more"),
 		check(c.MaxElapsedTime >= 0, name+".MaxElapsedTime", c.MaxElapsedTime, "0 or more"),
 	)
@@ -250,9 +251,8 @@ type KubernetesBackoff struct {
 func (b KubernetesBackoff) Policy() (backoff.Policy, error) {
 	err := cmp.Or(
 		check(b.Duration >= 0, "KubernetesBackoff.Duration", b.Duration, "0 or more"),
-		check(b.Factor >= 0 && b.Factor <= math.MaxFloat64,
-			"KubernetesBackoff.Factor", b.Factor, "0 (for no growth) or more"),
-		check(math.Abs(b.Jitter) <= math.MaxFloat64, "KubernetesBackoff.Jitter", b.Jitter, "a number"),
+		check(finite(b.Factor), "KubernetesBackoff.Factor", b.Factor, "0 (for no growth) or more"),
+		check(finite(math.Abs(b.Jitter)), "KubernetesBackoff.Jitter", b.Jitter, "a number"),
 		check(b.Steps >= 1, "KubernetesBackoff.Steps", b.Steps, "at least 1"),
 	)
 	if err != nil {

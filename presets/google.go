@@ -25,8 +25,7 @@ import (
 // Source: Google Cloud IoT Core, "Implementing exponential backoff".
 func IoTCore(maximum time.Duration) backoff.Policy {
 	maximum = cmp.Or(maximum, 32*time.Second)
-	jitter := added(time.Second, time.Millisecond)
-	return capped(maximum, exponential(0, time.Second, maximum, doubling, jitter))
+	return capped(maximum, exponential(0, time.Second, maximum, doubling, added(time.Second, time.Millisecond)))
 }
 
 // GCloud is gcloud storage with its four properties: min(baseRetryDelay *
@@ -195,8 +194,7 @@ func GCSPython() backoff.Policy {
 //
 // Source: google-apis-core, through the gem retriable.
 func GCSRuby() backoff.Policy {
-	jitter := backoff.UniformJitter(0.5, 1.5)
-	return within(900*time.Second, exponential(4, time.Second, time.Minute, 2, jitter))
+	return within(900*time.Second, exponential(4, time.Second, time.Minute, 2, backoff.UniformJitter(0.5, 1.5)))
 }
 
 // GCSPHP is the PHP library, which cannot be configured: min(2^n s + k us, 60
@@ -206,8 +204,7 @@ func GCSRuby() backoff.Policy {
 // Source: Google Cloud PHP core, ExponentialBackoff. The document gives no
 // numbers.
 func GCSPHP() backoff.Policy {
-	jitter := added(time.Second, time.Microsecond)
-	return capped(time.Minute, exponential(4, time.Second, time.Minute, doubling, jitter))
+	return capped(time.Minute, exponential(4, time.Second, time.Minute, doubling, added(time.Second, time.Microsecond)))
 }
 
 // GCSCSharp is RetryTiming.Default of the C# library: min(32 s, 1 s * 2^n), n

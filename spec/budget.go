@@ -6,7 +6,6 @@ import (
 	"errors"
 	"maps"
 	"strconv"
-	"strings"
 
 	"golang.org/x/time/rate"
 
@@ -83,11 +82,7 @@ func (b *budget) preset() backoff.Budget { return maps.Collect(presets.Budgets()
 
 // wanted implements literal.
 func (b *budget) wanted() string {
-	var known []string
-	for name := range presets.Budgets() {
-		known = append(known, name)
-	}
-	return "an object with one of " + names(*b) + ", or one of " + strings.Join(known, ", ")
+	return "an object with one of " + names(*b) + ", or one of " + listed(presets.Budgets())
 }
 
 // MarshalJSON implements json.Marshaler.

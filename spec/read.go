@@ -269,11 +269,16 @@ func members(of reflect.Value) iter.Seq2[string, reflect.Value] {
 
 // names returns the members of a struct, separated by commas.
 func names(of any) string {
-	var all []string
-	for name := range members(reflect.ValueOf(of)) {
-		all = append(all, name)
+	return listed(members(reflect.ValueOf(of)))
+}
+
+// listed returns the names of a sequence, with commas.
+func listed[V any](all iter.Seq2[string, V]) string {
+	var list []string
+	for name := range all {
+		list = append(list, name)
 	}
-	return strings.Join(all, ", ")
+	return strings.Join(list, ", ")
 }
 
 // oneOf returns the member of a struct that is set, and its value. It refuses the

@@ -165,7 +165,7 @@ func (i *instruments) observeRest(ctx context.Context, to *endpoint.Endpoint, e 
 	}
 	switch e.Kind {
 	case backoff.EventSuccess:
-		outcome := "retried"                        // or hedged
+		outcome := "retried"
 		if e.Attempt <= 1 && e.Slept <= e.Elapsed { // else Run.Progress made a later one the first again
 			outcome = "first"
 		}

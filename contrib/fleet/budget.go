@@ -255,15 +255,14 @@ func (b *Budget) requestBlock(now time.Time) {
 	if b.hasToken(now) || b.asking || !b.askedAt.IsZero() && now.Sub(b.askedAt) < c.every() {
 		return
 	}
-	id, ok := c.beginCallUnlessClosed()
-	if !ok { // the client is closed
+	if !c.unlessClosed(c.beginCall) {
 		b.failed = true
 		return
 	}
 	b.asking, b.askedAt = true, now
 	b.block++
 	b.tokens = 0
-	go b.fetchBlock(Claim{Block: b.blockName(id, b.block), Tokens: b.blockSize(), Allowance: b.allowance(), Window: b.window()}, now)
+	go b.fetchBlock(Claim{Block: b.blockName(c.id, b.block), Tokens: b.blockSize(), Allowance: b.allowance(), Window: b.window()}, now)
 }
 
 // blockName returns the name under which the store knows a block.

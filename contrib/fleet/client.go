@@ -202,20 +202,24 @@ func (c *Client) answer(q query, late bool) (state backoff.BreakerTransition, co
 
 // Opened is for [backoff.Breaker].
 func (c *Client) Opened(name string, openFor time.Duration, openings int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.setUp(); !c.closed {
-		c.circuit(name).reportOpened(openFor, openings)
-	}
+	c.unlessClosed(func() { c.circuit(name).reportOpened(openFor, openings) })
 }
 
 // Closed is for [backoff.Breaker].
 func (c *Client) Closed(name string) {
+	c.unlessClosed(func() { c.circuit(name).reportClosed(time.Now()) })
+}
+
+// unlessClosed does something under the lock, unless Close was called. It reports
+// whether it has.
+func (c *Client) unlessClosed(do func()) (done bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.setUp(); !c.closed {
-		c.circuit(name).reportClosed(time.Now())
+		do()
+		return true
 	}
+	return false
 }
 
 // Flush waits until all calls of the store have ended. If ctx ends before
@@ -263,19 +267,6 @@ func (c *Client) shutDown() {
 			b.returnTokens(c.id)
 		}()
 	}
-}
-
-// beginCallUnlessClosed is beginCall for a caller that does not hold the lock.
-// It also returns the name of this process. ok is false if the client is
-// closed.
-func (c *Client) beginCallUnlessClosed() (id string, ok bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.setUp(); c.closed {
-		return "", false
-	}
-	c.beginCall()
-	return c.id, true
 }
 
 // beginCall notes that a goroutine is about to call the store. Each beginCall

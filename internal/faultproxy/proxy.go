@@ -117,22 +117,19 @@ func (p *Proxy) SetPlan(plan Plan) {
 }
 
 // Cut resets all connections (RST). The proxy goes on accepting new ones.
-func (p *Proxy) Cut() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for l := range p.links {
-		l.reset()
-	}
-}
+func (p *Proxy) Cut() { p.forEach(func(l *link) { l.reset() }) }
 
 // Silence makes the proxy swallow what arrives on its present connections, from either
 // side, as a network does that forgot them. They stay open. Connections that come later
 // pass.
-func (p *Proxy) Silence() {
+func (p *Proxy) Silence() { p.forEach(func(l *link) { l.silent.Store(true) }) }
+
+// forEach does something with each connection.
+func (p *Proxy) forEach(do func(*link)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for l := range p.links {
-		l.silent.Store(true)
+		do(l)
 	}
 }
 
