@@ -121,8 +121,7 @@ func (o *operation) countEnd(e *backoff.Event) {
 // The upper bounds of buckets. Those of delays contain the delays of the usual
 // schedules, so that delays without jitter stand out as a single bucket.
 var (
-	delayBounds = []float64{0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4,
-		12.8, 30, 60, 120, 300}
+	delayBounds   = []float64{0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 30, 60, 120, 300}
 	attemptBounds = []float64{0, 1, 2, 3, 4, 5, 6, 8, 10, 20}
 )
 

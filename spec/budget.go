@@ -126,11 +126,8 @@ func (b *budget) checkAll(path string) error {
 
 // build returns a new rate limit.
 func (l *rateLimit) build() *limit.Rate {
-	return &limit.Rate{
-		Limiter:     rate.NewLimiter(rate.Limit(l.Limit), cmp.Or(l.Burst, l.Tokens, 1)),
-		Tokens:      l.Tokens,
-		RetriesOnly: l.RetriesOnly,
-	}
+	limiter := rate.NewLimiter(rate.Limit(l.Limit), cmp.Or(l.Burst, l.Tokens, 1))
+	return &limit.Rate{Limiter: limiter, Tokens: l.Tokens, RetriesOnly: l.RetriesOnly}
 }
 
 // build returns a new budget; nil for nil.

@@ -61,11 +61,8 @@ func (b *byClass) build() map[backoff.Class]backoff.ClassLimits {
 	}
 	m := make(map[backoff.Class]backoff.ClassLimits)
 	for _, c := range b.entries() {
-		m[c.class] = backoff.ClassLimits{
-			Schedule:    c.limits.Schedule.build(),
-			MaxAttempts: c.limits.MaxAttempts,
-			Jitter:      c.limits.Jitter.build(),
-		}
+		l := c.limits
+		m[c.class] = backoff.ClassLimits{Schedule: l.Schedule.build(), MaxAttempts: l.MaxAttempts, Jitter: l.Jitter.build()}
 	}
 	return m
 }

@@ -76,10 +76,8 @@ func (c *controls) hasRetriesOff(name string) bool { return c != nil && c.retrie
 // overrideFamily counts the overrides in force. It shows in which processes one
 // holds, and whether it was forgotten.
 func overrideFamily(panels []*control.Panel) backoffmetrics.Family {
-	f := backoffmetrics.Family{
-		Name: "backoff_overrides", Type: "gauge", Labels: []string{"what", "name", "key"},
-		Help: "Overrides in force.",
-	}
+	labels := []string{"what", "name", "key"}
+	f := backoffmetrics.Family{Name: "backoff_overrides", Type: "gauge", Labels: labels, Help: "Overrides in force."}
 	inForce := make(map[control.Target]int)
 	for _, p := range panels {
 		for _, o := range p.Overrides() {

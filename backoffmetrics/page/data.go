@@ -37,11 +37,7 @@ type period struct {
 // periodOf returns the window of a timeline.
 func periodOf(t timeline, now time.Time) period {
 	length := t.length()
-	w := period{
-		Start:   now.Add(-length).UnixMilli(),
-		Seconds: length.Seconds(),
-		Text:    "the last " + durationText(length),
-	}
+	w := period{Start: now.Add(-length).UnixMilli(), Seconds: length.Seconds(), Text: "the last " + durationText(length)}
 	if t.lately().first {
 		w.Text += ", and nothing was counted before"
 	} else if length > span+2*step {
