@@ -134,9 +134,7 @@ func GCSGoResumableChunk() backoff.Policy {
 // belong to the transport.
 //
 // Source: gax-java, RetrySettings and ExponentialRetryAlgorithm.
-func GCSJava() backoff.Policy {
-	return gcsJava(6, 2, 50*time.Second)
-}
+func GCSJava() backoff.Policy { return gcsJava(6, 2, 50*time.Second) }
 
 // gcsJava returns the policy of RetrySettings.
 func gcsJava(attempts int, multiplier float64, total time.Duration) backoff.Policy {

@@ -184,10 +184,7 @@ func (f *failure) BackoffFault() string {
 // ResponseHeader returns the trailer and the code as it was sent, for
 // observers.
 func (f *failure) ResponseHeader() map[string][]string {
-	h := f.trailer.Copy()
-	if h == nil {
-		h = metadata.MD{}
-	}
+	h := f.trailer.Copy() // never nil
 	h.Set("grpc-status", strconv.Itoa(int(status.Code(f))))
 	return h
 }

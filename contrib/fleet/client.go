@@ -246,11 +246,7 @@ func (c *Client) Flush(ctx context.Context) error {
 // because everything it holds expires. Breakers and budgets continue without a
 // fleet.
 func (c *Client) Close(ctx context.Context) error {
-	c.mu.Lock()
-	if c.setUp(); !c.closed {
-		c.shutDown()
-	}
-	c.mu.Unlock()
+	c.unlessClosed(c.shutDown)
 	return c.Flush(ctx)
 }
 
@@ -290,18 +286,14 @@ func (c *Client) endCall() {
 // addHolder notes that a budget has tokens until the given time, and forgets
 // budgets whose tokens have expired. It returns false if the client is closed.
 func (c *Client) addHolder(b *Budget, until time.Time) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.closed {
-		return false
-	}
-	if len(c.holders) >= c.sweepAt {
-		now := time.Now()
-		maps.DeleteFunc(c.holders, func(_ *Budget, until time.Time) bool { return !until.After(now) })
-		c.sweepAt = max(64, 2*len(c.holders))
-	}
-	c.holders[b] = until
-	return true
+	return c.unlessClosed(func() {
+		if len(c.holders) >= c.sweepAt {
+			now := time.Now()
+			maps.DeleteFunc(c.holders, func(_ *Budget, until time.Time) bool { return !until.After(now) })
+			c.sweepAt = max(64, 2*len(c.holders))
+		}
+		c.holders[b] = until
+	})
 }
 
 // setUp makes the client ready at first use.
