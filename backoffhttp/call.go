@@ -75,7 +75,7 @@ func (c *call) canSendPlain() bool {
 
 // prepare reads the request, and returns the context of the call.
 func (c *call) prepare(ctx context.Context) (context.Context, error) {
-	err := c.read()
+	err := c.read(c.t, c.guards)
 	ctx = c.observed(ctx)
 	if err != nil {
 		refused.Tell(ctx, c.policy, err)
@@ -87,7 +87,7 @@ func (c *call) prepare(ctx context.Context) (context.Context, error) {
 // single attempt for a call that has waited; nil means that of the call.
 func (c *call) runGuarded(ctx context.Context, p *backoff.Policy) error {
 	if c.policy == nil {
-		if err := c.read(); err != nil {
+		if err := c.read(c.t, c.guards); err != nil {
 			return err
 		}
 	}
@@ -133,12 +133,6 @@ func (c *call) observed(ctx context.Context) context.Context {
 	return endpoint.With(ctx, c.to)
 }
 
-// read reads the request, once for a call.
-func (c *call) read() (err error) {
-	c.request, err = c.t.read(c.req, c.guards)
-	return err
-}
-
 // run makes the attempts of a call.
 func (c *call) run(run *backoff.Run) error {
 	defer run.Reset() // a panic gives back what the attempt holds
@@ -170,7 +164,7 @@ func (c *call) runPlain(ctx context.Context, p *backoff.Policy) error {
 // runFailed continues a plain call whose first attempt has failed.
 func (c *call) runFailed(ctx context.Context, resp *http.Response, err error) error {
 	err = c.receive(resp, err)
-	if refused := c.read(); refused != nil {
+	if refused := c.read(c.t, c.guards); refused != nil {
 		return refused
 	}
 	p := *c.policy

@@ -61,24 +61,23 @@ func isPlain(req *http.Request) bool {
 	return req.Response == nil && (!overrides.Load() || req.Context().Value(overrideKey{}) == nil)
 }
 
-// read reads a request. An error refuses the call.
-func (t *engine) read(req *http.Request, g *guards) (request, error) {
-	ctx := req.Context()
-	r := request{req: req}
+// read reads the request, once for a call. An error refuses the call.
+func (r *request) read(t *engine, g *guards) error {
+	ctx := r.req.Context()
 	said, err := r.readPolicy(ctx, t, g)
 	if err != nil {
-		return r, err
+		return err
 	}
-	r.propagate = t.Propagate != nil && t.Propagate(req.URL)
+	r.propagate = t.Propagate != nil && t.Propagate(r.req.URL)
 	again, err := r.readBody(t.MaxBuffer)
 	if err != nil {
-		return r, backoff.Permanent(err)
+		return backoff.Permanent(err)
 	}
 	if t.Resume {
 		r.acceptIdentity()
 	}
 	if said = r.readIdempotency(ctx, t, said); !r.usedKey.fits() {
-		return r, errKeyUsed
+		return errKeyUsed
 	}
 	up, _ := UpstreamFrom(ctx)
 	r.upstream = up.Attempt
@@ -90,7 +89,7 @@ func (t *engine) read(req *http.Request, g *guards) (request, error) {
 		r.lacksKey = said
 	}
 	r.setIdempotency(said, again, g)
-	return r, nil
+	return nil
 }
 
 // readPolicy sets the policy and the timeouts, and returns the Idempotency of
