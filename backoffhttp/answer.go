@@ -1,13 +1,10 @@
 package backoffhttp
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"io"
 	"net/http"
 	"strings"
-	"time"
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/internal/errtree"
@@ -105,29 +102,24 @@ var marksOnly = backoff.Policy{Classify: backoff.RetryIf(func(error) bool { retu
 var errNoAnswer = backoff.Permanent(errors.New("backoffhttp: Base returned neither an answer with a body nor an error"))
 
 // holdHost makes all calls to the host wait if an answer, successful or not, asks
-// for a wait. A permanent response with a "do not retry" means its own request
-// only.
+// for a wait. Retry-After goes before the rate limits of the vendor, and so does the
+// RateLimit field of a refusal. A permanent response with a "do not retry" means its own
+// request only.
 func (c *call) holdHost(resp *http.Response) {
-	wait, ok := c.t.requestedWait(resp)
+	from, now := retryafter.Asked, c.t.clock(resp.Header)
+	if resp.StatusCode >= 400 {
+		from = retryafter.From
+	}
+	wait, ok := from(resp.Header, now)
+	if !ok {
+		wait, ok = exhausted(resp.Header, c.t.RateLimits, now)
+	}
 	e := StatusError{Code: resp.StatusCode, Header: resp.Header}
 	retry, said := retryAdvice(e.Header)
 	own := e.Code >= 400 && said && !retry && e.permanent()
 	if ok && !own {
 		c.guards.holder.Hold(wait)
 	}
-}
-
-// requestedWait returns how long an answer asks to wait. Retry-After goes before
-// the rate limits of the vendor, and so does the RateLimit field of a refusal.
-func (t *engine) requestedWait(resp *http.Response) (time.Duration, bool) {
-	from, now := retryafter.Asked, t.clock(resp.Header)
-	if resp.StatusCode >= 400 {
-		from = retryafter.From
-	}
-	if wait, ok := from(resp.Header, now); ok {
-		return wait, true
-	}
-	return exhausted(resp.Header, t.RateLimits, now)
 }
 
 // inspect returns what is wrong with an answer.
@@ -176,19 +168,11 @@ func isConnection(resp *http.Response, method string) bool {
 // readAhead reads the beginning of the body, while there are attempts left to
 // repeat the request.
 func (c *call) readAhead() error {
-	body := c.resp.Body
-	head, whole, err := readUpTo(body, c.t.ReadAhead)
-	switch {
-	case err != nil:
-		c.keepCookies()
-		body.Close()
-		c.resp = nil
+	head, whole, err := readUpTo(c.resp.Body, c.t.ReadAhead)
+	if err != nil {
+		c.discard()
 		return arrived(c.withoutOwn(c.ofThisRequest(err)))
-	case whole:
-		body.Close()
-		c.resp.Body = io.NopCloser(bytes.NewReader(head))
-	default:
-		c.resp.Body = readCloser{io.MultiReader(bytes.NewReader(head), body), body}
 	}
+	c.resp.Body = putBack(c.resp.Body, head, whole)
 	return nil
 }

@@ -43,26 +43,21 @@ func (c *call) withoutBody(last, err error) error {
 	}, fault.Own)
 }
 
-// timeout returns how long the attempt may take; 0 means no limit.
-func (c *call) timeout() time.Duration {
+// limit returns how long the policy gives the attempt; 0 means no limit.
+func (c *call) limit() time.Duration {
 	if c.timeouts == nil {
 		return 0
 	}
-	d := c.timeouts.Delay(c.number)
+	return c.timeouts.Delay(c.number)
+}
+
+// timeout returns how long the attempt may take, with what is left of MaxElapsed.
+func (c *call) timeout() time.Duration {
+	d := c.limit()
 	if d > 0 && !c.began.IsZero() {
 		d = max(1, min(d, c.policy.MaxElapsed-time.Since(c.began)))
 	}
 	return d
-}
-
-// silence returns for how long nothing must have come on a connection, at the end of the
-// attempt's time, to give it up: half of that time. What is left of MaxElapsed is none
-// in which an answer must come.
-func (c *call) silence() time.Duration {
-	if c.timeouts == nil {
-		return c.t.wholeTimeout / 2
-	}
-	return shorter(c.timeouts.Delay(c.number), c.t.wholeTimeout) / 2
 }
 
 // shorter returns the shorter one of two timeouts. 0 and less mean no limit.
@@ -112,40 +107,39 @@ func (c *call) next(timeout time.Duration) (*http.Request, error) {
 // counts as that retry.
 func (c *call) propagateTo(req *http.Request, timeout time.Duration) {
 	req.Header.Set(HeaderAttempt, strconv.Itoa(c.number+max(0, c.upstream-1)))
-	left, limited := timeout, timeout > 0
-	if deadline, ok := req.Context().Deadline(); ok {
-		if d := time.Until(deadline); !limited || d < left {
-			left, limited = d, true
-		}
+	deadline, limited := req.Context().Deadline()
+	left := time.Until(deadline)
+	if timeout > 0 && (!limited || timeout < left) {
+		left, limited = timeout, true
 	}
 	if limited { // rounded up: a server that gives up first would seem to fail
 		req.Header.Set(HeaderDeadline, strconv.FormatInt(max(0, limits.Add(left, time.Millisecond-1)).Milliseconds(), 10))
 	}
 }
 
-// send sends the request of an attempt.
-func (c *call) send(req *http.Request) error {
+// send sends the request of an attempt. w is nil if nothing watches it.
+func (c *call) send(req *http.Request, w *watch) error {
 	resp, err := c.base.RoundTrip(withOwnErrors(req))
-	if c.watch != nil {
-		resp, err = c.watch.answered(resp, err, c.req)
+	if w != nil {
+		resp, err = w.answered(resp, err, c.req)
 	}
 	return c.receive(resp, err)
 }
 
 // sendWithin is send with a timeout, unless that is 0. The context of the
-// attempt lives as long as the body of the answer.
+// attempt lives as long as the body of the answer. A connection is given up if nothing
+// came on it for the last half of the attempt's time; what is left of MaxElapsed is none
+// in which an answer must come.
 func (c *call) sendWithin(req *http.Request, timeout time.Duration) error {
-	watched := &c.t.hosts.watched
-	switch c.watch = nil; {
+	switch watched := &c.t.hosts.watched; {
 	case watched.Load():
 	case timeout <= 0 && c.t.wholeTimeout <= 0:
-		return c.send(req)
+		return c.send(req, nil)
 	default:
 		watched.Store(true)
 	}
-	w := &watch{base: c.base, silence: c.silence()}
-	c.watch = w
-	err := c.send(req.WithContext(w.begin(req.Context(), timeout, c.t.wholeTimeout)))
+	w := &watch{base: c.base, silence: shorter(c.limit(), c.t.wholeTimeout) / 2}
+	err := c.send(req.WithContext(w.begin(req.Context(), timeout, c.t.wholeTimeout)), w)
 	late := w.timer != nil && !w.timer.Stop()
 	if late || c.resp == nil {
 		if w.timedOut() {
@@ -156,11 +150,7 @@ func (c *call) sendWithin(req *http.Request, timeout time.Duration) error {
 		w.end()
 	}
 	if late && c.req.Context().Err() == nil {
-		if c.resp != nil {
-			c.keepCookies()
-			c.resp.Body.Close()
-			c.resp = nil
-		}
+		c.discard()
 		return errAttemptTimeout
 	}
 	return err

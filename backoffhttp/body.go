@@ -78,6 +78,16 @@ type readCloser struct {
 	io.Closer
 }
 
+// putBack returns a body of which head has been read. If that is the whole of it, the
+// body is closed, and holds no connection.
+func putBack(body io.ReadCloser, head []byte, whole bool) io.ReadCloser {
+	if whole {
+		body.Close()
+		return io.NopCloser(bytes.NewReader(head))
+	}
+	return readCloser{io.MultiReader(bytes.NewReader(head), body), body}
+}
+
 // The connection of an answer serves the next attempt if the rest of the body
 // is no longer than maxDrain and comes within maxDrainTime. Otherwise the
 // connection is closed, because a new one costs less.

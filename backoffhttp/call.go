@@ -1,9 +1,7 @@
 package backoffhttp
 
 import (
-	"bytes"
 	"context"
-	"io"
 	"net/http"
 	"time"
 
@@ -25,7 +23,6 @@ type call struct {
 	number  int                // of attempts so far
 	to      *endpoint.Endpoint // nil if no observer asks
 	resp    *http.Response     // of the last attempt; nil if there was none
-	watch   *watch             // of the attempt; nil if it is not watched
 	cookies *cookies           // nil if no answer before the last one has set any
 	resumed bool               // the call asks for the rest of a body
 
@@ -214,10 +211,7 @@ func keep(resp *http.Response) {
 	timer := time.AfterFunc(maxDrainTime, func() { body.Close() })
 	defer timer.Stop()
 	head, whole, _ := readUpTo(body, maxKept)
-	if resp.Body = (readCloser{io.MultiReader(bytes.NewReader(head), body), body}); whole {
-		body.Close()
-		resp.Body = io.NopCloser(bytes.NewReader(head))
-	}
+	resp.Body = putBack(body, head, whole)
 }
 
 // maxKept is the longest answer of a waiting call that is kept without its connection.
@@ -250,10 +244,8 @@ func (c *call) closeAfterPanic() {
 // asTimeout returns err so that a timeout in its tree is a timeout to
 // [url.Error], which looks no deeper than one level.
 func asTimeout(err error) error {
-	if _, ok := err.(timeouter); ok {
-		return err
-	}
-	if t, ok := errtree.As[timeouter](err); ok && t.Timeout() {
+	t, ok := errtree.As[timeouter](err)
+	if _, told := err.(timeouter); !told && ok && t.Timeout() {
 		return &timeoutError{err}
 	}
 	return err

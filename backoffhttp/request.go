@@ -135,7 +135,7 @@ func (r *request) readBody(limit int64) (again bool, err error) {
 	}
 	r.copy()
 	if !whole {
-		r.req.Body = readCloser{io.MultiReader(bytes.NewReader(head), req.Body), req.Body}
+		r.req.Body = putBack(req.Body, head, false)
 		return false, nil
 	}
 	req.Body.Close()
@@ -214,7 +214,7 @@ func (r *request) readKey(ctx context.Context, t *engine, said backoff.Idempoten
 			key = rand.Text()
 			r.made = underKey(key)
 		} else {
-			r.usedKey = use(ctx, r.req)
+			r.usedKey = usedKey{idemkey.Of(ctx), hashOf(r.req)}
 		}
 		r.setKey(t.keyHeader(), t.KeyForm.write(key))
 	}

@@ -1,7 +1,6 @@
 package backoffhttp
 
 import (
-	"context"
 	"errors"
 	"hash/maphash"
 	"io"
@@ -31,11 +30,6 @@ func (u *usedKey) note(resp *http.Response) {
 	if u.key != nil && resp.StatusCode/100 == 2 {
 		u.key.Use(u.request)
 	}
-}
-
-// use returns that req is sent under the key of ctx.
-func use(ctx context.Context, req *http.Request) usedKey {
-	return usedKey{idemkey.Of(ctx), hashOf(req)}
 }
 
 var seed = maphash.MakeSeed()
