@@ -285,9 +285,6 @@ func cutShort(text string) bool {
 // classOfText returns the class of an error of net/http, or of
 // golang.org/x/net/http2, given its text.
 func classOfText(text string) backoff.Class {
-	if !strings.HasPrefix(text, "http") && !strings.HasPrefix(text, "net/http") && !strings.HasPrefix(text, stream) {
-		return backoff.ClassUnknown
-	}
 	if inner, ok := strings.CutPrefix(text, cannotRetry); ok {
 		return classOfText(inner)
 	}

@@ -41,18 +41,15 @@ func (g *guards) endpoint(t *engine, req *http.Request) *endpoint.Endpoint {
 // those that HTTP does not define share a name.
 func (g *guards) nameOf(req *http.Request) string {
 	method := cmp.Or(req.Method, http.MethodGet)
-	if !slices.Contains(methods, method) {
+	if !slices.Contains(idempotentMethods, method) && !slices.Contains(otherMethods, method) {
 		method = "OTHER"
 	}
 	_, host, _ := strings.Cut(g.address(), "://")
 	return method + " " + host
 }
 
-// methods are those that HTTP defines.
-var methods = []string{
-	http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete,
-	http.MethodOptions, http.MethodConnect, http.MethodTrace,
-}
+// otherMethods are those that HTTP defines besides the idempotent ones.
+var otherMethods = []string{http.MethodPost, http.MethodPatch, http.MethodConnect}
 
 // maxName is the length of the longest host or name of an endpoint that is kept
 // whole, in bytes. There are not many of them, but an untrusted client may choose them.

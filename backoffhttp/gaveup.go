@@ -2,7 +2,6 @@ package backoffhttp
 
 import (
 	"github.com/gobackoff/backoff"
-	"github.com/gobackoff/backoff/guard"
 	"github.com/gobackoff/backoff/internal/errtree"
 	"github.com/gobackoff/backoff/internal/gaveup"
 )
@@ -74,10 +73,7 @@ func (c *call) remark(gave *backoff.Error) string {
 // first attempt, or the retry of a throttled one, has no turn for it. The RetryBudget in
 // it refuses neither.
 func (c *call) hostBudgetRemark(gave *backoff.Error) string {
-	var state guard.State
-	if of := c.t.hosts.state; of != nil {
-		state = of(c.guards.service)
-	}
+	state := c.t.hosts.state(c.guards.service)
 	if state.Budget != nil && gave.Attempts == 0 || state.PerSecond > 0 && c.t.classify(gave.Last) == backoff.ClassThrottled {
 		return "too many calls to the host wait for their turn (Policy.MaxRetryAfter, Transport.Services)"
 	}

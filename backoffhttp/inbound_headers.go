@@ -72,17 +72,10 @@ func attemptOfAWS(value string) int {
 // timeLeft returns the shortest time that a header says the client still waits,
 // or false if no header says a plausible one.
 func timeLeft(header http.Header) (time.Duration, bool) {
-	var shortest time.Duration
-	for _, d := range [...]time.Duration{
-		timeout(only(header, HeaderDeadline), time.Millisecond),
-		timeout(only(header, headerEnvoyTimeout), time.Millisecond),
-		grpcTimeout(only(header, headerGRPCTimeout)),
-	} {
-		if d > 0 && d <= maxDeadline && (shortest == 0 || d < shortest) {
-			shortest = d
-		}
-	}
-	return shortest, shortest > 0
+	left := timeout(only(header, HeaderDeadline), time.Millisecond)
+	left = shorter(left, timeout(only(header, headerEnvoyTimeout), time.Millisecond))
+	left = shorter(left, grpcTimeout(only(header, headerGRPCTimeout)))
+	return left, left > 0
 }
 
 // grpcUnits are the units of Grpc-Timeout. Source: gRPC over HTTP/2,

@@ -58,23 +58,19 @@ func offset(digits string) int64 {
 // the answer is neither a 200 nor a 206, holds several parts, or contradicts
 // itself.
 func partOf(resp *http.Response) (contentRange, bool) {
-	if resp.StatusCode == http.StatusOK {
-		return wholeOf(resp), true
+	length := resp.ContentLength
+	switch {
+	case resp.StatusCode == http.StatusOK && length <= 0: // a RoundTripper may leave it out
+		return contentRange{last: -1, size: -1}, true
+	case resp.StatusCode == http.StatusOK:
+		return contentRange{last: length - 1, size: length}, true
 	}
 	values := resp.Header["Content-Range"]
 	if resp.StatusCode != http.StatusPartialContent || len(values) != 1 || strings.HasPrefix(strings.ToLower(resp.Header.Get("Content-Type")), "multipart/byteranges") {
 		return contentRange{}, false
 	}
 	part, ok := parseRange(values[0])
-	return part, ok && (resp.ContentLength <= 0 || resp.ContentLength == part.last-part.first+1)
-}
-
-// wholeOf is partOf for a 200, which holds all of the resource.
-func wholeOf(resp *http.Response) contentRange {
-	if resp.ContentLength <= 0 { // a RoundTripper may leave it out
-		return contentRange{last: -1, size: -1}
-	}
-	return contentRange{last: resp.ContentLength - 1, size: resp.ContentLength}
+	return part, ok && (length <= 0 || length == part.last-part.first+1)
 }
 
 // sizeOf returns the complete length of the resource that a 416 tells, or -1.

@@ -39,10 +39,7 @@ var unfit = [...]string{
 // isUnfit reports whether net/http refused the request, so that its error says nothing of
 // the host.
 func isUnfit(err error) bool {
-	for range 3 { // net/http wraps them once
-		if err == nil {
-			break
-		}
+	for left := 3; err != nil && left > 0; left-- { // net/http wraps them once
 		text := err.Error()
 		short := strings.TrimPrefix(text, "http2: ")
 		if slices.ContainsFunc(unfit[:], func(known string) bool {
