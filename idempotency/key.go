@@ -71,10 +71,8 @@ const digestLength = 2 * sha256.Size
 // digest hashes a list of parts. Two different lists have different hashes.
 func digest(parts ...string) string {
 	hash := sha256.New()
-	var length [8]byte
 	for _, part := range parts {
-		binary.BigEndian.PutUint64(length[:], uint64(len(part)))
-		hash.Write(length[:])
+		hash.Write(binary.BigEndian.AppendUint64(nil, uint64(len(part))))
 		hash.Write([]byte(part))
 	}
 	return hex.EncodeToString(hash.Sum(nil))

@@ -218,12 +218,8 @@ type handler struct {
 
 // ServeHTTP implements [http.Handler].
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if !slices.Contains(h.Methods, r.Method) {
-		h.next.ServeHTTP(w, r)
-		return
-	}
 	key, err := keyOf(r.Header, h.MaxKey)
-	if h.Optional && errors.Is(err, ErrKeyMissing) {
+	if !slices.Contains(h.Methods, r.Method) || h.Optional && errors.Is(err, ErrKeyMissing) {
 		h.next.ServeHTTP(w, r)
 		return
 	}

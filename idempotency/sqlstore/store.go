@@ -176,7 +176,7 @@ func (s *Store) try(ctx context.Context, key, fingerprint string, lease time.Dur
 	case r.done:
 		return idempotency.Entry{State: idempotency.EntryDone, Record: r.record}, true, nil
 	case r.left > 0:
-		return idempotency.Entry{State: idempotency.EntryInFlight, Left: r.left}, true, nil
+		return idempotency.Entry{State: idempotency.EntryInFlight, Left: time.Duration(r.left) * time.Millisecond}, true, nil
 	}
 	claim.Run = r.run + 1
 	n, err = s.exec(ctx, s.db, s.takeOver, claim.Token, ms(lease), ms(s.ttl), key, r.version)
@@ -209,8 +209,8 @@ type row struct {
 	run         int
 	version     int64
 	done        bool
-	left        time.Duration // of the lease
-	remaining   time.Duration // until it expires
+	left        int64 // milliseconds of the lease
+	remaining   int64 // milliseconds until it expires
 	record      idempotency.Record
 }
 
@@ -220,16 +220,14 @@ func (r row) expired() bool { return r.remaining <= 0 && (r.done || r.left <= 0)
 // find reads the row of a key.
 func (s *Store) find(ctx context.Context, key string) (row, error) {
 	var r row
-	var left, remaining int64
 	var header []byte
 	err := deadlocks.Do(ctx, func(ctx context.Context) error {
 		return s.db.QueryRowContext(ctx, s.read, key).Scan(&r.fingerprint, &r.run, &r.version, &r.done,
-			&left, &remaining, &r.record.Status, &r.record.Omitted, &header, &r.record.Body)
+			&r.left, &r.remaining, &r.record.Status, &r.record.Omitted, &header, &r.record.Body)
 	})
 	if err != nil {
 		return row{}, err
 	}
-	r.left, r.remaining = time.Duration(left)*time.Millisecond, time.Duration(remaining)*time.Millisecond
 	r.record.Header, err = decode(header)
 	return r, err
 }

@@ -9,7 +9,6 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"net/http"
@@ -60,8 +59,7 @@ type kit struct {
 
 // hash returns a key or a fingerprint. No two subtests use the same.
 func (k *kit) hash(name string) string {
-	sum := sha256.Sum256([]byte(k.salt + name))
-	return hex.EncodeToString(sum[:])
+	return fmt.Sprintf("%x", sha256.Sum256([]byte(k.salt+name)))
 }
 
 func (k *kit) begin(key string, lease time.Duration) idempotency.Entry {
