@@ -83,11 +83,7 @@ func Parse(value string, now time.Time) (time.Duration, bool) {
 // Format returns the value of a Retry-After header for wait: seconds, rounded
 // up.
 func Format(wait time.Duration) string {
-	n := int64(wait / time.Second)
-	if wait%time.Second > 0 {
-		n++
-	}
-	return strconv.FormatInt(n, 10)
+	return strconv.FormatFloat(math.Ceil(wait.Seconds()), 'f', 0, 64)
 }
 
 // ParseMS reads a number of milliseconds, as in Retry-After-Ms. Large values
