@@ -188,10 +188,7 @@ func (o Options) withDefaults() Options {
 	if o.Failed == nil {
 		o.Failed = func(context.Context, error) {}
 	}
-	o.Lease = limits.Or(o.Lease, defaultLease)
-	if o.Lease < 0 {
-		o.Lease = forever
-	}
+	o.Lease = limits.OrMost(o.Lease, defaultLease, forever)
 	o.MaxBody = limits.Or(o.MaxBody, defaultMaxBody)
 	o.MaxResponse = limits.Or(o.MaxResponse, defaultMaxResponse)
 	o.MaxKey = limits.Or(o.MaxKey, defaultMaxKey)

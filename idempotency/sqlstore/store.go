@@ -73,14 +73,10 @@ var _ idempotency.Store = (*Store)(nil)
 // [Store.Create]. The error names the dialect or the table that is invalid.
 func New(db *sql.DB, d Dialect, o Options) (*Store, error) {
 	o.Table = cmp.Or(o.Table, defaultTable)
-	o.TTL = limits.Or(o.TTL, defaultTTL)
-	if o.TTL < 0 {
-		o.TTL = forever
-	}
 	if err := check(d, o.Table); err != nil {
 		return nil, err
 	}
-	s := &Store{db: retrying{db}, table: o.Table, dialect: d, ttl: o.TTL}
+	s := &Store{db: retrying{db}, table: o.Table, dialect: d, ttl: limits.OrMost(o.TTL, defaultTTL, forever)}
 	s.prepare()
 	return s, nil
 }

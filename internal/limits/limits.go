@@ -17,6 +17,14 @@ func Or[N ~int | ~int64 | ~float64](n, standard N) N {
 	return n
 }
 
+// OrMost is Or, but most for a negative n.
+func OrMost[N ~int | ~int64 | ~float64](n, standard, most N) N {
+	if n < 0 {
+		return most
+	}
+	return Or(n, standard)
+}
+
 // Cap returns d, and the limit where d is longer. A limit of 0 or less is none.
 func Cap(d, limit time.Duration) time.Duration {
 	if limit > 0 {

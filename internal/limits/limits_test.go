@@ -17,6 +17,9 @@ func TestZeroMeansTheDefaultAndANegativeNumberStaysNoLimit(t *testing.T) {
 	require.Equal(t, time.Second, limits.Or(0, time.Second))
 	require.Equal(t, int64(9), limits.Or(int64(0), 9))
 	require.InDelta(t, 0.5, limits.Or(0, 0.5), 0)
+	require.Equal(t, 7, limits.OrMost(7, 4, 9))
+	require.Equal(t, 4, limits.OrMost(0, 4, 9))
+	require.Equal(t, 9, limits.OrMost(-1, 4, 9))
 }
 
 func TestAddSaturates(t *testing.T) {

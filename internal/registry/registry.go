@@ -94,12 +94,8 @@ const (
 // SetLimits sets Max and Idle from the settings of a user: 0 means 1024 keys
 // and 10 minutes, and a negative number means no limit.
 func (r *Registry[V]) SetLimits(maxKeys int, idle time.Duration) {
-	if r.Max = limits.Or(maxKeys, defaultMax); r.Max < 0 {
-		r.Max = math.MaxInt
-	}
-	if r.Idle = limits.Or(idle, defaultIdle); r.Idle < 0 {
-		r.Idle = math.MaxInt64
-	}
+	r.Max = limits.OrMost(maxKeys, defaultMax, math.MaxInt)
+	r.Idle = limits.OrMost(idle, defaultIdle, math.MaxInt64)
 }
 
 // maxKey is how much is kept of a key: an attacker's may have a megabyte.
