@@ -57,12 +57,9 @@ const noCount, absent = -1, -2
 
 // span reads the characters that come next and are among chars.
 func (f *field) span(chars string) string {
-	all, n := f.text, 0
-	for n < len(all) && strings.IndexByte(chars, all[n]) >= 0 {
-		n++
-	}
-	f.text = all[n:]
-	return all[:n]
+	all := f.text
+	f.text = strings.TrimLeft(all, chars)
+	return all[:len(all)-len(f.text)]
 }
 
 // take reads prefix, and reports whether it came next.
