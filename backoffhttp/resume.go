@@ -211,13 +211,12 @@ func (b *resumedBody) ask() error {
 	if b.last >= 0 {
 		end = strconv.FormatInt(b.last, 10)
 	}
-	c := b.call
+	c := &b.call
 	c.req = c.req.WithContext(b.ctx)
 	c.req.Header = c.req.Header.Clone()
 	c.req.Header.Set("Range", "bytes="+strconv.FormatInt(b.next, 10)+"-"+end)
 	c.req.Header.Set("If-Range", b.validator)
 	err := c.attempt(nil)
-	b.call.number, b.call.resp = c.number, c.resp
 	switch {
 	case c.resp != nil && c.resp.StatusCode == http.StatusRequestedRangeNotSatisfiable:
 		return b.finish(c.resp)
