@@ -70,10 +70,14 @@ func (c *call) canSendPlain() bool {
 	return c.guards.canSendPlain() && isPlain(c.req) && !c.t.hosts.watched.Load()
 }
 
-// prepare reads the request, and returns the context of the call.
+// prepare reads the request, and returns the context of the call. To observers, if there
+// are any, it says what the call is sent to.
 func (c *call) prepare(ctx context.Context) (context.Context, error) {
 	err := c.read(c.t, c.guards)
-	ctx = c.observed(ctx)
+	if c.policy.Observer != nil || c.guards.watched() {
+		c.to = c.guards.endpoint(c.t, c.req)
+		ctx = endpoint.With(ctx, c.to)
+	}
 	if err != nil {
 		refused.Tell(ctx, c.policy, err)
 	}
@@ -118,16 +122,6 @@ func (c *call) isOneOfSeveral(err error) bool {
 	clients := c.guards.clients
 	return err != nil && clients != nil && clients.several.Load() &&
 		(throttles(err) || c.t.classify(err) == backoff.ClassThrottled)
-}
-
-// observed returns the context for observers, if there are any. It says what the
-// call is sent to.
-func (c *call) observed(ctx context.Context) context.Context {
-	if c.policy.Observer == nil && !c.guards.watched() {
-		return ctx
-	}
-	c.to = c.guards.endpoint(c.t, c.req)
-	return endpoint.With(ctx, c.to)
 }
 
 // run makes the attempts of a call.

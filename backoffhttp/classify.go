@@ -190,7 +190,8 @@ func ofOne(err error) backoff.Class {
 	case interface{ As(any) bool }:
 		var stream streamError
 		if e.As(&stream) {
-			return stream.class()
+			fromPeer := stream.Cause != nil && stream.Cause.Error() == "received from peer"
+			return codeClass(codeNames[stream.Code], fromPeer)
 		}
 	}
 	text := err.Error()
@@ -212,12 +213,6 @@ type streamError struct {
 // Error makes it a target that errors.As takes: other types have a method As that
 // passes the target on to that, and errors.As panics if it is no error.
 func (streamError) Error() string { return "stream error" }
-
-// class returns the class of the error.
-func (e streamError) class() backoff.Class {
-	fromPeer := e.Cause != nil && e.Cause.Error() == "received from peer"
-	return codeClass(codeNames[e.Code], fromPeer)
-}
 
 // codeNames are the error codes of HTTP/2 whose class is not ClassRetryable. Source:
 // RFC 9113, 7.

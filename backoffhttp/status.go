@@ -111,7 +111,7 @@ var noStatus = new(StatusError)
 // retry errors that it does not know.
 func Check(resp *http.Response, success ...int) error {
 	if resp == nil {
-		return errNoResponse
+		return backoff.Permanent(errors.New("backoffhttp: Check: the response is nil"))
 	}
 	ok := len(success) == 0 && resp.StatusCode < 400
 	for _, status := range success {
@@ -130,8 +130,6 @@ func Check(resp *http.Response, success ...int) error {
 	e := newStatusError(resp)
 	return e.advised(e, nil, time.Now())
 }
-
-var errNoResponse = backoff.Permanent(errors.New("backoffhttp: Check: the response is nil"))
 
 // Status2xx tells [Check] that every status from 200 to 299 is a success.
 const Status2xx = 2

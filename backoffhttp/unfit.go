@@ -10,9 +10,7 @@ import (
 // sent. net/http identifies them by their text only. Those of HTTP/2 may have the prefix
 // of golang.org/x/net.
 var unfit = [...]string{
-	"net/http: invalid header ",
-	"net/http: invalid trailer ",
-	"net/http: invalid method ",
+	"net/http: invalid ", // header, trailer or method
 	"net/http: can't write control character in Request.URL",
 	"http: nil Request.",
 	"http: no Host in request URL",
@@ -24,8 +22,7 @@ var unfit = [...]string{
 	"unsupported protocol scheme ",
 	"unsupported scheme",
 	"invalid Trailer key ",
-	"invalid HTTP header ",
-	"invalid HTTP trailer ",
+	"invalid HTTP ", // header or trailer
 	"invalid Host header",
 	"invalid request :path ",
 	"invalid :protocol header ",
