@@ -3,9 +3,9 @@ package backoffhttp
 import (
 	"cmp"
 	"context"
-	"hash/maphash"
 	"net/http"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -115,7 +115,7 @@ type hosts struct {
 	endpoints registry.Registry[*endpoint.Endpoint]
 
 	last   atomic.Pointer[guards] // most clients call one host, for one tenant
-	recent atomic.Pointer[recent] // nil until there is a second owner
+	recent recent
 }
 
 // openGuarded is open for a Transport, whose hosts have services.
@@ -170,42 +170,29 @@ func (t *engine) find(n *names) (f found) {
 	return f
 }
 
-// recent holds guards that were made lately, by a hash of their owner.
-type recent [64]fewGuards
+// recent holds guards that were made lately, up to maxRecent.
+type recent struct {
+	mu sync.RWMutex
+	of map[owner]*guards
+}
 
-// fewGuards holds guards with the newest first, until others take their places.
-type fewGuards [4]atomic.Pointer[guards]
+const maxRecent = 256
 
 // find returns the guards of an owner, or nil.
-func (f *fewGuards) find(of *owner) *guards {
-	for i := range f {
-		if g := f[i].Load(); g != nil && g.owner == *of {
-			return g
-		}
-	}
-	return nil
+func (r *recent) find(of owner) *guards {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return r.of[of]
 }
 
-// add adds guards. If others are added at the same time, some are made again.
-func (f *fewGuards) add(g *guards) {
-	for i := len(f) - 1; i > 0; i-- {
-		f[i].Store(f[i-1].Load())
+// add adds guards. If there is no room, the others are made again when they are needed.
+func (r *recent) add(g *guards) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.of == nil || len(r.of) >= maxRecent {
+		r.of = make(map[owner]*guards)
 	}
-	f[0].Store(g)
-}
-
-// bucket returns the bucket of recent guards for an owner.
-func (h *hosts) bucket(of *owner) *fewGuards {
-	all := h.recent.Load()
-	if all == nil {
-		h.recent.CompareAndSwap(nil, new(recent))
-		all = h.recent.Load()
-	}
-	hash := maphash.String(h.tenants.seed, of.host) + of.credential
-	if of.key != "" {
-		hash += 3 * maphash.String(h.tenants.seed, of.key)
-	}
-	return &all[hash%uint64(len(all))]
+	r.of[g.owner] = g
 }
 
 // guard returns the guards for a request.
@@ -239,8 +226,7 @@ func (t *engine) guard(req *http.Request) *guards {
 
 // otherGuards returns the guards of an owner that is not that of the last call.
 func (t *engine) otherGuards(of owner, final func(context.Context, error) error) *guards {
-	few := t.hosts.bucket(&of)
-	if g := few.find(&of); g != nil && t.hosts.find(&g.names) == g.found {
+	if g := t.hosts.recent.find(of); g != nil && t.hosts.find(&g.names) == g.found {
 		return g
 	}
 	n, known := t.namesOf(of, final)
@@ -250,7 +236,7 @@ func (t *engine) otherGuards(of owner, final func(context.Context, error) error)
 	}
 	g := t.newGuards(of, n, final)
 	if len(of.host) <= maxName {
-		few.add(g)
+		t.hosts.recent.add(g)
 	}
 	return g
 }
