@@ -185,9 +185,6 @@ func (o Options) withDefaults() Options {
 	if o.Fingerprint == nil {
 		o.Fingerprint = fingerprint
 	}
-	if o.Failed == nil {
-		o.Failed = func(context.Context, error) {}
-	}
 	o.Lease = limits.OrMost(o.Lease, defaultLease, forever)
 	o.MaxBody = limits.Or(o.MaxBody, defaultMaxBody)
 	o.MaxResponse = limits.Or(o.MaxResponse, defaultMaxResponse)
@@ -334,7 +331,7 @@ func (h *handler) report(ctx context.Context, op func(context.Context) error) {
 	ctx = context.WithoutCancel(ctx)
 	limited, cancel := context.WithTimeout(ctx, storingTime)
 	defer cancel()
-	if err := storing.Do(limited, op); err != nil {
+	if err := storing.Do(limited, op); err != nil && h.Failed != nil {
 		h.Failed(ctx, err)
 	}
 }
