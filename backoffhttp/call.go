@@ -10,6 +10,7 @@ import (
 	"github.com/gobackoff/backoff/guard/endpoint"
 	"github.com/gobackoff/backoff/internal/errtree"
 	"github.com/gobackoff/backoff/internal/fault"
+	"github.com/gobackoff/backoff/internal/gaveup"
 	"github.com/gobackoff/backoff/internal/refused"
 )
 
@@ -211,7 +212,8 @@ func keep(resp *http.Response) {
 // maxKept is the longest answer of a waiting call that is kept without its connection.
 const maxKept = 16 << 10
 
-// end returns the last answer if there is one, and otherwise the error.
+// end returns the last answer if there is one, and otherwise the error, with the remark
+// if there is one.
 func (c *call) end(err error) (*http.Response, error) {
 	c.ended = true
 	if err == nil {
@@ -222,7 +224,10 @@ func (c *call) end(err error) (*http.Response, error) {
 		c.req.Body.Close()
 	}
 	if c.resp == nil {
-		return nil, asTimeout(c.explained(err))
+		if gave, ok := err.(*backoff.Error); ok {
+			err = (&gaveup.Mark{Why: gave, Remark: c.remark(gave)}).Err()
+		}
+		return nil, asTimeout(err)
 	}
 	c.markGivenUp(err)
 	return c.resp, nil

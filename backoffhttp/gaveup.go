@@ -6,15 +6,6 @@ import (
 	"github.com/gobackoff/backoff/internal/gaveup"
 )
 
-// explained returns the error of a call without an answer, with the remark if
-// there is one.
-func (c *call) explained(err error) error {
-	if gave, ok := err.(*backoff.Error); ok {
-		return (&gaveup.Mark{Why: gave, Remark: c.remark(gave)}).Err()
-	}
-	return err
-}
-
 // markGivenUp stores why there were no more attempts, in the context of the
 // request of the answer. The request is req if Base left it out.
 func (c *call) markGivenUp(err error) {

@@ -163,8 +163,7 @@ func setBody(req *http.Request, content []byte) {
 // asked for again.
 func (r *request) acceptIdentity() {
 	if (r.req.Method == "" || r.req.Method == http.MethodGet) && r.req.Header.Get("Accept-Encoding") == "" {
-		r.copy()
-		r.req.Header.Set("Accept-Encoding", "identity")
+		r.setHeader("Accept-Encoding", "identity")
 	}
 }
 
@@ -216,7 +215,7 @@ func (r *request) readKey(ctx context.Context, t *engine, said backoff.Idempoten
 		} else {
 			r.usedKey = usedKey{idemkey.Of(ctx), hashOf(r.req)}
 		}
-		r.setKey(t.keyHeader(), t.KeyForm.write(key))
+		r.setHeader(t.keyHeader(), t.KeyForm.write(key))
 	}
 	switch {
 	case foreign:
@@ -240,14 +239,14 @@ func (r *request) keyed(keyHeader string) bool {
 func (r *request) keepKey(keyHeader string) {
 	first := origin(r.req)
 	if key := first.Header.Get(keyHeader); key != "" && r.req.Method == first.Method && !r.keyed(keyHeader) {
-		r.setKey(keyHeader, key)
+		r.setHeader(keyHeader, key)
 	}
 }
 
-// setKey gives the request a key.
-func (r *request) setKey(keyHeader, value string) {
+// setHeader sets a field in a copy of the request.
+func (r *request) setHeader(name, value string) {
 	r.copy()
-	r.req.Header.Set(keyHeader, value)
+	r.req.Header.Set(name, value)
 }
 
 // withoutKeys returns the request without its keys. If the redirect has changed

@@ -153,11 +153,7 @@ func (b *resumedBody) reopen(err error) error {
 		return err
 	}
 	if b.run == nil {
-		ctx := b.ctx
-		if b.call.to != nil {
-			ctx = endpoint.With(ctx, b.call.to)
-		}
-		b.run = b.policy().Start(ctx)
+		b.run = b.policy().Start(endpoint.With(b.ctx, b.call.to))
 		b.call.restart()
 	} else if b.moved {
 		b.run.Progress()
