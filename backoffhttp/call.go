@@ -243,17 +243,10 @@ func (c *call) closeAfterPanic() {
 // asTimeout returns err so that a timeout in its tree is a timeout to
 // [url.Error], which looks no deeper than one level.
 func asTimeout(err error) error {
-	t, ok := errtree.As[timeouter](err)
-	if _, told := err.(timeouter); !told && ok && t.Timeout() {
+	if !errtree.IsTimeout(err) && errtree.Find(err, errtree.IsTimeout) {
 		return &timeoutError{err}
 	}
 	return err
-}
-
-// timeouter is an error that knows whether it is a timeout.
-type timeouter interface {
-	error
-	Timeout() bool
 }
 
 // timeoutError is an error with a timeout in its tree.

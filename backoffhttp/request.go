@@ -133,7 +133,7 @@ func (r *request) readBody(limit int64) (again bool, err error) {
 	if err != nil {
 		return false, err // the end of the call closes the body
 	}
-	r.copy()
+	r.req = req.Clone(req.Context())
 	if !whole {
 		r.req.Body = putBack(req.Body, head, false)
 		return false, nil
@@ -243,30 +243,23 @@ func (r *request) keepKey(keyHeader string) {
 	}
 }
 
-// setHeader sets a field in a copy of the request.
+// setHeader sets a field in a copy of the request, so that the caller's is not changed.
 func (r *request) setHeader(name, value string) {
-	r.copy()
+	r.req = r.req.Clone(r.req.Context())
 	r.req.Header.Set(name, value)
 }
 
 // withoutKeys returns the request without its keys. If the redirect has changed
 // the method, such as from POST to GET, it is another request, and loses them.
 func (r *request) withoutKeys(keyHeader string) *http.Request {
-	bare := request{req: r.req}
-	bare.copy()
+	bare := r.req.Clone(r.req.Context())
 	for _, name := range [...]string{HeaderIdempotencyKey, headerAltKey, keyHeader} {
-		bare.req.Header.Del(name)
+		bare.Header.Del(name)
 	}
 	if r.req.Method != origin(r.req).Method {
-		r.req = bare.req
+		r.req = bare
 	}
-	return bare.req
-}
-
-// copy makes req a copy, so that the caller's request is not changed.
-func (r *request) copy() {
-	r.req = r.req.WithContext(r.req.Context())
-	r.req.Header = r.req.Header.Clone()
+	return bare
 }
 
 // setIdempotency gives the request a policy whose Idempotency is said, and that

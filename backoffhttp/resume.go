@@ -210,8 +210,7 @@ func (b *resumedBody) ask() error {
 		end = strconv.FormatInt(b.last, 10)
 	}
 	c := &b.call
-	c.req = c.req.WithContext(b.ctx)
-	c.req.Header = c.req.Header.Clone()
+	c.req = c.req.Clone(b.ctx)
 	c.req.Header.Set("Range", "bytes="+strconv.FormatInt(b.next, 10)+"-"+end)
 	c.req.Header.Set("If-Range", b.validator)
 	err := c.attempt(nil)

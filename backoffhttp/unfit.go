@@ -37,11 +37,8 @@ var unfit = [...]string{
 // the host.
 func isUnfit(err error) bool {
 	for left := 3; err != nil && left > 0; left-- { // net/http wraps them once
-		text := err.Error()
-		short := strings.TrimPrefix(text, "http2: ")
-		if slices.ContainsFunc(unfit[:], func(known string) bool {
-			return strings.HasPrefix(text, known) || strings.HasPrefix(short, known)
-		}) {
+		text := strings.TrimPrefix(err.Error(), "http2: ")
+		if slices.ContainsFunc(unfit[:], func(known string) bool { return strings.HasPrefix(text, known) }) {
 			return true
 		}
 		err = errors.Unwrap(err)
