@@ -24,7 +24,7 @@ func (c *call) receive(resp *http.Response, err error) error {
 		return c.withProxy(c.withoutOwn(c.ofThisRequest(err)))
 	}
 	if resp == nil || resp.Body == nil {
-		return errNoAnswer
+		return backoff.Permanent(errors.New("backoffhttp: Base returned neither an answer with a body nor an error"))
 	}
 	c.resp = resp
 	c.usedKey.note(resp)
@@ -97,9 +97,6 @@ func arrived(err error) error {
 
 // marksOnly finds every error permanent that is not marked.
 var marksOnly = backoff.Policy{Classify: backoff.RetryIf(func(error) bool { return false })}
-
-// errNoAnswer is the error of an attempt if Base breaks its contract.
-var errNoAnswer = backoff.Permanent(errors.New("backoffhttp: Base returned neither an answer with a body nor an error"))
 
 // holdHost makes all calls to the host wait if an answer, successful or not, asks
 // for a wait. Retry-After goes before the rate limits of the vendor, and so does the

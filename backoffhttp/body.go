@@ -96,11 +96,17 @@ const (
 	maxDrainTime = 100 * time.Millisecond
 )
 
-// discard closes a response that is not returned. A stream of HTTP/2 that is
+// discard ends an answer that is not returned. A stream of HTTP/2 that is
 // closed early is reset, which servers count against the client, and so its
 // body is read to the end too, with every release of net/http. Only Go 1.26
 // cannot close a body while it waits for the header of gzip.
-func discard(resp *http.Response) {
+func (c *call) discard() {
+	resp := c.resp
+	if resp == nil {
+		return
+	}
+	c.keepCookies()
+	c.resp, c.turn.BeforeWait = nil, nil
 	defer resp.Body.Close()
 	if resp.Body == http.NoBody || resp.ContentLength > maxDrain ||
 		closeReadsRest && resp.ProtoMajor == 1 || !closeReadsRest && resp.Uncompressed {

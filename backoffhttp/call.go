@@ -187,15 +187,6 @@ func (c *call) repeat(run *backoff.Run, err error) error {
 	}
 }
 
-// discard ends an answer that is not returned.
-func (c *call) discard() {
-	if c.resp != nil {
-		c.keepCookies()
-		discard(c.resp)
-		c.resp, c.turn.BeforeWait = nil, nil
-	}
-}
-
 // keep reads an answer to its end, so that a call that waits holds no connection.
 // Nothing of it is lost if the call waits in vain.
 func keep(resp *http.Response) {

@@ -308,13 +308,13 @@ func classOfText(text string) backoff.Class {
 // streamClass returns the class of a text such as "1; REFUSED_STREAM; received
 // from peer".
 func streamClass(text string) backoff.Class {
-	parts := strings.SplitN(text, "; ", 3)
-	if len(parts) < 2 {
+	_, rest, ok := strings.Cut(text, "; ")
+	if !ok {
 		return backoff.ClassUnknown
 	}
-	name, _, _ := strings.Cut(parts[1], "]")
-	fromPeer := len(parts) == 3 && strings.HasPrefix(parts[2], "received from peer")
-	return codeClass(name, fromPeer)
+	code, cause, _ := strings.Cut(rest, "; ")
+	name, _, _ := strings.Cut(code, "]")
+	return codeClass(name, strings.HasPrefix(cause, "received from peer"))
 }
 
 // ofOperation returns the class of an error of package net. As long as there is

@@ -128,7 +128,14 @@ func (t *engine) openGuarded() {
 		h.tenants.count = &sharedCount
 	}
 	policy, _ := t.current()
-	observer := onlyTransitions(policy.Observer)
+	var observer backoff.Observer
+	if tell := policy.Observer; tell != nil {
+		observer = func(ctx context.Context, e backoff.Event) {
+			if e.Kind == backoff.EventTransition { // the call reports itself that the breaker refused it
+				tell(ctx, e)
+			}
+		}
+	}
 	h.services.New = func(key string) *guard.Service {
 		policy, _ := t.current()
 		return &guard.Service{
@@ -137,19 +144,6 @@ func (t *engine) openGuarded() {
 			Classify:      knownAfter(policy.Classify),
 			MaxRetryAfter: policy.MaxRetryAfter,
 			NoBudget:      t.Control == nil && policy.Budget != nil, // it would never be asked
-		}
-	}
-}
-
-// onlyTransitions returns an observer that passes on the transitions of a breaker
-// alone: the call reports itself that the breaker refused it.
-func onlyTransitions(o backoff.Observer) backoff.Observer {
-	if o == nil {
-		return nil
-	}
-	return func(ctx context.Context, e backoff.Event) {
-		if e.Kind == backoff.EventTransition {
-			o(ctx, e)
 		}
 	}
 }

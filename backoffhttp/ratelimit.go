@@ -148,10 +148,18 @@ func (f ResetForm) parse(value string, now time.Time) (time.Duration, bool) {
 		return max(0, d), err == nil
 	}
 	n, ok := parseNumber(value)
-	if !ok {
+	unit := time.Second
+	if f == ResetMilliseconds || f == ResetUnixMilli {
+		unit = time.Millisecond
+	}
+	if f == ResetUnix || f == ResetUnixMilli { // as numbers, dates do not overflow
+		n -= float64(now.UnixMilli()) * float64(time.Millisecond) / float64(unit)
+	}
+	wait := n * float64(unit)
+	if !ok || f > ResetDuration || wait >= math.MaxInt64 {
 		return 0, false
 	}
-	return f.fromNumber(n, now)
+	return time.Duration(max(0, math.Ceil(wait))), true
 }
 
 // parseNumber reads a decimal number. What else strconv takes for a number is
@@ -159,23 +167,6 @@ func (f ResetForm) parse(value string, now time.Time) (time.Duration, bool) {
 func parseNumber(value string) (float64, bool) {
 	n, err := strconv.ParseFloat(value, 64)
 	return n, err == nil && strings.Trim(value, "0123456789.eE+-") == ""
-}
-
-// fromNumber returns the time that a number means. Dates are compared with now
-// as numbers, because those do not overflow.
-func (f ResetForm) fromNumber(n float64, now time.Time) (time.Duration, bool) {
-	unit := time.Second
-	if f == ResetMilliseconds || f == ResetUnixMilli {
-		unit = time.Millisecond
-	}
-	if f == ResetUnix || f == ResetUnixMilli {
-		n -= float64(now.UnixMilli()) * float64(time.Millisecond) / float64(unit)
-	}
-	wait := n * float64(unit)
-	if f > ResetDuration || wait >= math.MaxInt64 {
-		return 0, false
-	}
-	return time.Duration(max(0, math.Ceil(wait))), true
 }
 
 // RetryAfter returns how long the server asks to wait: the longest valid value
