@@ -248,7 +248,11 @@ func (s *MemoryStore) makeRoom(own *share, now time.Time) bool {
 	s.evict(byKeys, own, int64(most), now, enough)
 	for !enough() {
 		largest := s.ranks[byKeys].largest()
-		if own.size(byKeys)+1 >= largest.size(byKeys) || !s.removeOldest(largest, now) {
+		before := len(s.keys)
+		if own.size(byKeys)+1 < largest.size(byKeys) {
+			s.removeIdle(&largest.keys, now, 0, func() bool { return len(s.keys) < before })
+		}
+		if len(s.keys) == before {
 			return false
 		}
 	}
@@ -287,14 +291,6 @@ func (s *MemoryStore) evict(measure int, own *share, most int64, now time.Time, 
 	if !enough() && own.size(measure) < most/int64(len(s.shares)) {
 		s.removeIdle(&s.order, now, keep, enough)
 	}
-}
-
-// removeOldest removes the oldest key of a share that is not in flight. It
-// reports whether there is one.
-func (s *MemoryStore) removeOldest(owner *share, now time.Time) bool {
-	before := len(s.keys)
-	s.removeIdle(&owner.keys, now, 0, func() bool { return len(s.keys) < before })
-	return len(s.keys) < before
 }
 
 // removeIdle removes keys in line that were not touched for age and are not in

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"slices"
 	"time"
@@ -186,7 +187,7 @@ func (o Options) withDefaults() Options {
 		o.Fingerprint = fingerprint
 	}
 	o.Lease = limits.OrMost(o.Lease, defaultLease, forever)
-	o.MaxBody = limits.Or(o.MaxBody, defaultMaxBody)
+	o.MaxBody = limits.OrMost(o.MaxBody, defaultMaxBody, math.MaxInt64)
 	o.MaxResponse = limits.Or(o.MaxResponse, defaultMaxResponse)
 	o.MaxKey = limits.Or(o.MaxKey, defaultMaxKey)
 	o.RetryAfter = cmp.Or(max(0, o.RetryAfter), defaultRetryAfter)
@@ -238,9 +239,6 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (h *handler) readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	if r.Body == nil {
 		return nil, nil
-	}
-	if h.MaxBody < 0 {
-		return io.ReadAll(r.Body)
 	}
 	return io.ReadAll(http.MaxBytesReader(w, r.Body, h.MaxBody))
 }
