@@ -41,24 +41,19 @@ func From(header map[string][]string, now time.Time) (longest time.Duration, fou
 func Asked(header map[string][]string, now time.Time) (longest time.Duration, found bool) {
 	for _, name := range [...]string{"Retry-After", "Retry-After-Ms", "X-Ms-Retry-After-Ms", "X-Amz-Retry-After"} {
 		for _, value := range header[name][:min(len(header[name]), maxValues)] {
-			if d, ok := parseField(name, value, now); ok {
+			d, ok := ParseMS(value)
+			switch name {
+			case "Retry-After":
+				d, ok = Parse(value, now)
+			case "X-Amz-Retry-After":
+				d = min(d, maxAWS)
+			}
+			if ok {
 				longest, found = max(longest, d), true
 			}
 		}
 	}
 	return longest, found
-}
-
-// parseField reads one value of the header with the name.
-func parseField(name, value string, now time.Time) (time.Duration, bool) {
-	switch name {
-	case "Retry-After":
-		return Parse(value, now)
-	case "X-Amz-Retry-After":
-		d, ok := ParseMS(value)
-		return min(d, maxAWS), ok
-	}
-	return ParseMS(value)
 }
 
 // Parse reads the value of a Retry-After header (RFC 9110, 10.2.3): whole
