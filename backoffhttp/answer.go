@@ -27,7 +27,9 @@ func (c *call) receive(resp *http.Response, err error) error {
 		return backoff.Permanent(errors.New("backoffhttp: Base returned neither an answer with a body nor an error"))
 	}
 	c.resp = resp
-	c.usedKey.note(resp)
+	if c.usedKey.key != nil && resp.StatusCode/100 == 2 {
+		c.usedKey.key.Use(c.usedKey.request)
+	}
 	if c.guards.holder != nil {
 		c.holdHost(resp)
 	}

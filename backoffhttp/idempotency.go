@@ -2,11 +2,16 @@ package backoffhttp
 
 import (
 	"context"
+	"errors"
+	"hash/maphash"
+	"io"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/internal/idemkey"
 )
 
 // Idempotency reports whether a request may be sent again, judging by the
@@ -121,3 +126,36 @@ func (f KeyForm) write(key string) string {
 
 // escaper escapes the characters with a meaning in a quoted string.
 var escaper = strings.NewReplacer(`\`, `\\`, `"`, `\"`)
+
+// errKeyUsed refuses a request whose key belongs to another one of the same attempt. Its
+// server would take it for that one, and answer what it answered then.
+var errKeyUsed = backoff.Permanent(errors.New("backoffhttp: another request to this address has succeeded under the idempotency key of the context: " +
+	"give each request a context with its own (backoff.WithIdempotencyKey)"))
+
+// usedKey is the key of a context under which a request is sent.
+type usedKey struct {
+	key     *idemkey.Key // nil if the request does not carry the key of its context
+	request uint64       // a hash
+}
+
+// fits reports whether no other request has succeeded under the key.
+func (u *usedKey) fits() bool { return u.key == nil || u.key.Fits(u.request) }
+
+var seed = maphash.MakeSeed()
+
+// hashOf returns a hash of where a request is sent, and one of up to 64 KiB of its body. It
+// is not 0.
+func hashOf(req *http.Request) uint64 {
+	var h maphash.Hash
+	h.SetSeed(seed)
+	h.WriteString(req.Method + " " + req.URL.String())
+	to := h.Sum64() &^ (1<<32 - 1)
+	h.WriteString(strconv.FormatInt(req.ContentLength, 10) + " ")
+	if req.GetBody != nil {
+		if body, err := req.GetBody(); err == nil {
+			io.CopyN(&h, body, 64<<10)
+			body.Close()
+		}
+	}
+	return to | h.Sum64()>>32 | 1
+}
