@@ -46,7 +46,7 @@ func (c *call) remark(gave *backoff.Error) string {
 	switch why := gave.Reason; {
 	case gave.Note != "":
 		return "" // it is said
-	case why == backoff.ReasonBudget && c.guards.source.Budget == nil:
+	case why == backoff.ReasonBudget && c.t.hosts.guarded && c.guards.source.Budget == nil:
 		return c.hostBudgetRemark(gave)
 	case c.turn.Own:
 		return "the body of the request could not be read"

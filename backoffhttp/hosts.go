@@ -108,7 +108,7 @@ type hosts struct {
 	// Functions that an Unguarded does not have, because it must not link them.
 	find  func(*names) found                                      // looks names up
 	parts func(*guard.Service) (backoff.Budget, *backoff.Breaker) // of a service
-	state func(*guard.Service) guard.State
+	state func(*guard.Service) guard.State                        // nil without guards
 
 	services  guard.Services // unless Transport.Services is set
 	tenants   tenants

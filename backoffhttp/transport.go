@@ -235,7 +235,6 @@ func (t *engine) open() {
 	t.classify = after(policy.Classify)
 	t.hosts.find = func(*names) (f found) { return f }
 	t.hosts.parts = func(*guard.Service) (backoff.Budget, *backoff.Breaker) { return nil, nil }
-	t.hosts.state = func(*guard.Service) (s guard.State) { return s }
 	t.hosts.tenants.seed = maphash.MakeSeed()
 	t.hosts.endpoints.New = func(key string, _ bool) *endpoint.Endpoint { return t.newEndpoint(key) }
 	t.hosts.endpoints.SetLimits(0, 0)
