@@ -20,11 +20,11 @@ var lines = []string{
 	` \d\.\d{3}s  attempt 3 of 4 failed: .+ \(retryable\); again in ([1-4]?\d?\dms|\d+µs)`,
 	` \d\.\d{3}s  attempt 4 of 4 succeeded`,
 	` \d\.\d{3}s  the response is "all is well again"`,
-	`  1s  █+ \d+ +█+ \d+ +succeeded: \d+`,
+	`  1s  █+ \d+ +\d+ +\d+  █+ \d+ +\d+ +\d+`,
 	`      the server goes down: it refuses connections`,
-	`  4s  █+ \d+ +[█▏]* ?\d +waiting: \d+`,
-	`      the server is back`,
-	`  8s  █+ \d+ +█+ \d+ +succeeded: \d+`,
+	`  4s  █+ \d+ +\d +\d+  [█▏]* ?\d+ +\d+ +\d+`,
+	`      the server is back; \d+ calls of the loop have failed, \d+ of the client`,
+	`  8s  █+ \d+ +\d+ +\d+  █+ \d+ +\d+ +\d+`,
 	`While the server was down, \d+ calls became \d+ attempts of the loop, and \d+ of`,
 }
 

@@ -51,7 +51,7 @@ func byHand(ctx context.Context, op func(context.Context) error) error {
 func outage(ctx context.Context, out io.Writer, s service) error {
 	loop, library := newLoop(s), newLibrary(s)
 	fmt.Fprintf(out, "Ten callers make %d calls a second in all, each of them twice: with a loop of\n", callers*perSecond)
-	fmt.Fprintf(out, "4 attempts, and with backoffhttp.Client. What they send, in each second:\n\n")
+	fmt.Fprintf(out, "4 attempts, and with backoffhttp.Client. What happens in each second:\n\n")
 	fmt.Fprintln(out, heading)
 
 	began := time.Now()
@@ -80,7 +80,7 @@ func outage(ctx context.Context, out io.Writer, s service) error {
 		case back:
 			sum = row{byHand: loop.seen.minus(before.byHand), library: library.seen.minus(before.library)}
 		}
-		if err := s.turn(out, second); err != nil {
+		if err := s.turn(out, second, row{byHand: loop.seen, library: library.seen}); err != nil {
 			return err
 		}
 	}
@@ -89,14 +89,16 @@ func outage(ctx context.Context, out io.Writer, s service) error {
 	return err
 }
 
-// turn stops and restarts the service at the end of a second.
-func (s service) turn(out io.Writer, second int) (err error) {
+// turn stops and restarts the service at the end of a second. Until it goes down no
+// call fails, and so those of the total failed while it was down.
+func (s service) turn(out io.Writer, second int, total row) (err error) {
 	switch second {
 	case down:
 		s.stop()
 		_, err = fmt.Fprintln(out, "      the server goes down: it refuses connections")
 	case back:
-		_, err = fmt.Fprintln(out, "      the server is back")
+		_, err = fmt.Fprintf(out, "      the server is back; %d calls of the loop have failed, %d of the client\n",
+			total.byHand.failures, total.library.failures)
 		err = errors.Join(err, s.restart())
 	}
 	return err
@@ -112,7 +114,7 @@ type lane struct {
 	call func(context.Context) error
 	base http.RoundTripper
 
-	calls, ended, attempts, successes, noBudget, open atomic.Int64
+	calls, ended, attempts, successes, failures atomic.Int64
 
 	seen counts
 }
@@ -144,13 +146,10 @@ func (l *lane) RoundTrip(req *http.Request) (*http.Response, error) {
 func (l *lane) make(ctx context.Context) {
 	l.calls.Add(1)
 	defer l.ended.Add(1)
-	switch err := l.call(ctx); {
-	case err == nil:
+	if l.call(ctx) == nil {
 		l.successes.Add(1)
-	case errors.Is(err, backoff.ErrOpen):
-		l.open.Add(1)
-	case errors.Is(err, backoff.ErrBudget):
-		l.noBudget.Add(1)
+	} else {
+		l.failures.Add(1)
 	}
 }
 
@@ -162,8 +161,7 @@ func (l *lane) total() counts {
 		waiting:   calls - int(l.ended.Load()),
 		attempts:  int(l.attempts.Load()),
 		successes: int(l.successes.Load()),
-		noBudget:  int(l.noBudget.Load()),
-		open:      int(l.open.Load()),
+		failures:  int(l.failures.Load()),
 	}
 }
 
@@ -174,11 +172,10 @@ func (l *lane) since() counts {
 	return l.seen.minus(before)
 }
 
-// counts are the calls and attempts of a lane: how many calls have not ended, how
-// many succeeded, how many ended because the budget refused a retry, and how many
-// the breaker refused.
-type counts struct{ calls, waiting, attempts, successes, noBudget, open int }
+// counts are the calls and attempts of a lane. Those that wait have not ended.
+type counts struct{ calls, waiting, attempts, successes, failures int }
 
+// minus returns what was counted since o. The calls that wait are those that wait now.
 func (c counts) minus(o counts) counts {
-	return counts{c.calls - o.calls, c.waiting - o.waiting, c.attempts - o.attempts, c.successes - o.successes, c.noBudget - o.noBudget, c.open - o.open}
+	return counts{c.calls - o.calls, c.waiting, c.attempts - o.attempts, c.successes - o.successes, c.failures - o.failures}
 }

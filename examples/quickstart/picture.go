@@ -8,14 +8,16 @@ import (
 	"unicode/utf8"
 )
 
-// The picture has a bar for each lane, both to the same scale, and what became
-// of the client's calls in that second.
+// The picture has two lanes. Each has a bar for the attempts of a second, both to
+// the same scale, the calls that succeeded in it, and those that wait at its end.
 const (
-	scale   = 12 // attempts per cell
-	left    = 23 // columns of the lane by hand, with its number
-	right   = 13 // columns of the other lane
-	heading = "      loop by hand             backoffhttp.Client"
+	scale = 25 // attempts per cell
+	left  = 13 // columns of the bar of the lane by hand, with its number
+	right = 16 // columns of the other bar
 )
+
+const heading = `      loop by hand                       backoffhttp.Client
+      attempts       succeeded  waiting  attempts          succeeded  waiting`
 
 // A row is one second of the picture.
 type row struct {
@@ -24,26 +26,12 @@ type row struct {
 }
 
 func (r row) line() string {
-	a, b := bar(r.byHand.attempts, left), bar(r.library.attempts, right)
-	return strings.TrimRight(fmt.Sprintf("%3ds  %s  %s  %s", r.second, a, b, r.note()), " ")
+	return fmt.Sprintf("%3ds  %s  %s", r.second, r.byHand.columns(left), r.library.columns(right))
 }
 
-// note says what became of most calls of the client: they succeeded, or wait, or
-// the budget refused their retries, or the breaker refused them.
-func (r row) note() string {
-	c := r.library
-	switch most := max(c.successes, c.waiting, c.noBudget, c.open); {
-	case most == 0:
-		return ""
-	case most == c.successes:
-		return fmt.Sprintf("succeeded: %d", most)
-	case most == c.waiting:
-		return fmt.Sprintf("waiting: %d", most)
-	case most == c.open:
-		return fmt.Sprintf("stopped by breaker: %d", most)
-	default:
-		return fmt.Sprintf("stopped by budget: %d", most)
-	}
+// columns are those of one lane. The bar takes width.
+func (c counts) columns(width int) string {
+	return fmt.Sprintf("%s  %9d  %7d", bar(c.attempts, width), c.successes, c.waiting)
 }
 
 // bar draws n attempts and their number, filled with spaces to a width. Few
