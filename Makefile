@@ -56,21 +56,29 @@ INTEGRATION := $(sort $(patsubst ./%/,%,$(dir $(TAGGED))))
 # What lint vets, with all its tags, test, race and the like need not vet again: -vet=off.
 
 # $(call each,directories,command) runs a command in each of the directories, and
-# says how long it took.
-define each
-@set -e; for m in $(1); do \
-	echo "== $$m: $(2)"; begun=$$(date +%s); (cd "$$m" && $(2)); echo "== $$m: $$(($$(date +%s) - begun)) s"; \
+# says how long it took. $(call run-each,...) is a part of a line that does so.
+define run-each
+for m in $(1); do \
+	echo "== $$m: $(2)"; begun=$$(date +%s); (cd "$$m" && $(2)) || exit 1; echo "== $$m: $$(($$(date +%s) - begun)) s"; \
 done
 endef
+each = @$(run-each)
 
-.PHONY: help
-help: ## Show this list
+# $(call tell,commands) ends with a line that says whether all of them passed.
+tell = @($(1)) || { echo "make $@: FAILED, see above"; exit 1; }; echo "make $@: all tests passed"
+
+# Of the targets that few need, the text begins with ##+, and not with ##.
+.PHONY: help help-all
+help: ## Show the targets that most changes need
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+help-all: ## Show all targets
+	@awk 'BEGIN { FS = ":.*##[+]? " } /^[a-z-]+:.*##[+]? / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 # go test downloads the modules of one module after those of another, while nothing else is
 # done. go mod tidy needs all of them, too, and so it is checked here.
 .PHONY: fetch
-fetch: ## Download what all modules are built from and the other Gos, at once; fail as tidy-check does
+fetch: ##+ Download all modules and the other Gos at once; fail as tidy-check does
 	@GOTOOLCHAIN=$(NEWER_GO) $(GO) version & GOTOOLCHAIN=$(OLDER_GO) $(GO) version & for m in $(MODULES); do \
 		(cd "$$m" && out=$$($(GO) mod tidy -diff 2>&1 && $(GO) list -deps -test -tags=$(TAGS) ./... 2>&1 >/dev/null) || { echo "== $$m: $$out"; exit 1; }) & \
 		all="$$all $$!"; \
@@ -80,17 +88,17 @@ fetch: ## Download what all modules are built from and the other Gos, at once; f
 # does not notice that a file outside the module has changed, such as README.md or one of docs.
 .PHONY: test
 test: ## Run the tests of the library and of its examples
-	$(call each,.,$(GO) test -vet=off ./...)
-	$(call each,examples,$(GO) test -vet=off -p=4 $$($(GO) list ./... | grep -vE '/(examples|guides)$$') && $(GO) test -vet=off -count=1 . ./guides)
-	@echo "left out: the other modules (make test-all), what needs servers (make integration), what takes long (make nightly)"
+	$(call tell,$(call run-each,.,$(GO) test -vet=off ./...); \
+		$(call run-each,examples,$(GO) test -vet=off -p=4 $$($(GO) list ./... | grep -vE '/(examples|guides)$$') && $(GO) test -vet=off -count=1 . ./guides); \
+		echo "left out: the other modules (make test-all); what needs servers (make integration); what takes long (make nightly)")
 
 # Of TESTED, make test has run the tests.
 TESTED ?=
 
 .PHONY: test-all
 test-all: ## Run the tests that need no server, in every module
-	$(call each,$(filter-out $(TESTED),$(MODULES)),$(GO) test -vet=off ./...)
-	@echo "left out: what needs servers (make integration), and what takes long (make nightly)"
+	$(call tell,$(call run-each,$(filter-out $(TESTED),$(MODULES)),$(GO) test -vet=off ./...); \
+		echo "left out: what needs servers (make integration); what takes long (make nightly)")
 
 # The tag nightly chooses long seeds, large models and two million calls (see internal/nightly). It
 # also adds the tests that build Prometheus and the SDKs of the clouds. What .ci/run tests on one
@@ -98,7 +106,7 @@ test-all: ## Run the tests that need no server, in every module
 .PHONY: nightly
 nightly: TAGS := integration,nightly
 nightly: export GOTOOLCHAIN := $(NEWER_GO)
-nightly: lint ## Check, test and race what takes too long for every change; takes more than an hour
+nightly: lint ## Check, test and race what takes too long for every change: over an hour
 	$(call each,$(MODULES),$(GO) test -vet=off -count=1 -timeout=1h -tags=nightly -skip=PrintTheTables ./...)
 	$(call each,internal/lab,echo ./sqlstoretest | $(RACE))
 	$(call each,examples,echo ./... | $(RACE))
@@ -112,12 +120,12 @@ nightly: lint ## Check, test and race what takes too long for every change; take
 	@$(MAKE) fuzz
 	@$(MAKE) release-dry
 
-# It reads the packages.
+# It reads the packages. The tests run in random order.
 RACE = CGO_ENABLED=1 xargs $(GO) test -vet=off -race -shuffle=on -count=$(COUNT) -run='$(RUN)' -timeout=1h
 
 .PHONY: race
 race: export GOTOOLCHAIN := $(NEWER_GO)
-race: ## Run, on the newer Go, the tests matching RUN under the race detector, COUNT times, in random order; not in SLOW modules
+race: ## Run the tests matching RUN under the race detector, COUNT times, on NEWER_GO
 	@$(GO) version
 	$(call each,$(filter-out $(SLOW),$(MODULES)),$(GO) list ./... | $(RACE))
 	$(call each,$(filter internal/lab,$(filter $(SLOW),$(MODULES))),echo $(RACED_LAB) | $(RACE))
@@ -126,7 +134,7 @@ race: ## Run, on the newer Go, the tests matching RUN under the race detector, C
 # 100.0% with one statement of three thousand missing.
 .PHONY: cover
 cover: export GOTOOLCHAIN := $(OLDER_GO)
-cover: ## Build the root module on the older Go; fail if statement coverage of its package is below COVER_MIN
+cover: ## Test the root package on OLDER_GO; fail if its coverage is below COVER_MIN
 	@$(GO) version
 	@$(GO) build ./...
 	@$(GO) test -vet=off -coverprofile=cover.out .
@@ -140,12 +148,12 @@ cover: ## Build the root module on the older Go; fail if statement coverage of i
 		}' cover.out
 
 .PHONY: mutants
-mutants: ## Change PKG (./guard/endpoint; . is all) in one place at a time, and list what its tests do not notice
+mutants: ##+ Change PKG in one place at a time, and list what its tests do not notice
 	$(GO) run $(GREMLINS) unleash --timeout-coefficient=10 $(PKG)
 
 # With the tag of the tests that run only beside servers: they are checked too.
 .PHONY: lint
-lint: ## Check formatting, go vet and staticcheck, in every module
+lint: ## Check every module with gofmt, go vet and staticcheck
 	@out=$$($(FIND) -name '*.go' -exec gofmt -l {} +) || exit 1; \
 	if [ -n "$$out" ]; then echo "gofmt -w is needed on:"; echo "$$out"; exit 1; fi
 	$(call each,$(MODULES),$(GO) vet -tags=$(TAGS) ./...)
@@ -168,24 +176,24 @@ define apidiff
 endef
 
 .PHONY: api
-api: ## Fail if the exported API differs from the last release, and api/changes.txt does not say so
+api: ## Fail if the exported API has changed, and api/changes.txt does not say so
 	@{ $(call apidiff,$$kept) } >api.out
 	@diff -u $(API)/changes.txt api.out || { \
 		echo "the exported API has changed: if it should, make api-changes, and commit what it writes"; exit 1; }
 
 .PHONY: api-changes
-api-changes: ## Write how the exported API differs from the last release
+api-changes: ## Write to api/changes.txt how the exported API differs from the last release
 	@{ $(call apidiff,$$kept) } >$(API)/changes.txt
 	@cat $(API)/changes.txt
 
 .PHONY: api-baseline
-api-baseline: ## Keep the exported API as that of a release
+api-baseline: ##+ Keep the exported API as that of a release
 	@$(call apidiff,-w $$kept)
 	@: >$(API)/changes.txt
 
 # It asks vuln.go.dev, whose answer changes without a commit, and so is no part of .ci/run.
 .PHONY: vuln
-vuln: ## Fail if what users build with calls anything with a known vulnerability; needs the network
+vuln: ##+ Fail if what users build has a known vulnerability; needs the network
 	$(call each,$(IMPORTED) $(filter cmd/%,$(MODULES)),$(GO) run $(GOVULNCHECK) ./...)
 
 # Until Go 1.27 a fuzz run could end in a bare "context deadline exceeded" when
@@ -193,7 +201,7 @@ vuln: ## Fail if what users build with calls anything with a known vulnerability
 # seed, a failure of the test names its line: only a run with neither is let
 # through.
 .PHONY: fuzz
-fuzz: ## Run every fuzz target of the root module for FUZZTIME each
+fuzz: ## Run each fuzz target of the root module for FUZZTIME
 	@set -e; n=0; mod=$$($(GO) list -m); pkgs=$$($(GO) list ./...); \
 	for pkg in $$pkgs; do \
 		dir=.$${pkg#"$$mod"}; \
@@ -216,17 +224,17 @@ fuzz: ## Run every fuzz target of the root module for FUZZTIME each
 OLD ?=
 
 .PHONY: bench
-bench: ## Run the benchmarks matching BENCH in COUNT rounds, and show them by benchstat, beside those of OLD
+bench: ## Run the benchmarks matching BENCH in COUNT rounds, beside those of OLD
 	@cd internal/lab/bench && for i in $$(seq $(COUNT)); do \
 		$(GO) test -run='^$$' -bench='$(BENCH)' -benchtime=$(BENCHTIME) -timeout=1h .; done >bench.out; \
 		status=$$?; $(GO) run $(BENCHSTAT) $(OLD) bench.out && exit $$status
 
 .PHONY: bench-docs
-bench-docs: ## Write the table of docs/results/benchmarks.md from the output of the last bench
+bench-docs: ##+ Write the table of docs/results/benchmarks.md from the last bench
 	@cd internal/lab/bench && $(GO) run ./table ../../../docs/results/benchmarks.md <bench.out
 
 .PHONY: speed
-speed: ## Fail if a call costs too much beside code written by hand, or a program grows too much; needs a quiet machine
+speed: ##+ Fail if a call or a program costs too much; needs a quiet machine
 	@cd internal/lab/bench && $(GO) test -count=1 -v -run=BesideNetHTTP ./size; \
 		size=$$?; $(GO) test -count=1 -v -run=TestSpeed . -speed && exit $$size
 
@@ -235,24 +243,25 @@ house: ## Print how large the project is, beside its limits
 	@$(GO) run -C internal/lab ./house
 
 .PHONY: sim
-sim: ## Compare the simulation with its reference at full size, in a quarter of an hour
+sim: ##+ Compare the simulation with its reference at full size: 15 minutes
 	cd cmd/backoffsim && $(GO) test -count=1 -timeout=2h -tags=nightly ./sim
 
 # make test-all runs the short ones of its commands, and fails if they do not print and draw what
 # is there.
 .PHONY: sim-docs
-sim-docs: ## Run every command of docs/results/simulation.md and docs/tuning.md, and write their tables and pictures
+sim-docs: ##+ Run the commands of docs/results/simulation.md and docs/tuning.md, and write both
 	cd cmd/backoffsim && $(GO) test -count=1 -timeout=1h -tags=nightly -run=SaysWhatTheProgramDoes . -update
 
-# The runs that are not asked for stay as they were kept. Nothing else should run meanwhile.
+# make field FIELD_CLIENTS=none,hand FIELD_LOADS=80 measures some of the runs. The others stay as
+# they were kept. Nothing else should run meanwhile.
 FIELD_CLIENTS ?=
 FIELD_LOADS   ?= 80,90
 
 .PHONY: field field-page
-field: ## Measure the dip on real sockets, in half an hour, and write docs/results/field.md; FIELD_CLIENTS=none,hand FIELD_LOADS=80
+field: ##+ Measure the dip on real sockets, and write docs/results/field.md: half an hour
 	$(GO) run -C internal/lab ./field -clients '$(FIELD_CLIENTS)' -loads '$(FIELD_LOADS)'
 
-field-page: ## Simulate again, and write docs/results/field.md from the measurements that are kept
+field-page: ##+ Write docs/results/field.md from the measurements that are kept
 	$(GO) run -C internal/lab ./field -page
 
 # A bar that is missed fails; the page is written all the same. Some worlds, or all worlds of a
@@ -261,11 +270,11 @@ WORLDS         ?= TestWorlds
 GUARDS_CLIENTS ?= all
 
 .PHONY: guards guards-page
-guards: ## Let all clients live in the worlds of internal/lab/guards, in an hour, and write the pages of guards-page
+guards: ##+ Run all clients in all worlds, and write the pages of guards-page: an hour
 	@$(GO) test -C internal/lab -count=1 -timeout=3h -run='$(WORLDS)' ./guards -clients '$(GUARDS_CLIENTS)' -update; \
 	status=$$?; $(MAKE) guards-page && exit $$status
 
-guards-page: ## Write docs/results/guards.md, and the tables of docs/evidence.md, from the figures that are kept
+guards-page: ##+ Write docs/results/guards.md and the tables from the figures that are kept
 	$(GO) test -C internal/lab -count=1 -run='TestThe(Page|README|Comparison)' ./guards -update
 
 # It downloads 24 programs and what they import, and runs for half an hour. Others:
@@ -273,7 +282,7 @@ guards-page: ## Write docs/results/guards.md, and the tables of docs/evidence.md
 VET_CORPUS ?=
 
 .PHONY: vet-corpus
-vet-corpus: ## Run backoffvet over the programs of cmd/backoffvet/corpus/real, and print its findings beside our verdicts
+vet-corpus: ##+ Run backoffvet over real programs, and print its findings beside our verdicts
 	@cd cmd/backoffvet/corpus/real && $(GO) run . $(VET_CORPUS)
 
 .PHONY: examples
@@ -285,14 +294,14 @@ examples: ## Build every example, and run the quickstart
 # it: the first is refused, the second switched off. They wait more than they compute, so two
 # packages run at once.
 .PHONY: integration
-integration: ## Run the tests that need servers; fails without them (see compose.yaml)
+integration: ## Run the tests that need servers (compose.yaml); fails without them
 	@if grep -nE '\.Skip(f|Now)?\(' /dev/null $(TAGGED); then \
 		echo "an integration test fails without its server, it does not skip"; exit 1; fi
 	@printf '%s\n' $(INTEGRATION) | xargs -P2 -I{} sh -c 'cd {} && $(GO) test -vet=off -count=1 -parallel=8 -tags=integration .'
 	@echo "integration tests run in: $(or $(INTEGRATION),there are none)"
 
 .PHONY: tidy-check
-tidy-check: ## Fail if go mod tidy would change any go.mod or go.sum
+tidy-check: ## Fail if go mod tidy would change a go.mod or go.sum
 	$(call each,$(MODULES),$(GO) mod tidy -diff)
 
 # 386 tests the width of int and the alignment of 64-bit atomics, and runs as it is on amd64, if the
@@ -303,7 +312,7 @@ ON_32 := . ./guard ./hedge/internal/histogram ./hedge/internal/lazyctx ./interna
 	./internal/inorder ./internal/limits ./internal/registry ./internal/window
 
 .PHONY: cross
-cross: ## Test what counts on 32 bits, on 386; build for Windows, macOS and wasm
+cross: ## Test on 32 bits what depends on them; build for Windows, macOS and wasm
 	@echo "== linux/386: go test"; \
 	if GOARCH=386 $(GO) test -vet=off -run='^$$' ./internal/limits 2>&1 | grep 'exec format error'; \
 	then echo "the kernel runs no programs of 32 bits: build only"; GOARCH=386 $(GO) test -vet=off -exec=true $(ON_32); \
@@ -318,7 +327,7 @@ cross: ## Test what counts on 32 bits, on 386; build for Windows, macOS and wasm
 version-given:
 	@[ -n '$(VERSION)' ] || { echo 'which version? make release VERSION=v0.1.0'; exit 1; }
 
-release: version-given ## Check everything, tag VERSION (v0.1.0) in a clone, dist/release, and prove that the tags can be used
+release: version-given ##+ Check everything, and tag VERSION (v0.1.0) in a clone, dist/release
 	@.ci/run
 	@$(GO) run -C internal/lab ./release -root ../.. -tag '$(VERSION)' -dir $(CURDIR)/dist/release
 
@@ -327,5 +336,5 @@ release-dry: export GIT_AUTHOR_NAME := nobody
 release-dry: export GIT_AUTHOR_EMAIL := nobody@example.com
 release-dry: export GIT_COMMITTER_NAME := nobody
 release-dry: export GIT_COMMITTER_EMAIL := nobody@example.com
-release-dry: ## Release what CHANGELOG.md announces into a temporary clone, prove it, and print its notes
+release-dry: ##+ Release what CHANGELOG.md announces into a temporary clone, and print its notes
 	@$(GO) run -C internal/lab ./release -root ../..
