@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"go/ast"
 	"go/scanner"
 	"go/token"
@@ -20,8 +19,6 @@ func (m *most) add(number int, of string) {
 		*m = most{number, of}
 	}
 }
-
-func (m most) String() string { return fmt.Sprintf("%8d %s", m.number, m.of) }
 
 // largest is what is hardest to read.
 type largest struct {

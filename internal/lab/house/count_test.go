@@ -4,6 +4,8 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -80,4 +82,31 @@ func TestCounters(t *testing.T) {
 		complexity: most{6, "p/p.go F"},
 	}, below, "the limit of lines is of the root package")
 	assert.Zero(t, apart.state, "a model has its state in one struct")
+}
+
+func TestWhatALimitLeavesOutIsSaidBesideIt(t *testing.T) {
+	n, left := without(map[string]int{".": 1, "docs": 20, results: 300, "cmd": 0}, results, "cmd")
+	assert.Equal(t, 21, n)
+	assert.Equal(t, "docs/results 300", left)
+}
+
+func TestEachFileCountsForOneFolderAndKind(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for path, text := range map[string]string{
+		"a.go": "package p\n\nfunc F() {}\n", "a_test.go": "package p\n", "README.md": "one\ntwo\n", "Makefile": "all:\n",
+		"docs/a.md": "one\n", "docs/results/a.md": "one\n\nthree\n", "docs/results/a.svg": "<svg/>\n",
+		"cmd/backoffvet/docs/a.md": "one\n", "cmd/backoffvet/testdata/a.go": "package p\n", "cmd/backoffvet/testdata/a.txt": "one\n",
+		"internal/lab/a/a.go": "package p\n", "internal/a.sql": "SELECT 1\n", ".ci/run": "true\n", ".git/a.txt": "one\n",
+	} {
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o777))
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o666))
+	}
+	m := func() map[string]int { return map[string]int{} }
+	is := tally{code: m(), tests: m(), names: m(), pages: m(), others: m()}
+	require.NoError(t, filepath.WalkDir(".", is.visit))
+	assert.Equal(t, map[string]int{".": 2, lab: 1}, is.code)
+	assert.Equal(t, map[string]int{".": 1, vet: 1}, is.tests)
+	assert.Equal(t, map[string]int{".": 2, "docs": 1, results: 3, vet: 1}, is.pages)
+	assert.Equal(t, map[string]int{".": 1, ".ci": 1, "internal": 1}, is.others)
+	assert.Equal(t, 3, is.folders, "docs, cmd and internal")
 }
