@@ -203,51 +203,51 @@ const inREADME = 7
 
 var highlights = []highlight{
 	{"by chance/100 a second, 20 %", success,
-		"One answer in five fails, by chance"},
+		"One response in five fails at random"},
 	{"bare 429/by chance 1 of 20, 200 a second", success,
-		"One request in twenty gets a 429, at any rate"},
+		"One request in twenty gets a 429, whatever the rate"},
 	{"mixture/a path that fails, 60 % of 100 a second", success,
-		"One path always fails, and gets 6 of 10 calls: the other calls"},
+		"One path always fails and gets 60 % of the calls: calls to other paths"},
 	{"restarts/3s of every 30s, 10 a second", success,
-		"The server restarts: for 3 s of every 30 s it refuses connections"},
+		"The server restarts: every 30 s it refuses connections for 3 s"},
 	{"flapping/503, 2s up and down, 100 a second, calls have 30s", success,
-		"A service comes and goes: for 2 s of every 4 s it says 503"},
+		"A service goes up and down: it returns 503 for 2 s of every 4 s"},
 	{"outage/503 for 1m0s, 100 a second, calls have 30s", success,
-		"The database is down for a minute, and calls have 30 s"},
+		"The database is down for a minute, and each call has a deadline of 30 s"},
 	{"dip/load 80 %, 20 processes", success,
 		"A busy server has 30 % of its capacity for ten seconds"},
 	{"outage/hung for 3s, 100 a second, calls have 30s", success,
-		"A service hangs for 3 s of 23"},
+		"A service hangs for 3 s out of 23 s"},
 	{"bulk/500 a second, burst 10, 2000 calls", took,
-		"A job of 2,000 calls, 20 workers, a limit of 500 a second: seconds"},
+		"20 workers make 2,000 calls at a limit of 500 a second: seconds until the last one is done"},
 	{"by chance/100 a second, 50 %", success,
-		"Every second answer fails, by chance"},
+		"Half of the responses fail at random"},
 	{"rare/one call in 1m0s, 20 % fail by chance", success,
-		"One answer in five fails, and a call is made once a minute"},
+		"One response in five fails at random, and there is one call a minute"},
 	{"hung replica/100 a second, 20 %", success,
 		"One of five replicas hangs: a fifth of the attempts get no response within a second"},
 	{"marked/WriteError(Permanent), 1 of 20, 200 a second", success,
-		"One request in twenty is refused for its own sake"},
+		"One request in twenty is invalid: no retry can succeed"},
 	{"mixture/too little time, 50 % of 100 a second", success,
-		"Half of the callers have less time than an answer takes: the calls of the others"},
+		"Half of the callers have less time than a response takes: calls of the other half"},
 	{"tenants/one is throttled, at 4 a second", success,
-		"One of two tenants is throttled: the calls of the other"},
+		"One of two tenants is throttled: calls of the other one"},
 	{"tenants/one has used up its quota, at 4 a second", success,
-		"One of two tenants has used up its quota: the calls of the other"},
+		"One of two tenants has used up its quota: calls of the other one"},
 	{"chain/1 between, the last fails 30 %", success,
-		"A service between the caller and one that fails three times in ten"},
+		"One service between the caller and one that fails 30 % of the time"},
 	{"chain outage/2 between, the last is down for 10s", success,
-		"Two services between the caller and one that is down for 10 s of 30"},
+		"Two services between the caller and one that is down for 10 s out of 30 s"},
 	{"limits/1 programs at 100 a second", success,
-		"A limit of 100 a second, and 50 workers who want more"},
+		"50 workers share a limit of 100 requests a second, and want more"},
 	{"overload/25 % fail at load 90 %, 20 processes", success,
-		"A quarter of the answers of a busy server fail, and cost it as much as any"},
+		"A quarter of a busy server's responses are errors, which cost it as much as successes"},
 	{"overload/rejects at load 120 %, 20 processes", success,
-		"More comes than the server can do, and it rejects the rest"},
+		"A server gets more requests than it can serve, and rejects the rest"},
 	{"limits/1 programs at 100 a second", refusals,
-		"Requests that are refused at the limit of 100 a second"},
+		"At that limit of 100 requests a second: requests that are rejected"},
 	{"chain/2 between, the last fails 100 %", leaf,
-		"Attempts at the last of three services, for a call, while all fail"},
+		"Three services in a row, and the last one always fails: attempts that it gets for each call"},
 }
 
 // shown prints the figure of a client, bold if it is near the best, and the
@@ -305,71 +305,71 @@ type section struct {
 }
 
 var sections = []section{
-	{"by chance", "Answers that fail by chance", `The service responds with 503 after 5 ms, to each attempt with the same
-probability, independently of the others. An attempt that fails for one client fails for all. Calls have 30 s. With four
-attempts and nothing that holds them back, all calls but the fourth power of that probability succeed.`, []string{success, perCall}},
-	{"hung replica", "A replica that hangs", `Some attempts never get a response. An attempt has a second, and a call 30.`, []string{success, perCall}},
-	{"latency", "Latency that varies", `Some answers are a 503, and the answers take a time that varies: log-normal
+	{"by chance", "Responses that fail at random", `The service responds with 503 after 5 ms, to each attempt with the same
+probability. An attempt that fails for one client fails for all. Calls have 30 s. With four
+attempts and no guards, a call fails only if all four do: the fourth power of that probability.`, []string{success, perCall}},
+	{"hung replica", "A replica that hangs", `Some attempts never get a response. An attempt times out after a second, and a call after 30.`, []string{success, perCall}},
+	{"latency", "Latency that varies", `Some responses are a 503, and their latency varies: log-normal
 with a median of 20 ms, or errors that take longer (300 ms, successes 5) or shorter (1 ms, successes
-100) than successes, or attempts that have as much time as 99 or 95 of 100 successes take.`, []string{success}},
-	{"marked", "Requests that are refused for their own sake", `The service refuses some calls however often they come, by
-[DoNotRetry or WriteError](../../backoffhttp/donotretry.go), and answers all others. A call has 3 s.`, []string{success, perCall}},
+100) than successes, or a timeout that 99 or 95 of 100 successes meet.`, []string{success}},
+	{"marked", "Requests that no retry can save", `The service rejects some calls however often they are sent, by
+[DoNotRetry or WriteError](../../backoffhttp/donotretry.go), and serves all others. A call has 3 s.`, []string{success, perCall}},
 	{"bare 429", "A 429 that has nothing to do with the rate", `Some requests get a 429 without a Retry-After: every tenth,
 or each by chance. A call has 3 s.`, []string{success, slow}},
-	{"limits", "Limits", `The server has a limit (a token bucket). Each program has 50 workers, and so could make many
-times as many calls, for a minute. Or the limit falls to a tenth for half a minute: recovery is how long
-it takes until all of it is used again. Or a program rests between bursts of calls, which have 5 s; five of them
-may go at once.`, []string{success, refusals, least, recovery}},
-	{"chain", "Services between", `A call goes through services to the last one, which fails by chance. Those of
-this library have Inbound and WriteError, as its documents say; those of the others pass on that it
-failed. A call has 30 s, and so not all attempts that could be made are made.`, []string{success, leaf}},
-	{"tenants", "Two tenants", `A program calls a host for two tenants, with a credential each. One of them is
+	{"limits", "Limits", `The server has a limit (a token bucket). Each program has 50 workers, who could make many times
+more calls, for a minute. Or the limit drops to a tenth for half a minute: recovery is how long
+it takes until all of it is used again. Or a program rests between bursts of calls, which have 5 s; the limit lets five
+of them through at once.`, []string{success, refusals, least, recovery}},
+	{"chain", "Services between", `A call goes through services to the last one, which fails at random. With this
+library they use Inbound and WriteError, as its documents say; with the others they return the
+failure. A call has 30 s, and so there is no time for all attempts.`, []string{success, leaf}},
+	{"tenants", "Two tenants", `A program calls a host for two tenants, each with its own credential. One of them is
 throttled with 429, at the rates below; "used up its quota" adds Retry-After: 3600. The figures are those
-of the other one, who makes 20 calls a second, or 2 beside a quota, and whom the host would always serve.`, []string{success, median}},
+of the other one. It makes 20 calls a second, or 2 in the worlds of a quota, and the host would serve them all.`, []string{success, median}},
 	{"bulk", "A job at a limit", `A program that has just started makes calls with 20 workers, to a server with a limit
-that says 429. The time ends with the last call, even if that failed.`, []string{took, success, refusals}},
+that says 429. The time runs until the last call has ended, even if it failed.`, []string{took, success, refusals}},
 	{"restarts", "Restarts", `Nobody listens for the last seconds of each half minute, for two minutes. The server can do
-twice the work that comes. A call has 30 s, and so all could succeed. "Lost" is the time whose calls failed, in
-multiples of the down time, and "queue" the work that has come back at once.`, []string{success, lost, meanwhile, worstQueue, slow}},
-	{"dip", "A server that is slow for ten seconds", `The server can do 1,000 a second, one after the other, and
-does not notice that a caller has gone. For ten seconds it does 30 % of that. Attempts have a second.
-With "429" it rejects what comes while 200 ms of work wait, which costs a third of an answer. Recovery is the
+twice the work that it gets. A call has 30 s, and so all could succeed. "Lost" is how many calls failed, as a
+multiple of those that began while the server was down, and "queue" is the work that arrives at once when it is back.`, []string{success, lost, meanwhile, worstQueue, slow}},
+	{"dip", "A server that is slow for ten seconds", `The server handles 1,000 requests a second, one after the other, and
+does not notice that a caller has gone. For ten seconds it handles 30 % of that. Attempts time out after a second.
+With "429" it rejects requests while 200 ms of work are queued; a rejection costs a third of a response. Recovery is the
 time until nine of ten calls succeed for 5 s.`, []string{success, recovery, perCall}},
-	{"overload", "Overload", `The same server. Some of its answers are errors that cost as much as any; or more comes than
-it can do, and it rejects what comes while 200 ms of work wait. That begins after a minute in which all is well,
-except "from the start". "Could" is what remains when retries get all
-of its work that first attempts leave.`, []string{success, perCall}},
-	{"slower", "A server that only gets slower", `The same server does not say that it has too much. After 40 calm seconds it gets
-more than it can do for 40 s, or does 40 % of its work for 30 s. It refuses nothing; with "rejects" it refuses what comes while
-200 ms of work wait. A call has a second; or an attempt has one, and a call 10. The figures are those from the trouble on. Failsafe-go
-has its adaptive limiter here; [comparison.md](comparison.md#limits-of-concurrency) has other limiters.`, []string{success, perCall, slow, worstQueue}},
-	{"room", "Answers that take longer, and room for all", `The service has room for all calls. After a minute its answers take
-longer though it is not overloaded, to the end or for some seconds, and some attempts get no response. A client that
-takes this for an overload loses calls that would succeed. An attempt has a second. The figures are those from then on.`, []string{success, slow}},
-	{"outage", "Outages", `The service refuses connections for a while, says 503, takes requests and never answers, or its name is
-not found. An attempt has a second to answer. "Could" is how many calls see the service up while they have time. "Meanwhile" is
-how many attempts there are for a call that begins in the outage. "Back" is how
-long after the outage the first call succeeds, and the last one begins that fails. "Drained" is how long calls still
+	{"overload", "Overload", `The same server. Some of its responses are errors, which cost as much as successes; or it gets more than
+it can serve, and rejects requests while 200 ms of work are queued. The trouble begins after a good minute,
+except "from the start". "Could" is the figure if retries use all the capacity that first attempts
+leave.`, []string{success, perCall}},
+	{"slower", "A server that only gets slower", `The same server does not say that it has too much to do. After 40 calm seconds it gets
+more than it can serve for 40 s, or has 40 % of its capacity for 30 s. It rejects nothing; with "rejects" it rejects requests while
+200 ms of work are queued. A call has a second; or an attempt has one, and a call 10. The figures begin with the trouble. Failsafe-go
+uses its adaptive limiter here; [comparison.md](comparison.md#limits-of-concurrency) has other limiters.`, []string{success, perCall, slow, worstQueue}},
+	{"room", "Slower responses without an overload", `The service has the capacity for all calls. After a minute its responses take
+longer, to the end or for some seconds, and some attempts get none. A client that
+takes this for an overload loses calls that would succeed. An attempt times out after a second. The figures begin with the trouble.`, []string{success, slow}},
+	{"outage", "Outages", `For a while the service refuses connections, returns 503, accepts requests and never responds, or its name is
+not found. An attempt times out after a second. "Could" is how many calls see the service up while they have time. "Meanwhile" is
+the number of attempts for each call that begins in the outage. "Back" is how
+long after the outage the first call succeeds, and when the last call that fails begins. "Drained" is how long calls still
 wait for more than a tenth of a second.`, []string{success, meanwhile, back, drained}},
-	{"flapping", "A service that comes and goes", `The service is up and down in turn.`, []string{success, meanwhile}},
+	{"flapping", "A service that goes up and down", `The service is up and down in turn.`, []string{success, meanwhile}},
 	{"chain outage", "An outage behind other services", `As in [services between](#services-between), but the last service refuses
-connections for a while, and otherwise answers.`, []string{success, meanwhile, back, drained}},
-	{"mixture", "Good calls beside bad ones", `A share of the calls of a host fails, whatever the client does: one path says 503,
-or all that is not idempotent, or the paths of one upstream say 502; or the callers have 30 ms where an answer takes
-200. The figures are those of the other calls. Attempts are those of all.`, []string{success, perCall}},
+connections for a while, and otherwise responds.`, []string{success, meanwhile, back, drained}},
+	{"mixture", "Good calls beside bad ones", `Some of the calls to a host always fail: one path returns 503,
+or every request that is not idempotent does, or the paths of one upstream return 502; or the callers have 30 ms, and a response takes
+200. The figures are those of the other calls. Attempts are those of all calls.`, []string{success, perCall}},
 	{"kinds", "Quick calls beside slow ones", `Calls of 5 ms and slow ones share a host, in a proportion that stays or changes, and some of
 one kind fail. In the last rows the latency varies, or grows while replicas are replaced. Nothing is overloaded.
-"Strained" is the share of the seconds after the first minute in which the client takes it for that.`, []string{success, perCall, strained}},
-	{"jobs", "A job at a limit, again and again", `Workers of one program make 1,000 calls without a deadline at a limit with a burst, 200 times. "Lose
-a call" is how many of these runs lose one at least.`, []string{losing, refusals}},
-	{"priorities", "More than a limit allows", `Calls of one, two or three priorities come, the highest first in the name, each with a few seconds.
+"Strained" is the share of the seconds after the first minute in which the client sees an overload.`, []string{success, perCall, strained}},
+	{"jobs", "A job at a limit, again and again", `Workers of one program make 1,000 calls without a deadline, at a limit with a burst. They do so 200 times. "Lose
+a call" is how many of these runs lose at least one.`, []string{losing, refusals}},
+	{"priorities", "More than a limit allows", `The calls have one, two or three priorities, the highest first in the name, and a few seconds each.
 "First" is how many of the highest succeed.`, []string{success, foremost, refusals}},
-	{"quota", "A quota that is used up", `For a while all calls get a 429. Then all is well. "Recovery" is how long after that nine of ten
-calls succeed again, and "meanwhile" the attempts for a call while nothing is served.`, []string{recovery, meanwhile}},
-	{"rare", "Rare callers", `Two hundred calls, of which few are near another. The service fails by chance, or
-refuses connections for two seconds of ten.`, []string{success, perCall}},
-	{"fresh", "Worlds that nobody tuned for", `No constant of the guards was chosen by these worlds, and they are reported as
-they fell. A [test](../../internal/lab/guards/fresh_test.go) says what happens in each. No bar holds them.`, []string{success, perCall}},
+	{"quota", "A quota that is used up", `For a while all calls get a 429, and then none. "Recovery" is how long it then takes until nine of ten
+calls succeed, and "meanwhile" is the number of attempts for each call while nothing is served.`, []string{recovery, meanwhile}},
+	{"rare", "Rare callers", `Two hundred calls with long pauses between them. The service fails at random, or
+refuses connections for two of every ten seconds.`, []string{success, perCall}},
+	{"fresh", "Worlds that nobody tuned for", `No constant of the guards was chosen to suit these worlds, and the figures are reported as
+they are. A [test](../../internal/lab/guards/fresh_test.go) says what happens in each. No bar holds them.`, []string{success, perCall}},
 }
 
 // A gap is a world in which another client has more successes than the default.
