@@ -38,7 +38,7 @@ func New(o Options) (*Client, error) {
 	return &Client{retry: o.Retry, send: o.Send}, nil
 }
 
-// Save may be repeated, unless the service has said no.
+// Save may be retried, unless the service rejects it.
 func (c *Client) Save(ctx context.Context) error {
 	return c.retry.Do(ctx, func(ctx context.Context) error {
 		err := c.send(ctx)
