@@ -33,10 +33,8 @@ func (c *call) receive(resp *http.Response, err error) error {
 	if c.guards.holder != nil {
 		c.holdHost(resp)
 	}
-	if resp.StatusCode >= 400 || c.t.Inspect != nil {
-		if err := c.inspect(resp); err != nil {
-			return err
-		}
+	if err := c.inspect(resp); err != nil {
+		return err
 	}
 	if c.t.Resume && !c.resumed && resp.StatusCode < 400 {
 		resp.Body = c.resume(resp)
@@ -121,7 +119,7 @@ func (c *call) holdHost(resp *http.Response) {
 	}
 }
 
-// inspect returns what is wrong with an answer.
+// inspect returns what is wrong with an answer, or nil.
 func (c *call) inspect(resp *http.Response) error {
 	if resp.StatusCode >= 400 {
 		gaveup.Unmark(c.req.Context(), resp)
@@ -129,7 +127,10 @@ func (c *call) inspect(resp *http.Response) error {
 			return m.Why
 		}
 	}
-	if c.t.Inspect == nil {
+	switch {
+	case c.t.Inspect == nil && resp.StatusCode < 400:
+		return nil
+	case c.t.Inspect == nil:
 		e := newStatusError(resp)
 		return c.advise(e, e)
 	}

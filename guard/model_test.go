@@ -268,7 +268,7 @@ func (c *modelCall) probes() (ended func()) {
 	if c.breaker == nil || c.breaker.OpenFor == nil || c.breaker.State() != backoff.BreakerHalfOpen || c.policy.MaxAttempts != 1 && (c.policy.MaxAttempts != 0 || c.attempts <= 4) {
 		return func() {} // it may be a further attempt of a call that passed before
 	}
-	require.LessOrEqual(c.t, c.probing.Add(1), int64(1), "probes at a time")
+	require.LessOrEqual(c.t, c.probing.Add(1), int64(2), "probes at a time: one, and one more after a probe without a verdict")
 	over := time.AfterFunc(min(c.opens, 5*time.Second)*7/10, func() { c.probing.Add(-1) })
 	return func() {
 		if over.Stop() {
