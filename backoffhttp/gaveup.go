@@ -48,16 +48,22 @@ func (c *call) remark(gave *backoff.Error) string {
 		return "" // it is said
 	case why == backoff.ReasonBudget && c.t.hosts.guarded && c.guards.source.Budget == nil:
 		return c.hostBudgetRemark(gave)
-	case c.turn.Own:
-		return "the body of the request could not be read"
 	case why == backoff.ReasonAttempts && c.sentOnce:
-		return "the body of the request cannot be sent again (Request.GetBody, Transport.MaxBuffer)"
+		return c.bodyRemark()
 	case c.upstream > 1 && (why == backoff.ReasonNotIdempotent || why == backoff.ReasonAttempts && gave.Attempts == 1 && c.guards.source.MaxAttempts != 1):
 		return "the caller of this service is retrying already (Inbound)"
 	case why == backoff.ReasonNotIdempotent && c.t.Idempotency == nil && Idempotency(c.req) != backoff.Idempotent:
 		return "a " + c.req.Method + " without " + c.t.keyHeader()
 	}
 	return ""
+}
+
+// bodyRemark is remark for a body that can be read once only.
+func (c *call) bodyRemark() string {
+	if c.turn.Own {
+		return "the body of the request could not be read"
+	}
+	return "the body of the request cannot be sent again (Request.GetBody, Transport.MaxBuffer)"
 }
 
 // hostBudgetRemark is remark for a refusal of the host's budget. A Pacer that refuses a
