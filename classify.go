@@ -233,7 +233,7 @@ func (v *verdict) judge(classify Classifier, err error) {
 		found := Class(evidence.Of(err, lastOf, v.waits))
 		switch {
 		case v.judged:
-			v.chosen = found == ClassPermanent && evidence.IsAnswer(err) || found == ClassUnknown && v.said == fault.Answered // it repeats an answer
+			v.chosen = v.repeats(found)
 		case !v.persists || found.Retryable(): // otherwise neither a mark nor Classify said so
 			v.class = found
 		}
@@ -241,6 +241,12 @@ func (v *verdict) judge(classify Classifier, err error) {
 	if v.atOnce && !v.class.Retryable() {
 		v.class = ClassRetryable
 	}
+}
+
+// repeats reports whether a classifier, which retries the error, repeats an answer, given
+// what the library finds in the error.
+func (v *verdict) repeats(found Class) bool {
+	return found == ClassPermanent && evidence.IsAnswer(v.err) || found == ClassUnknown && v.said == fault.Answered
 }
 
 // lastOf returns the last error of an [*Error], whose methods are for the loops

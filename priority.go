@@ -38,8 +38,3 @@ func PriorityOf(ctx context.Context) Priority {
 	p, _ := ctx.Value(priorityKey{}).(Priority)
 	return p
 }
-
-// waitFactor returns the factor of a wait.
-func (p Priority) waitFactor() float64 {
-	return [...]float64{4, 1, 0.5}[p-PriorityBackground]
-}

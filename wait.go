@@ -40,8 +40,8 @@ func (r *Run) nextWait(v *verdict, elapsedLeft time.Duration) (delay, wait time.
 	delay = delayOf(after.Schedule, r.retries+1)
 	wait = p.jittered(after.Jitter, delay, r.prev)
 	r.retries, r.prev = r.retries+1, wait
-	if wait > 0 {
-		wait = limits.Cap(scale(wait, PriorityOf(r.ctx).waitFactor()), p.MaxDelay)
+	if wait > 0 { // a call of low priority waits longer
+		wait = limits.Cap(scale(wait, [...]float64{4, 1, 0.5}[PriorityOf(r.ctx)-PriorityBackground]), p.MaxDelay)
 	}
 	if v.hint.exact {
 		r.retries, r.prev = 0, 0
