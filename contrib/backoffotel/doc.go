@@ -32,7 +32,6 @@ import (
 	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 
 	"github.com/gobackoff/backoff/backoffslog"
-	"github.com/gobackoff/backoff/internal/errortype"
 )
 
 // scope is the name of the instrumentation.
@@ -90,5 +89,13 @@ func valid(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }
 // textOf returns a text without its secrets.
 func textOf(text string) string { return valid(backoffslog.Redact(text)) }
 
-// message returns the text of an error without its secrets.
-func message(err error) string { return textOf(errortype.Text(err)) }
+// message returns the text of an error without its secrets. The Error method
+// may panic.
+func message(err error) (text string) {
+	defer func() {
+		if recover() != nil {
+			text = "(Error panicked)"
+		}
+	}()
+	return textOf(err.Error())
+}
