@@ -26,12 +26,12 @@ func Example_metrics() {
 	}
 	endpoint := func(r *http.Request) string {
 		_, pattern := routes.Handler(r)
-		return r.Method + " " + pattern // "GET /orders/{id}" of /orders/17
+		return r.Method + " " + r.URL.Host + pattern // "GET shop.example/orders/{id}"
 	}
 	client := &http.Client{Transport: &backoffhttp.Transport{
 		Policy:   backoff.Policy{Name: "shop", Observer: metrics.Observe},
-		Endpoint: endpoint, // of the series
-		Key:      endpoint, // guards for each; without it the host has one service
+		Endpoint: endpoint, // names the series
+		Key:      endpoint, // a circuit and a budget for each; without it for the host
 	}}
 
 	for _, path := range []string{"/orders/17", "/orders/18", "/items/1"} {
@@ -42,14 +42,14 @@ func Example_metrics() {
 	for line := range strings.Lines(scraped.Body.String()) {
 		if strings.HasPrefix(line, "backoff_calls_total{") && !strings.Contains(line, `"failed"`) ||
 			strings.HasPrefix(line, "backoff_breaker_state{") && strings.Contains(line, `"closed"`) {
-			fmt.Print(strings.Replace(line, server.URL, "http://shop", 1))
+			fmt.Print(strings.Replace(line, server.Addr, "shop.example", 1))
 		}
 	}
 	// Output:
-	// backoff_calls_total{operation="shop",endpoint="GET /items/{id}",outcome="first"} 1
-	// backoff_calls_total{operation="shop",endpoint="GET /items/{id}",outcome="retried"} 0
-	// backoff_calls_total{operation="shop",endpoint="GET /orders/{id}",outcome="first"} 1
-	// backoff_calls_total{operation="shop",endpoint="GET /orders/{id}",outcome="retried"} 1
-	// backoff_breaker_state{breaker="GET /items/{id}",state="closed"} 1
-	// backoff_breaker_state{breaker="GET /orders/{id}",state="closed"} 1
+	// backoff_calls_total{operation="shop",endpoint="GET shop.example/items/{id}",outcome="first"} 1
+	// backoff_calls_total{operation="shop",endpoint="GET shop.example/items/{id}",outcome="retried"} 0
+	// backoff_calls_total{operation="shop",endpoint="GET shop.example/orders/{id}",outcome="first"} 1
+	// backoff_calls_total{operation="shop",endpoint="GET shop.example/orders/{id}",outcome="retried"} 1
+	// backoff_breaker_state{breaker="GET shop.example/items/{id}",state="closed"} 1
+	// backoff_breaker_state{breaker="GET shop.example/orders/{id}",state="closed"} 1
 }

@@ -6,43 +6,101 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backoffhttp"
 	"github.com/gobackoff/backoff/examples/internal/faulty"
+	"github.com/gobackoff/backoff/guard"
 )
 
-// tokens goes around a Transport: all attempts of a call have the same token.
-type tokens struct {
-	host string // with its port; a redirect to another one gets no token
-	next http.RoundTripper
-	get  func(ctx context.Context, rejected string) (string, error) // fetches one if the current one was rejected
+// A tokenSource keeps a token until it expires or is rejected. All callers that
+// need another one wait for the same fetch.
+type tokenSource struct {
+	login backoff.Doer // the retries of a fetch, apart from those of a call
+	fetch func(context.Context) (token string, expires time.Time, err error)
+
+	mu   sync.Mutex
+	last *fetched
 }
 
-func (t *tokens) RoundTrip(req *http.Request) (*http.Response, error) {
-	if req.URL.Host != t.host {
-		return t.next.RoundTrip(req)
+type fetched struct {
+	token   string
+	expires time.Time
+	err     error
+	done    chan struct{} // closed when the fields above are set
+}
+
+// get returns a token that is not the rejected one.
+func (s *tokenSource) get(ctx context.Context, rejected string) (string, error) {
+	s.mu.Lock()
+	if s.last == nil || s.last.useless(rejected) {
+		s.last = &fetched{done: make(chan struct{})}
+		go s.refresh(context.WithoutCancel(ctx), s.last) // it is for all callers, so it ends with none of them
+	}
+	f := s.last
+	s.mu.Unlock()
+	select {
+	case <-f.done:
+		return f.token, f.err
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
+}
+
+func (f *fetched) useless(rejected string) bool {
+	select {
+	case <-f.done:
+		return f.err != nil || f.token == rejected || time.Until(f.expires) < 10*time.Second
+	default:
+		return false // it is under way
+	}
+}
+
+func (s *tokenSource) refresh(ctx context.Context, f *fetched) {
+	defer close(f.done)
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	f.err = s.login.Do(ctx, func(ctx context.Context) (err error) {
+		f.token, f.expires, err = s.fetch(ctx)
+		return err
+	})
+}
+
+// authorized sends requests to one host with a token.
+type authorized struct {
+	host   string // with its port; a redirect to another one gets no token
+	tokens *tokenSource
+	next   http.RoundTripper
+}
+
+func (a *authorized) RoundTrip(req *http.Request) (*http.Response, error) {
+	if req.URL.Host != a.host {
+		return a.next.RoundTrip(req)
 	}
 	if req.GetBody != nil {
 		defer req.Body.Close() // send takes others
 	}
-	token, err := t.get(req.Context(), "")
+	token, err := a.tokens.get(req.Context(), "")
 	if err != nil {
 		return nil, err
 	}
-	resp, err := t.send(req, token)
+	resp, err := a.send(req, token)
 	if err != nil || resp.StatusCode != http.StatusUnauthorized || req.Body != nil && req.GetBody == nil {
 		return resp, err
 	}
 	io.CopyN(io.Discard, resp.Body, 4<<10) // or its connection would be lost
 	resp.Body.Close()
-	if token, err = t.get(req.Context(), token); err != nil {
+	if token, err = a.tokens.get(req.Context(), token); err != nil {
 		return nil, err
 	}
-	return t.send(req, token)
+	return a.send(req, token)
 }
 
-func (t *tokens) send(req *http.Request, token string) (resp *http.Response, err error) {
+func (a *authorized) send(req *http.Request, token string) (resp *http.Response, err error) {
 	req = req.Clone(req.Context())
 	if req.GetBody != nil {
 		if req.Body, err = req.GetBody(); err != nil {
@@ -50,7 +108,7 @@ func (t *tokens) send(req *http.Request, token string) (resp *http.Response, err
 		}
 	}
 	req.Header.Set("Authorization", "Bearer "+token)
-	return t.next.RoundTrip(req)
+	return a.next.RoundTrip(req)
 }
 
 // The first token has expired, and then the server is unavailable for a request.
@@ -61,25 +119,90 @@ func Example_token() {
 		{faulty.Status(401)},
 	} {
 		server := faulty.Start(script...)
-		host, current := server.Addr, "expired"
-		get := func(_ context.Context, rejected string) (string, error) {
-			if rejected == current {
-				current = "fetched"
-			}
-			return current, nil
+		host, logins := server.Addr, 0
+		fetch := func(context.Context) (string, time.Time, error) {
+			logins++
+			return fmt.Sprint("token ", logins), time.Now().Add(time.Hour), nil
 		}
 
-		client := &http.Client{Transport: &tokens{host: host, get: get, next: &backoffhttp.Transport{
+		tokens := &tokenSource{
+			login: new(guard.Service).With(backoff.Policy{Name: "login", AttemptTimeout: 5 * time.Second, Classify: backoffhttp.Classify}),
+			fetch: fetch, // a POST to the login server by a plain http.Client, and backoffhttp.Check
+		}
+		client := &http.Client{Transport: &authorized{host: host, tokens: tokens, next: &backoffhttp.Transport{
 			Policy: backoff.Policy{Name: "orders"},
-			Key:    func(r *http.Request) string { return r.URL.Host }, // each token is not another tenant
+			Key:    func(r *http.Request) string { return r.URL.Host }, // a new token is not another tenant
 		}}}
 
 		resp := must(client.Do(must(http.NewRequest(http.MethodPut, server.URL, strings.NewReader("an order")))))
 		resp.Body.Close()
-		fmt.Println(server.Requests(), "requests:", backoffhttp.Check(resp))
+		fmt.Println(server.Requests(), "requests,", logins, "logins:", backoffhttp.Check(resp))
 		server.Close()
 	}
 	// Output:
-	// 3 requests: <nil>
-	// 2 requests: status 401 Unauthorized
+	// 3 requests, 2 logins: <nil>
+	// 2 requests, 2 logins: status 401 Unauthorized
+}
+
+// loginServer is down for some attempts, and then gives tokens of an hour.
+type loginServer struct{ down, attempts, given int }
+
+func (l *loginServer) fetch(context.Context) (string, time.Time, error) {
+	l.attempts++
+	time.Sleep(100 * time.Millisecond)
+	if l.attempts <= l.down {
+		return "", time.Time{}, &backoffhttp.StatusError{Code: 503}
+	}
+	l.given++
+	return fmt.Sprint(l.given), time.Now().Add(time.Hour), nil
+}
+
+func TestAHundredCallersFetchOneToken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := &loginServer{down: 3}
+		s := &tokenSource{login: new(guard.Service).With(backoff.Policy{Classify: backoffhttp.Classify}), fetch: server.fetch}
+		all := func(rejected, want string) {
+			t.Helper()
+			var callers sync.WaitGroup
+			for n := range 100 {
+				callers.Go(func() {
+					ctx := t.Context()
+					if n == 0 { // the first one does not wait for it
+						short, cancel := context.WithTimeout(ctx, time.Millisecond)
+						defer cancel()
+						s.get(short, rejected)
+						return
+					}
+					time.Sleep(time.Microsecond)
+					if got, err := s.get(ctx, rejected); got != want || err != nil {
+						t.Errorf("token %q, want %q: %v", got, want, err)
+					}
+				})
+			}
+			callers.Wait()
+		}
+		all("", "1")
+		all("1", "2")
+		time.Sleep(50 * time.Minute)
+		all("1", "2")
+		time.Sleep(10 * time.Minute)
+		all("", "3")
+		if server.attempts != 6 || server.given != 3 {
+			t.Errorf("%d attempts for %d tokens, want 3 more for 3", server.attempts, server.given)
+		}
+	})
+}
+
+// A caller with a minute does not get what a login that failed before has left.
+func TestALoginThatFailedIsTriedAgainByTheNextCaller(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := &loginServer{down: 1}
+		s := &tokenSource{login: backoff.Policy{MaxAttempts: 1}, fetch: server.fetch}
+		if _, err := s.get(t.Context(), ""); err == nil {
+			t.Error("no error")
+		}
+		if got, err := s.get(t.Context(), ""); got != "1" {
+			t.Errorf("%q: %v", got, err)
+		}
+	})
 }

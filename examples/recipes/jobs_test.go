@@ -1,0 +1,173 @@
+package recipes
+
+import (
+	"context"
+	"encoding/json"
+	"net"
+	"slices"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/backoffhttp"
+	"github.com/gobackoff/backoff/guard"
+)
+
+// A delivery is a row of the table.
+type delivery struct {
+	ID, Host, Body string
+	Failures       int       // attempts that have failed
+	Due            time.Time // of the next attempt
+	Error          string    // why it was given up; "" if it was not
+}
+
+var delivering = backoff.Policy{
+	Name:          "webhook",
+	MaxAttempts:   10, // a day in all
+	Schedule:      backoff.Exponential{Initial: 2 * time.Minute, Max: 8 * time.Hour},
+	Jitter:        backoff.EqualJitter,
+	MaxRetryAfter: 12 * time.Hour,
+	Classify:      backoffhttp.Classify, // a 410 is permanent
+}
+
+// A worker makes attempts. Several may share the table.
+type worker struct {
+	receivers guard.Services // a circuit for each host
+	send      func(context.Context, delivery) error
+	save      func(delivery) // writes the row
+	remove    func(delivery) // after it was delivered
+}
+
+// attempt makes one attempt of a delivery that is due.
+func (w *worker) attempt(ctx context.Context, j delivery) {
+	sent := false
+	once := backoff.Policy{Name: "webhook", MaxAttempts: 1, AttemptTimeout: 10 * time.Second}
+	err := w.receivers.For(j.Host).Do(guard.WithFailFast(ctx), once, func(ctx context.Context) error {
+		sent = true
+		return w.send(ctx, j)
+	})
+	switch next := delivering.Decide(j.Failures+1, err); {
+	case err == nil:
+		w.remove(j)
+		return
+	case ctx.Err() != nil:
+		return // this process stops, and the row stays
+	case !sent: // the receiver is known to be down: that costs no attempt
+		j.Due = time.Now().Add(delivering.WaitBefore(j.Failures + 1))
+	case next.Again:
+		j.Failures++
+		j.Due = time.Now().Add(next.Wait)
+	default:
+		j.Failures++
+		j.Error = delivering.GiveUp(ctx, backoff.Error{Attempts: j.Failures, Reason: next.Reason, Last: err}).Error()
+	}
+	w.save(j)
+}
+
+// table has the rows as a database would keep them.
+type table map[string][]byte
+
+// run makes the attempts that are due, by a process that begins now and stops after some time.
+func (rows table) run(ctx context.Context, lives time.Duration, send func(context.Context, delivery) error) {
+	w := &worker{send: send}
+	w.save = func(j delivery) { rows[j.ID] = must(json.Marshal(j)) }
+	w.remove = func(j delivery) { delete(rows, j.ID) }
+	for end := time.Now().Add(lives); time.Now().Before(end); time.Sleep(5 * time.Second) {
+		for id := range rows {
+			if j := rows.job(id); j.Error == "" && !time.Now().Before(j.Due) {
+				w.attempt(ctx, j)
+			}
+		}
+	}
+}
+
+func (rows table) job(id string) (j delivery) {
+	if err := json.Unmarshal(rows[id], &j); err != nil {
+		panic(err)
+	}
+	return j
+}
+
+func (rows table) add(j delivery) { rows[j.ID] = must(json.Marshal(j)) }
+
+// The process is replaced each half hour. The attempts go on as if it were one.
+func TestAJobIsRetriedByTheNextProcess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rows, began := table{}, time.Now()
+		rows.add(delivery{ID: "slow", Host: "slow"})
+		rows.add(delivery{ID: "gone", Host: "gone"})
+		rows.add(delivery{ID: "later", Host: "later"})
+		at := map[string][]time.Duration{}
+		send := func(_ context.Context, j delivery) error {
+			at[j.ID] = append(at[j.ID], time.Since(began))
+			switch {
+			case j.ID == "gone":
+				return &backoffhttp.StatusError{Code: 410}
+			case j.ID == "later" && len(at["later"]) == 1:
+				return backoff.RetryAfter(&backoffhttp.StatusError{Code: 429}, 2*time.Hour)
+			case j.ID == "later":
+				return nil
+			}
+			return &backoffhttp.StatusError{Code: 503}
+		}
+		for range 2 * 36 {
+			rows.run(t.Context(), 30*time.Minute, send)
+		}
+
+		if len(at["gone"]) != 1 || rows.job("gone").Error == "" {
+			t.Errorf("a 410: %d attempts, %q", len(at["gone"]), rows.job("gone").Error)
+		}
+		if len(at["later"]) != 2 || at["later"][1] < 2*time.Hour || rows["later"] != nil {
+			t.Errorf("a Retry-After of two hours: attempts at %v", at["later"])
+		}
+		slow := at["slow"]
+		if len(slow) != 10 || slow[9] < 8*time.Hour || rows.job("slow").Failures != 10 {
+			t.Fatalf("attempts at %v: %+v", slow, rows.job("slow"))
+		}
+		for n, delay := 1, 2*time.Minute; n < 10; n, delay = n+1, min(2*delay, 8*time.Hour) {
+			if wait := slow[n] - slow[n-1]; wait < delay/2 || wait > delay+6*time.Second {
+				t.Errorf("wait %d was %v, want half of %v or more", n, wait, delay)
+			}
+		}
+		if want := "backoff: webhook: gave up after 10 attempts"; rows.job("slow").Error[:len(want)] != want {
+			t.Errorf("%q", rows.job("slow").Error)
+		}
+	})
+}
+
+// Many jobs are for a receiver that is down. Its open circuit costs none of them an attempt.
+func TestAnOpenCircuitCostsAJobNoAttempt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rows, sent := table{}, map[string]int{}
+		for n := range 20 {
+			rows.add(delivery{ID: string(rune('a' + n)), Host: "down"})
+		}
+		refused := &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
+		rows.run(t.Context(), time.Hour, func(_ context.Context, j delivery) error { sent[j.ID]++; return refused })
+		var counts []int
+		for id := range rows {
+			if j := rows.job(id); j.Failures != sent[id] || j.Error != "" {
+				t.Errorf("%d attempts: %+v", sent[id], j)
+			}
+			counts = append(counts, sent[id])
+		}
+		if slices.Max(counts) > 7 {
+			t.Errorf("attempts in an hour: %v", counts)
+		}
+	})
+}
+
+// A process that stops in the middle of an attempt leaves the job to the next one.
+func TestAProcessThatStopsCostsAJobNoAttempt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rows := table{}
+		rows.add(delivery{ID: "a", Host: "a"})
+		ctx, stop := context.WithCancel(t.Context())
+		rows.run(ctx, time.Second, func(ctx context.Context, _ delivery) error { stop(); return ctx.Err() })
+		if j := rows.job("a"); j.Failures != 0 || j.Error != "" {
+			t.Errorf("%+v", j)
+		}
+	})
+}

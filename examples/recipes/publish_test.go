@@ -1,0 +1,134 @@
+package recipes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/gobackoff/backoff"
+)
+
+// A conn is a connection to a broker.
+type conn interface {
+	Publish(ctx context.Context, message string) error // nil: the broker has confirmed it
+	Closed() <-chan error                              // gets the reason when the connection is lost
+	Close() error
+}
+
+// A link lends its connection to publishers. Who asks while there is none waits.
+type link chan conn
+
+// keep holds a connection until ctx ends.
+func (l link) keep(ctx context.Context, dial func(context.Context) (conn, error)) error {
+	supervisor := backoff.Supervisor{Policy: backoff.Policy{Name: "broker", Schedule: backoff.Exponential{Max: 10 * time.Second}}}
+	return supervisor.RunReady(ctx, func(ctx context.Context, ready func()) error {
+		c, err := dial(ctx)
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		ready()
+		for {
+			select {
+			case l <- c: // to a publisher
+			case err := <-c.Closed():
+				return err
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+	})
+}
+
+var publishing = backoff.Policy{Name: "publish", MaxAttempts: -1} // the deadline of the caller ends it
+
+// publish returns when the broker has the message, or when ctx ends.
+func (l link) publish(ctx context.Context, message string) error {
+	return publishing.Do(ctx, func(ctx context.Context) error {
+		select {
+		case c := <-l:
+			return c.Publish(ctx, message)
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	})
+}
+
+// A fakeBroker loses its connections after 5 s, and is down for 10 s then.
+type fakeBroker struct {
+	began time.Time
+	mu    sync.Mutex
+	dials int
+	has   map[string]int
+}
+
+type fakeConn struct {
+	*fakeBroker
+	closed chan error
+}
+
+func (b *fakeBroker) up() bool {
+	since := time.Since(b.began) % (15 * time.Second)
+	return since < 5*time.Second
+}
+
+func (b *fakeBroker) dial(context.Context) (conn, error) {
+	b.dials++
+	if !b.up() {
+		return nil, errors.New("refused")
+	}
+	c := fakeConn{b, make(chan error, 1)}
+	left := 5*time.Second - time.Since(b.began)%(15*time.Second)
+	time.AfterFunc(left, func() { c.closed <- errors.New("lost") })
+	return c, nil
+}
+
+func (c fakeConn) Closed() <-chan error { return c.closed }
+func (c fakeConn) Close() error         { return nil }
+func (c fakeConn) Publish(_ context.Context, message string) error {
+	time.Sleep(30 * time.Millisecond)
+	if !c.up() {
+		return errors.New("lost")
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.has[message]++
+	return nil
+}
+
+func TestWhatIsPublishedWhileTheConnectionIsDownWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithCancel(t.Context())
+		b, l := &fakeBroker{began: time.Now(), has: map[string]int{}}, make(link)
+		ended := make(chan error)
+		go func() { ended <- l.keep(ctx, b.dial) }()
+		var publishers sync.WaitGroup
+		for n := range 600 {
+			publishers.Go(func() {
+				time.Sleep(time.Duration(n) * 100 * time.Millisecond)
+				ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+				defer cancel()
+				if err := l.publish(ctx, fmt.Sprint(n)); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		publishers.Wait()
+		if len(b.has) != 600 || b.dials > 80 {
+			t.Errorf("%d of 600 messages, %d dials", len(b.has), b.dials)
+		}
+
+		time.Sleep(b.began.Add(70 * time.Second).Sub(time.Now())) // it is down
+		short, cancel := context.WithTimeout(ctx, time.Second)
+		defer cancel()
+		if err := l.publish(short, "late"); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("with a second: %v", err)
+		}
+		stop()
+		<-ended
+	})
+}
