@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net"
+	"net/http"
 	"slices"
 	"syscall"
 	"testing"
@@ -25,11 +26,11 @@ type delivery struct {
 
 var delivering = backoff.Policy{
 	Name:          "webhook",
-	MaxAttempts:   10, // a day in all
+	MaxAttempts:   10, // about 12 hours in all
 	Schedule:      backoff.Exponential{Initial: 2 * time.Minute, Max: 8 * time.Hour},
 	Jitter:        backoff.EqualJitter,
 	MaxRetryAfter: 12 * time.Hour,
-	Classify:      backoffhttp.Classify, // a 410 is permanent
+	Classify:      backoffhttp.Classify, // a 410 or a redirect is permanent
 }
 
 // A worker makes attempts. Several may share the table.
@@ -98,6 +99,7 @@ func TestAJobIsRetriedByTheNextProcess(t *testing.T) {
 		rows, began := table{}, time.Now()
 		rows.add(delivery{ID: "slow", Host: "slow"})
 		rows.add(delivery{ID: "gone", Host: "gone"})
+		rows.add(delivery{ID: "moved", Host: "moved"})
 		rows.add(delivery{ID: "later", Host: "later"})
 		at := map[string][]time.Duration{}
 		send := func(_ context.Context, j delivery) error {
@@ -105,6 +107,8 @@ func TestAJobIsRetriedByTheNextProcess(t *testing.T) {
 			switch {
 			case j.ID == "gone":
 				return &backoffhttp.StatusError{Code: 410}
+			case j.ID == "moved":
+				return backoffhttp.Check(&http.Response{StatusCode: http.StatusFound}, backoffhttp.Status2xx)
 			case j.ID == "later" && len(at["later"]) == 1:
 				return backoff.RetryAfter(&backoffhttp.StatusError{Code: 429}, 2*time.Hour)
 			case j.ID == "later":
@@ -116,8 +120,10 @@ func TestAJobIsRetriedByTheNextProcess(t *testing.T) {
 			rows.run(t.Context(), 30*time.Minute, send)
 		}
 
-		if len(at["gone"]) != 1 || rows.job("gone").Error == "" {
-			t.Errorf("a 410: %d attempts, %q", len(at["gone"]), rows.job("gone").Error)
+		for _, id := range []string{"gone", "moved"} {
+			if len(at[id]) != 1 || rows.job(id).Error == "" {
+				t.Errorf("%s: %d attempts, %q", id, len(at[id]), rows.job(id).Error)
+			}
 		}
 		if len(at["later"]) != 2 || at["later"][1] < 2*time.Hour || rows["later"] != nil {
 			t.Errorf("a Retry-After of two hours: attempts at %v", at["later"])

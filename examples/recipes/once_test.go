@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -22,11 +21,6 @@ func fetch(ctx context.Context, url string) ([]byte, error) {
 		AttemptTimeout: 10 * time.Second, // with the body
 		Schedule:       backoff.Exponential{Max: 2 * time.Second},
 		Classify:       backoffhttp.Classify, // a 404 is permanent
-		Observer: func(_ context.Context, e backoff.Event) {
-			if e.Kind == backoff.EventRetry {
-				fmt.Fprintf(os.Stderr, "attempt %d: %v; again in %v\n", e.Attempt, e.Err, e.Wait)
-			}
-		},
 	}
 	return backoff.DoValue(ctx, policy, func(ctx context.Context) ([]byte, error) {
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)

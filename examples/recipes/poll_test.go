@@ -15,7 +15,7 @@ var errFailed = errors.New("the job failed")
 
 var afterFailure = backoff.ClassLimits{
 	Schedule:    backoff.Exponential{Initial: 2 * time.Second, Max: 20 * time.Second},
-	MaxAttempts: -1, // failed looks in a row; the default is 4
+	MaxAttempts: -1, // failed calls in a row; the default is 4
 }
 
 var job = backoff.Policy{
@@ -24,8 +24,8 @@ var job = backoff.Policy{
 	Jitter:     backoff.NoJitter,                  // else a wait is between 1 s and 2 s
 	MaxElapsed: time.Minute,
 
-	AttemptTimeout: 10 * time.Second, // of a look, which MaxElapsed does not end
-	ByClass: map[backoff.Class]backoff.ClassLimits{ // after a look that failed, in any way
+	AttemptTimeout: 10 * time.Second, // of a call, which MaxElapsed does not end
+	ByClass: map[backoff.Class]backoff.ClassLimits{ // after a call that failed in any way
 		backoff.ClassUnknown:   afterFailure,
 		backoff.ClassNotSent:   afterFailure,
 		backoff.ClassRetryable: afterFailure,

@@ -16,11 +16,11 @@ import (
 // A provider answers questions.
 type provider struct {
 	name    string
-	service *guard.Service // made once: {FailFast: true}, since a call that waits here could be answered elsewhere
+	service *guard.Service // made once, with FailFast: the next provider may answer at once
 	ask     func(context.Context, string) (string, error)
 }
 
-var oneProvider = backoff.Policy{Name: "ask", MaxAttempts: 2, AttemptTimeout: 4 * time.Second, Classify: backoffhttp.Classify}
+var oneProvider = backoff.Policy{MaxAttempts: 2, AttemptTimeout: 4 * time.Second, Classify: backoffhttp.Classify}
 
 // firstAnswer asks one provider after the other.
 func firstAnswer(ctx context.Context, providers []provider, question string) (string, error) {

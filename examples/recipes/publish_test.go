@@ -19,13 +19,13 @@ type conn interface {
 	Close() error
 }
 
-// A link lends its connection to publishers. Who asks while there is none waits.
+// A link lends its connection to publishers. While there is none, they wait.
 type link chan conn
 
 // keep holds a connection until ctx ends.
 func (l link) keep(ctx context.Context, dial func(context.Context) (conn, error)) error {
-	supervisor := backoff.Supervisor{Policy: backoff.Policy{Name: "broker", Schedule: backoff.Exponential{Max: 10 * time.Second}}}
-	return supervisor.RunReady(ctx, func(ctx context.Context, ready func()) error {
+	policy := backoff.Policy{Name: "broker", Schedule: backoff.Exponential{Max: 5 * time.Second}}
+	return backoff.Supervisor{Policy: policy}.RunReady(ctx, func(ctx context.Context, ready func()) error {
 		c, err := dial(ctx)
 		if err != nil {
 			return err
@@ -58,7 +58,7 @@ func (l link) publish(ctx context.Context, message string) error {
 	})
 }
 
-// A fakeBroker loses its connections after 5 s, and is down for 10 s then.
+// A fakeBroker is up for 10 s, and then down for 10 s, in which it has no connections.
 type fakeBroker struct {
 	began time.Time
 	mu    sync.Mutex
@@ -71,19 +71,18 @@ type fakeConn struct {
 	closed chan error
 }
 
-func (b *fakeBroker) up() bool {
-	since := time.Since(b.began) % (15 * time.Second)
-	return since < 5*time.Second
+// left returns how long the broker is still up; negative means that it is down.
+func (b *fakeBroker) left() time.Duration {
+	return 10*time.Second - time.Since(b.began)%(20*time.Second)
 }
 
 func (b *fakeBroker) dial(context.Context) (conn, error) {
 	b.dials++
-	if !b.up() {
+	if b.left() <= 0 {
 		return nil, errors.New("refused")
 	}
 	c := fakeConn{b, make(chan error, 1)}
-	left := 5*time.Second - time.Since(b.began)%(15*time.Second)
-	time.AfterFunc(left, func() { c.closed <- errors.New("lost") })
+	time.AfterFunc(b.left(), func() { c.closed <- errors.New("lost") })
 	return c, nil
 }
 
@@ -91,7 +90,7 @@ func (c fakeConn) Closed() <-chan error { return c.closed }
 func (c fakeConn) Close() error         { return nil }
 func (c fakeConn) Publish(_ context.Context, message string) error {
 	time.Sleep(30 * time.Millisecond)
-	if !c.up() {
+	if c.left() <= 0 {
 		return errors.New("lost")
 	}
 	c.mu.Lock()
@@ -118,11 +117,11 @@ func TestWhatIsPublishedWhileTheConnectionIsDownWaits(t *testing.T) {
 			})
 		}
 		publishers.Wait()
-		if len(b.has) != 600 || b.dials > 80 {
+		if len(b.has) != 600 || b.dials > 200 {
 			t.Errorf("%d of 600 messages, %d dials", len(b.has), b.dials)
 		}
 
-		time.Sleep(b.began.Add(70 * time.Second).Sub(time.Now())) // it is down
+		time.Sleep(time.Until(b.began.Add(95 * time.Second))) // it is down
 		short, cancel := context.WithTimeout(ctx, time.Second)
 		defer cancel()
 		if err := l.publish(short, "late"); !errors.Is(err, context.DeadlineExceeded) {

@@ -12,19 +12,14 @@ import (
 
 var ErrNotFound = errors.New("not found")
 
-// A Retrier makes the attempts of a call: a backoff.Policy, or what your users have.
-type Retrier interface {
-	Do(ctx context.Context, op func(context.Context) error) error
-}
-
-// A RetrierFunc makes a Retrier of a function, such as the retry of another library.
-type RetrierFunc func(ctx context.Context, op func(context.Context) error) error
-
-func (f RetrierFunc) Do(ctx context.Context, op func(context.Context) error) error { return f(ctx, op) }
-
 type Client struct {
 	Retry Retrier
 	get   func(context.Context, string) (string, error)
+}
+
+// A Retrier makes the attempts of a call: a backoff.Policy, or what your users have.
+type Retrier interface {
+	Do(ctx context.Context, op func(context.Context) error) error
 }
 
 func (c *Client) Get(ctx context.Context, id string) (item string, err error) {
@@ -42,6 +37,11 @@ func (c *Client) Get(ctx context.Context, id string) (item string, err error) {
 	}
 	return item, err
 }
+
+// A RetrierFunc makes a Retrier of a function, such as the retry of another library.
+type RetrierFunc func(ctx context.Context, op func(context.Context) error) error
+
+func (f RetrierFunc) Do(ctx context.Context, op func(context.Context) error) error { return f(ctx, op) }
 
 // othersRetry repeats each error, as most libraries do that do not know the mark of
 // backoff.Permanent.

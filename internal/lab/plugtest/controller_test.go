@@ -14,7 +14,10 @@ import (
 	"github.com/gobackoff/backoff/plug"
 )
 
-var reconciling = backoff.Policy{Schedule: backoff.Exponential{Initial: 20 * time.Millisecond, Max: 5 * time.Minute}, Jitter: backoff.EqualJitter}
+var reconciling = backoff.Policy{
+	Schedule: backoff.Exponential{Initial: 20 * time.Millisecond, Max: 5 * time.Minute},
+	Jitter:   backoff.EqualJitter,
+}
 
 func newQueue() workqueue.TypedRateLimitingInterface[string] {
 	return workqueue.NewTypedRateLimitingQueue(plug.Workqueue[string](reconciling))
@@ -27,7 +30,7 @@ func work(queue workqueue.TypedRateLimitingInterface[string], reconcile func(str
 		return false
 	}
 	defer queue.Done(item)
-	err := reconcile(item)
+	err := reconcile(item) // and log it
 	d := reconciling.Decide(1, err)
 	switch {
 	case err == nil, !d.Again: // done, or permanent: the item comes back when its object changes
