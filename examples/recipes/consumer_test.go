@@ -63,7 +63,7 @@ func (c *consumer) settle(m string, err error) {
 	switch {
 	case err == nil:
 		c.ack(m)
-	case mayPass(err) && c.alone[m] < 4:
+	case transient(err) && c.alone[m] < 4:
 		c.giveBack(m, 10*time.Second)
 		return
 	default:
@@ -72,16 +72,16 @@ func (c *consumer) settle(m string, err error) {
 	delete(c.alone, m)
 }
 
-// marked finds final what the handler has marked by backoff.Permanent, and nothing
-// else: a 401 or an expired certificate says nothing of the message.
+// marked retries each error that the handler has not marked by backoff.Permanent: a 401
+// or an expired certificate is no fault of the message.
 var marked = backoff.Policy{Classify: backoff.RetryIf(func(error) bool { return true })}
 
-// mayPass reports whether a message may be handled later: its handler has not
-// marked the error, and a policy that gave up may repeat the call.
-func mayPass(err error) bool {
+// transient reports whether the message may succeed later: its handler has not
+// marked the error, and the call may be retried.
+func transient(err error) bool {
 	var gaveUp *backoff.Error
 	if errors.As(err, &gaveUp) {
-		return gaveUp.Reason != backoff.ReasonNotIdempotent // it may have happened: somebody must look
+		return gaveUp.Reason != backoff.ReasonNotIdempotent // it may have happened: a person must check
 	}
 	return marked.Retryable(err) || errors.Is(err, backoff.ErrOpen)
 }

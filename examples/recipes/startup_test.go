@@ -19,11 +19,12 @@ var errPassword = errors.New("wrong password")
 func Example_startup() {
 	server := faulty.Start()
 	defer server.Close()
+	address := server.Addr
 	server.Stop() // connections are refused from here on
 	time.AfterFunc(1500*time.Millisecond, func() { _ = server.Restart() })
 	refused := 0
 	connect := func(ctx context.Context) (net.Conn, error) {
-		conn, err := new(net.Dialer).DialContext(ctx, "tcp", server.Addr)
+		conn, err := new(net.Dialer).DialContext(ctx, "tcp", address)
 		if err != nil {
 			refused++
 			return nil, err
