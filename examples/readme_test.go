@@ -23,15 +23,15 @@ var programs = regexp.MustCompile("(?ms)^```go\n(package main.*?)^```$")
 
 func TestTheFirstProgramOfTheREADMERunsAsPasted(t *testing.T) {
 	text := programOfREADME(t, 0)
-	stock := build(t, text)
-	if got := stock(t, "tea"); got != "7 <nil> after 3 calls\n" {
+	if got := build(t, text)(t); got != "7 <nil> after 3 calls\n" {
 		t.Errorf("the call that fails twice: %s", got)
 	}
-	if got := stock(t); got != "0 no item given after 1 calls\n" {
+	permanent := strings.Replace(text, `errors.New("connection lost")`, `backoff.Permanent(errors.New("no such item"))`, 1)
+	if got := build(t, permanent)(t); got != "0 no such item after 1 calls\n" {
 		t.Errorf("the permanent error: %s", got)
 	}
 	hurried := build(t, strings.Replace(text, "2*time.Second", "0*time.Second", 1))
-	if got := hurried(t, "tea"); !strings.Contains(got, "context deadline exceeded after 0 calls") {
+	if got := hurried(t); !strings.Contains(got, "context deadline exceeded after 0 calls") {
 		t.Errorf("the deadline: %s", got)
 	}
 	if !strings.Contains(read(t, readme), "`7 <nil> after 3 calls`") {
