@@ -107,6 +107,27 @@ func valueLoopOfRun(ctx context.Context, policy backoff.Policy, fetch func(conte
 	return zero, r.Err()
 }
 
+var errPart = errors.New("a part was refused")
+
+func bulkLoop(ctx context.Context, policy backoff.Policy, items []string, bulk func(context.Context, []string) ([]string, error)) ([]string, error) {
+	r := policy.Start(ctx)
+	for ctx := range r.Attempts() {
+		refused, err := bulk(ctx, items)
+		switch {
+		case err != nil: // nobody knows what was taken: all of it again
+		case len(refused) == 0:
+			return nil, nil
+		default:
+			if len(refused) < len(items) {
+				r.Progress() // attempts, waits and MaxElapsed begin again
+			}
+			items, err = refused, errPart // only these again
+		}
+		r.Fail(err)
+	}
+	return items, r.Err()
+}
+
 func loggingLoopOfRun(ctx context.Context, policy backoff.Policy, save func(context.Context) error) error {
 	r := policy.Start(ctx)
 	ctx, ok := r.Begin(0)
@@ -143,6 +164,10 @@ var loops = []struct {
 	}},
 	{valueLoopOfRun, func(ctx context.Context, p backoff.Policy, op operation) error {
 		_, err := valueLoopOfRun(ctx, p, valued(op))
+		return err
+	}},
+	{bulkLoop, func(ctx context.Context, p backoff.Policy, op operation) error {
+		_, err := bulkLoop(ctx, p, []string{"a"}, func(ctx context.Context, _ []string) ([]string, error) { return nil, op(ctx) })
 		return err
 	}},
 	{loggingLoopOfRun, loggingLoopOfRun},
