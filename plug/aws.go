@@ -242,7 +242,7 @@ func (r *AWSRetryer) waitForBudget(ctx context.Context, t backoff.Ticket, wait t
 			return t, r.pastDeadline(0, nil)
 		}
 		if !clock.Sleep(ctx, wait) {
-			return t, ctx.Err()
+			return t, errtree.Ended(ctx)
 		}
 		granted := false
 		if t, wait, granted = r.policy.Budget.Pace(t); !granted {

@@ -89,7 +89,7 @@ func (h *HTTPRetry) CheckRetry(ctx context.Context, resp *http.Response, err err
 	case h.err != nil:
 		return false, h.err
 	case ctx.Err() != nil:
-		return false, ctx.Err()
+		return false, errtree.Ended(ctx)
 	}
 	if resp != nil {
 		gaveup.Unmark(ctx, resp)

@@ -384,3 +384,12 @@ func TestHTTPRefusesWhatCannotBeObeyed(t *testing.T) {
 	require.False(t, yes(nil, nil), "also where the classifier says yes to nil")
 	require.False(t, yes(response("GET", 200), nil))
 }
+
+func TestTheErrorOfAnEndedContextMatchesItsCause(t *testing.T) {
+	errCause := errors.New("shutting down")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(errCause)
+	_, err := plug.RetryableHTTP(backoff.Policy{}).CheckRetry(ctx, nil, nil)
+	require.ErrorIs(t, err, context.Canceled)
+	require.ErrorIs(t, err, errCause)
+}
