@@ -53,11 +53,11 @@ func (t *table) head(columns []client, cells ...string) {
 // highlights is the table of the page for people.
 func (p page) highlights() string { return p.compare(highlights, clients) }
 
-// README is the table of README.md: the first rows and five clients of that table.
+// README is the table of README.md: the first rows and six clients of that table.
 func (p page) README() string {
 	var some []client
 	for _, c := range clients {
-		if slices.Contains([]string{ours, failfast, hashicorp, "failsafe", none}, c.name) {
+		if slices.Contains([]string{ours, failfast, hashicorp, "failsafe", "cenkalti", none}, c.name) {
 			some = append(some, c)
 		}
 	}
