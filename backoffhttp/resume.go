@@ -16,6 +16,7 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/guard/endpoint"
+	"github.com/gobackoff/backoff/internal/errtree"
 )
 
 // ErrChanged is the error of a body that cannot be resumed, because the server
@@ -152,7 +153,7 @@ func (b *resumedBody) settle() {
 func (b *resumedBody) reopen(err error) error {
 	if b.ctx.Err() != nil { // the body was closed, or the caller's context ended
 		b.report(err)
-		return err
+		return b.orEnded(err)
 	}
 	if b.run == nil {
 		b.run = b.policy().Start(endpoint.With(b.ctx, b.call.to))
@@ -175,6 +176,16 @@ func (b *resumedBody) reopen(err error) error {
 			return nil
 		}
 	}
+}
+
+// orEnded returns err. If the caller's context ended, that matches its error, too, whichever
+// was noticed first.
+func (b *resumedBody) orEnded(err error) error {
+	ctx := b.call.req.Context()
+	if ctx.Err() == nil || errtree.Is(err, ctx.Err()) {
+		return err
+	}
+	return asTimeout(fmt.Errorf("%w: %w", errtree.Ended(ctx), err))
 }
 
 // policy returns the policy of the call. If bytes have arrived since the last

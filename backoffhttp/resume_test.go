@@ -229,6 +229,23 @@ func TestTheCallersContextEndsAResumedBody(t *testing.T) {
 	})
 }
 
+// Whether the broken connection or the end of the context is noticed first is chance.
+func TestADownloadThatIsCancelledSaysSo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		errCause := errors.New("ctrl-C")
+		ctx, cancel := context.WithCancelCause(t.Context())
+		s := serveFile(cutAfter(3000))
+		resp := roundTrip(t, s.transport(t), newRequest(t, "GET", "http://a.test/", nil).WithContext(ctx))
+		_, err := io.ReadFull(resp.Body, make([]byte, 3000))
+		require.NoError(t, err)
+		time.Sleep(time.Second) // the connection has broken
+		cancel(errCause)
+		_, err = io.ReadAll(resp.Body)
+		require.ErrorIs(t, err, context.Canceled)
+		require.ErrorIs(t, err, errCause)
+	})
+}
+
 // Each attempt at the rest has the policy's time, and its body has not.
 func TestResumeWithAttemptTimeouts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -35,7 +35,7 @@ import (
 // one.
 //
 // The zero value has what a host of package backoffhttp has: a [pace.Pacer], which
-// bounds retries and slows calls down after responses like HTTP 429, a
+// bounds retries and slows calls down after responses like HTTP 429, an
 // [adaptive.Limit], which bounds how many attempts run at once while the service is
 // overloaded, and a [backoff.Breaker] that does not open while the service serves some
 // calls and is not slower than usual.
@@ -51,7 +51,7 @@ type Service struct {
 	// Name of the service in errors and events.
 	Name string
 
-	// Budget of the calls whose policy has none. Defaults to a pace.Pacer and a
+	// Budget of the calls whose policy has none. Defaults to a pace.Pacer and an
 	// adaptive.Limit of this Service.
 	Budget backoff.Budget
 

@@ -31,8 +31,9 @@ type consumer struct {
 	bury     func(string, error)         // into the dead letters, and ack it if they have it
 	giveBack func(string, time.Duration) // the broker sends it again after that time
 
-	works bool           // the message before this one was done
-	alone map[string]int // how often a message failed after one that was done
+	works bool                 // the message before this one was done, or is final
+	alone map[string]int       // how often a message failed after such a one
+	first map[string]time.Time // when it failed first
 }
 
 // consume handles messages until ctx ends.
@@ -59,18 +60,26 @@ func (c *consumer) settle(m string, err error) {
 	if err != nil && c.works {
 		c.alone[m]++
 	}
-	c.works = err == nil
+	if _, failed := c.first[m]; !failed {
+		c.first[m] = time.Now()
+	}
+	c.works = err == nil || !transient(err)
 	switch {
 	case err == nil:
 		c.ack(m)
-	case transient(err) && c.alone[m] < 4:
+	case transient(err) && c.alone[m] < 4 && time.Since(c.first[m]) < maxOutage:
 		c.giveBack(m, 10*time.Second)
 		return
 	default:
 		c.bury(m, err)
 	}
 	delete(c.alone, m)
+	delete(c.first, m)
 }
+
+// maxOutage is the longest outage that buries no message. In a queue with no other
+// messages it is also for how long one is tried that always fails.
+const maxOutage = time.Hour
 
 // marked retries each error that the handler has not marked by backoff.Permanent: a 401
 // or an expired certificate is no fault of the message.
@@ -97,6 +106,7 @@ func newQueue(handle func(context.Context, string) error) *queue {
 	q := &queue{messages: make(chan string, 10_000)}
 	q.consumer = consumer{
 		alone:    map[string]int{},
+		first:    map[string]time.Time{},
 		handle:   handle,
 		ack:      func(m string) { q.acked = append(q.acked, m) },
 		bury:     func(m string, why error) { q.buried = append(q.buried, fmt.Sprint(m, ": ", why)) },
@@ -143,6 +153,34 @@ func TestAConsumerKnowsWhatBecomesOfEachMessage(t *testing.T) {
 		}
 		q.consume(ctx, nil) // returns also while no message comes
 	})
+}
+
+// Nothing shows that a message is bad if there are no others.
+func TestABadMessageIsBuriedInAQuietQueue(t *testing.T) {
+	for _, others := range []string{"", "invalid"} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, stop := context.WithTimeout(t.Context(), 2*time.Hour)
+			defer stop()
+			attempts := 0
+			q := newQueue(func(_ context.Context, m string) error {
+				if m == "invalid" {
+					return backoff.Permanent(errors.New("invalid"))
+				}
+				attempts++
+				return errors.New("cannot be handled")
+			})
+			q.messages <- "bad"
+			for range 5 {
+				if others != "" {
+					time.AfterFunc(time.Minute, func() { q.messages <- others })
+				}
+			}
+			q.consume(ctx, q.messages)
+			if bad := q.buried[len(q.buried)-1]; bad[:3] != "bad" || attempts > 2000 {
+				t.Errorf("%d attempts, buried: %q", attempts, q.buried)
+			}
+		})
+	}
 }
 
 // Two messages a second arrive, one of which nobody can handle, and the service
