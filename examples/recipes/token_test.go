@@ -39,7 +39,7 @@ func (s *tokenSource) get(ctx context.Context, rejected string) (string, error) 
 	s.mu.Lock()
 	if s.last == nil || s.last.useless(rejected) {
 		s.last = &fetched{done: make(chan struct{})}
-		go s.refresh(context.WithoutCancel(ctx), s.last) // it is for all callers, so it ends with none of them
+		go s.refresh(context.WithoutCancel(ctx), s.last) // it serves all callers, so no caller's context ends it
 	}
 	f := s.last
 	s.mu.Unlock()
@@ -126,7 +126,7 @@ func Example_token() {
 		}
 
 		tokens := &tokenSource{
-			login: new(guard.Service).With(backoff.Policy{Name: "login", Classify: backoffhttp.Classify}),
+			login: new(guard.Service).With(backoff.Policy{Name: "login", Classify: backoffhttp.Classify, AttemptTimeout: 5 * time.Second}),
 			fetch: fetch, // a POST to the login server by a plain http.Client, and backoffhttp.Check
 		}
 		client := &http.Client{Transport: &authorized{host: host, tokens: tokens, next: &backoffhttp.Transport{

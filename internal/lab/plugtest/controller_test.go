@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/util/workqueue"
 
 	"github.com/gobackoff/backoff"
@@ -17,6 +18,8 @@ import (
 var reconciling = backoff.Policy{
 	Schedule: backoff.Exponential{Initial: 20 * time.Millisecond, Max: 5 * time.Minute},
 	Jitter:   backoff.EqualJitter,
+
+	MaxRetryAfter: -1, // a longer one would drop the item
 }
 
 func newQueue() workqueue.TypedRateLimitingInterface[string] {
@@ -31,6 +34,9 @@ func work(queue workqueue.TypedRateLimitingInterface[string], reconcile func(str
 	}
 	defer queue.Done(item)
 	err := reconcile(item) // and log it
+	if after, ok := apierrors.SuggestsClientDelay(err); ok {
+		err = backoff.RetryAfter(err, time.Duration(after)*time.Second)
+	}
 	d := reconciling.Decide(1, err)
 	switch {
 	case err == nil, !d.Again: // done, or permanent: the item comes back when its object changes
