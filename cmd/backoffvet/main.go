@@ -15,7 +15,9 @@ package main
 
 import (
 	"flag"
+	"fmt"
 	"os"
+	"os/exec"
 	"slices"
 	"strings"
 
@@ -28,18 +30,58 @@ import (
 
 func main() {
 	if slices.ContainsFunc(os.Args[1:], isMigrate) {
-		os.Exit(migrate.Run(os.Args[1:], os.Stdout, os.Stderr))
+		os.Exit(migrate.Run(os.Args[1:], os.Stderr))
 	}
 	flag.BoolVar(&rule.Tests, "tests", false, "look at test files, too")
-	rules := all.ForArguments(os.Args[1:])
-	os.Args = withoutTests(os.Args)
-	multichecker.Main(rules...)
+	if !strings.HasSuffix(os.Args[len(os.Args)-1], ".cfg") { // else go vet runs it
+		os.Args = withoutFix(withoutTags(withoutTests(os.Args)))
+	}
+	multichecker.Main(all.Rules()...)
+}
+
+// withoutTags hands -tags to the go command, which multichecker does not.
+func withoutTags(args []string) []string {
+	i := slices.IndexFunc(args, func(a string) bool { return is(a, "tags") })
+	if i < 0 {
+		return args
+	}
+	_, tags, ok := strings.Cut(args[i], "=")
+	n := 1
+	if !ok && i+1 < len(args) {
+		tags, n = args[i+1], 2
+	}
+	_ = os.Setenv("GOFLAGS", strings.TrimSpace(os.Getenv("GOFLAGS")+" -tags="+tags))
+	return slices.Delete(args, i, i+n)
+}
+
+// withoutFix mends what can be mended in a process of its own, since multichecker then says nothing of
+// the rest. The arguments that it returns look for this rest.
+func withoutFix(args []string) []string {
+	i := slices.IndexFunc(args, func(a string) bool { return is(a, "fix") })
+	if i < 0 || slices.ContainsFunc(args, func(a string) bool { return is(a, "diff") }) || os.Getenv(fixing) != "" {
+		return args
+	}
+	fix := exec.Command(args[0], args[1:]...)
+	fix.Env = append(os.Environ(), fixing+"=yes")
+	fix.Stdout, fix.Stderr = os.Stdout, os.Stderr
+	if err := fix.Run(); err != nil {
+		fmt.Fprintln(os.Stderr, "backoffvet: -fix:", err)
+	}
+	return slices.Delete(args, i, i+1)
+}
+
+// fixing is in the environment of the process that mends.
+const fixing = "BACKOFFVET_FIXES"
+
+// is reports whether an argument is a flag of this name.
+func is(arg, name string) bool {
+	flag, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(arg, "-"), "-"), "=")
+	return strings.HasPrefix(arg, "-") && flag == name
 }
 
 // isMigrate reports whether an argument is the flag -migrate.
 func isMigrate(arg string) bool {
-	name, _, _ := strings.Cut(strings.TrimPrefix(arg, "-"), "=")
-	return name == "-migrate" || name == "migrate" && strings.HasPrefix(arg, "-")
+	return is(arg, "migrate")
 }
 
 // withoutTests tells multichecker not to load test files, which would take it twice as long, where

@@ -2,7 +2,6 @@
 // system. Its settings are empty, or
 //
 //	tests: true              # look at test files, too
-//	also: [rule, rule]       # rules that do not run by default
 package golangci
 
 import (
@@ -15,10 +14,7 @@ import (
 
 func init() { register.Plugin("backoffvet", plug) }
 
-type linter struct {
-	Tests bool
-	Also  []string
-}
+type linter struct{ Tests bool }
 
 func plug(settings any) (register.LinterPlugin, error) {
 	return register.DecodeSettings[linter](settings)
@@ -27,7 +23,7 @@ func plug(settings any) (register.LinterPlugin, error) {
 // BuildAnalyzers returns the rules that the settings choose.
 func (l linter) BuildAnalyzers() ([]*analysis.Analyzer, error) {
 	rule.Tests = l.Tests
-	return all.Chosen(l.Also...), nil
+	return all.Rules(), nil
 }
 
 // GetLoadMode says that the rules need types.

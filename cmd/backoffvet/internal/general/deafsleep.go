@@ -20,17 +20,47 @@ func deafSleeps(p *rule.Pass, l *loop.Loop) {
 	if l.Items() {
 		return
 	}
-	ctx := l.Context(p.Pkg)
-	if ctx == nil || !l.HandsOver(ctx.Var) || l.Kind == loop.Other && (l.Bounded() || !l.Passes(ctx.Var) || !succeeds(l)) {
+	signal := l.Signal(p.Pkg)
+	if signal == nil || l.Kind == loop.Other && (l.Bounded() || signal.Var == nil || !l.Passes(signal.Var) || !succeeds(l)) {
 		return
 	}
 	for _, w := range l.Waits {
-		if w.Deaf() && tellsHowLong(w) && isLong(l, w) && !inCase(l, w) {
-			p.Report(w.Node, fmt.Sprintf("this sleep goes on after %[1]s has ended: wait in a select, "+
-				"for %[1]s.Done(), too", ctx.Expr), hearing(p, l, w, ctx)...)
+		if w.Deaf() && tellsHowLong(w) && isLong(l, w) && !inCase(l, w.Node) && !isBrief(l, w, signal) {
+			p.Report(w.Node, "this sleep "+goesOn(signal), hearing(p, l, w, signal)...)
 		}
 	}
+	if w := l.Ticks(); w != nil && l.Kind == loop.Retry && isLong(l, w) {
+		p.Report(w.Node, "the wait for this ticker "+goesOn(signal))
+	}
 }
+
+func goesOn(s *loop.Signal) string {
+	if s.Done == "" {
+		return fmt.Sprintf("is not cut short where %s changes: wait in a select, for a channel that is closed then, too", s.Expr)
+	}
+	return fmt.Sprintf("goes on after %s has ended: wait in a select, for %s, too", s.Expr, s.Done)
+}
+
+// isBrief reports whether nobody notices that a wait is deaf: one of a second, where the loop asks in
+// each round, or those of a loop that is over soon. What is no context ends only waits for another
+// attempt after a failure.
+func isBrief(l *loop.Loop, w *loop.Wait, s *loop.Signal) bool {
+	d, known := l.Longest(w)
+	if known && d <= shortest && l.Asks(s) {
+		return true
+	}
+	if s.Var == nil || s.OfType {
+		return !slices.ContainsFunc(l.Attempts, func(a *loop.Attempt) bool { return a.WaitsAgain(w, loop.Failed) })
+	}
+	if l.Kind == loop.Worker && slices.ContainsFunc(l.Attempts, func(a *loop.Attempt) bool { return a.WaitsAgain(w, loop.Succeeded) }) {
+		return true // a job that is done from time to time
+	}
+	rounds, few := l.Limit()
+	return known && few && d*rounds <= soon
+}
+
+// soon is when a loop is over before anybody notices.
+const soon = 5 * time.Second
 
 // tellsHowLong reports whether the length of a wait is not left to a helper: that of a helper is
 // often too short to matter.
@@ -44,13 +74,13 @@ func succeeds(l *loop.Loop) bool {
 	return slices.ContainsFunc(l.Calls(), func(a *loop.Attempt) bool { return a.MayEnd(loop.Left, loop.Succeeded) })
 }
 
-// inCase reports whether a wait is what a case of a select does: it then paces what the select
-// receives.
-func inCase(l *loop.Loop, w *loop.Wait) bool {
+// inCase reports whether a node is what a case of a select does: what the select receives then paces
+// it.
+func inCase(l *loop.Loop, at ast.Node) bool {
 	found := false
 	loop.Inspect(l.Body, func(n ast.Node) bool {
 		c, ok := n.(*ast.CommClause)
-		if ok && c.Comm != nil && c.Colon < w.Node.Pos() && w.Node.End() <= c.End() {
+		if ok && c.Comm != nil && c.Colon < at.Pos() && at.End() <= c.End() {
 			found = true
 		}
 		return !found

@@ -13,17 +13,8 @@ var Analyzers = []*analysis.Analyzer{
 	deafSleep,
 	lastSleep,
 	noWait,
-	endless,
 	twiceDrawn,
-	noJitter,
-	noCap,
-	leakedBody,
-	spentBody,
-	resentPost,
-	ownContext,
 	lostError,
-	timeAfter,
-	handMade,
 }
 
 // ruleOfLoops returns a rule that looks at each loop.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"go/ast"
 	"go/types"
+	"slices"
 	"strings"
 
 	"golang.org/x/tools/go/analysis"
@@ -14,31 +15,69 @@ import (
 )
 
 // hearing returns the fix that makes time.Sleep a select, where the function returns an error, and
-// zero values can be written for its other results.
-func hearing(p *rule.Pass, l *loop.Loop, w *loop.Wait, ctx *loop.Context) []analysis.SuggestedFix {
+// zero values can be written for its other results. The error says why the last attempt failed, too.
+func hearing(p *rule.Pass, l *loop.Loop, w *loop.Wait, ctx *loop.Signal) []analysis.SuggestedFix {
 	call, ok := w.Node.(*ast.CallExpr)
-	if !ok || sleepOf(w) == nil || !isStatement(l, call) {
+	if !ok || ctx.Var == nil || sleepOf(w) == nil || !isStatement(l, call) {
 		return nil
 	}
+	err, imports := endError(p, l, call, ctx.Expr+".Err()")
 	f, ok := typeutil.Callee(p.TypesInfo, call).(*types.Func)
-	results, returns := failure(p, l.Func.Type, ctx.Expr+".Err()")
+	results, returns := failure(p, l.Func.Type, err)
 	if !ok || f.FullName() != "time.Sleep" || !returns {
 		return nil
 	}
-	indent := strings.Repeat("\t", max(p.Fset.Position(call.Pos()).Column-1, 0))
 	lines := []string{
 		"select {",
-		fmt.Sprintf("case <-%s.Done():", ctx.Expr),
+		fmt.Sprintf("case <-%s:", ctx.Done),
 		"\treturn " + results,
 		fmt.Sprintf("case <-%s.After(%s):", types.ExprString(call.Fun.(*ast.SelectorExpr).X), source(p, w.Duration)),
 		"}",
 	}
+	end := call.End()
+	if c := commentBehind(p, call); c != nil {
+		lines, end = append([]string{c.Text}, lines...), c.End()
+	}
+	indent := strings.Repeat("\t", max(p.Fset.Position(call.Pos()).Column-1, 0))
 	return []analysis.SuggestedFix{{
-		Message: fmt.Sprintf("Wait for %s.Done(), too", ctx.Expr),
-		TextEdits: []analysis.TextEdit{{
-			Pos: call.Pos(), End: call.End(), NewText: []byte(strings.Join(lines, "\n"+indent)),
-		}},
+		Message: fmt.Sprintf("Wait for %s, too", ctx.Done),
+		TextEdits: append(imports, analysis.TextEdit{
+			Pos: call.Pos(), End: end, NewText: []byte(strings.Join(lines, "\n"+indent)),
+		}),
 	}}
+}
+
+// endError returns the error of a context that ends a wait, joined with that of the last attempt if
+// this has a name there, and the edits that the file needs for it.
+func endError(p *rule.Pass, l *loop.Loop, at ast.Node, ended string) (string, []analysis.TextEdit) {
+	scope := p.Pkg.Scope().Innermost(at.Pos())
+	for _, a := range slices.Backward(l.Attempts) {
+		if a.Err == nil || scope == nil {
+			continue
+		}
+		if _, there := scope.LookupParent(a.Err.Name(), at.Pos()); there != a.Err {
+			continue
+		}
+		if imports, ok := p.Importing("errors", at.Pos()); ok {
+			return fmt.Sprintf("errors.Join(%s, %s)", a.Err.Name(), ended), imports
+		}
+	}
+	return ended, nil
+}
+
+// commentBehind returns the comment on the line of a node, behind it.
+func commentBehind(p *rule.Pass, n ast.Node) *ast.Comment {
+	for _, f := range p.Files {
+		if n.Pos() < f.FileStart || f.FileEnd <= n.Pos() {
+			continue
+		}
+		for _, group := range f.Comments {
+			if c := group.List[0]; c.Pos() > n.End() && p.Fset.Position(c.Pos()).Line == p.Fset.Position(n.End()).Line {
+				return c
+			}
+		}
+	}
+	return nil
 }
 
 // isStatement reports whether a call is a statement of a block, and not that of a header.

@@ -23,12 +23,12 @@ func lastSleeps(p *rule.Pass, l *loop.Loop) {
 	if l.Kind == loop.Retry {
 		sleepsAsTold(p, l)
 	}
-	if !l.Bounded() || isOneOfMany(l) || triesAfter(p, l) {
+	if isOneOfMany(l) || triesAfter(p, l) {
 		return
 	}
 	for _, a := range l.Attempts {
-		for end := range a.Ends {
-			if end.Way == loop.Exhausted && end.Outcome != loop.Succeeded && !end.Counted && isLong(l, end.Wait) {
+		for end, cond := range a.Ends {
+			if end.Outcome != loop.Succeeded && !end.Counted && isLong(l, end.Wait) && givesUpLate(p, l, end, cond) {
 				p.Report(end.Wait.Node, "the loop sleeps here after its last attempt, too, and then only gives up: "+
 					"leave it before the sleep, or sleep before each attempt but the first")
 			}
@@ -36,11 +36,63 @@ func lastSleeps(p *rule.Pass, l *loop.Loop) {
 	}
 }
 
+// givesUpLate reports whether the loop waits and then gives up, since that was its last round: its
+// header says so, unless its last delay is none, or a condition behind the wait. A loop that counts
+// down what a setting allows makes many rounds, as a rule.
+func givesUpLate(p *rule.Pass, l *loop.Loop, end loop.End, cond ast.Expr) bool {
+	switch end.Way {
+	case loop.Exhausted:
+		_, known := l.Longest(end.Wait)
+		return l.Bounded() && !endsInNone(p, l) && (known || !l.CountsInside())
+	case loop.Left:
+		return end.Late && end.Outcome == loop.Failed && !isMany(p, l, cond)
+	}
+	return false
+}
+
+// endsInNone reports whether the last delay of the table that the loop is over is none.
+func endsInNone(p *rule.Pass, l *loop.Loop) bool {
+	r, ok := l.Stmt.(*ast.RangeStmt)
+	if !ok {
+		return false
+	}
+	e := r.X
+	if v := loop.VarOf(p.TypesInfo, e); v != nil {
+		if set := l.Assigned(v); len(set) == 1 {
+			e = set[0]
+		}
+	}
+	table, ok := e.(*ast.CompositeLit)
+	if !ok || len(table.Elts) == 0 {
+		return false
+	}
+	last, ok := l.Constant(table.Elts[len(table.Elts)-1])
+	return ok && last < shortest
+}
+
+// isMany reports whether a condition compares with a constant so large that the last sleep is a
+// small part of all.
+func isMany(p *rule.Pass, l *loop.Loop, cond ast.Expr) bool {
+	found := false
+	loop.Inspect(cond, func(n ast.Node) bool {
+		e, ok := n.(ast.Expr)
+		if ok && p.TypesInfo.Types[e].Value != nil {
+			most, known := l.Constant(e)
+			found = found || known && most >= many
+		}
+		return !found
+	})
+	return found
+}
+
+// many is a number of rounds of which one does not matter.
+const many = 20
+
 // isOneOfMany reports whether a loop has so many rounds that its last sleep is a small part of the
 // time that it takes.
 func isOneOfMany(l *loop.Loop) bool {
 	rounds, ok := l.Limit()
-	return ok && rounds >= 20
+	return ok && rounds >= many
 }
 
 func isLong(l *loop.Loop, w *loop.Wait) bool {
@@ -56,7 +108,7 @@ func isLong(l *loop.Loop, w *loop.Wait) bool {
 func triesAfter(p *rule.Pass, l *loop.Loop) bool {
 	next := l.Next()
 	if next == nil {
-		return l.Func.Type.Results == nil
+		return l.Bounded() && l.Func.Type.Results == nil
 	}
 	if _, isReturn := next.(*ast.ReturnStmt); l.Kind == loop.Poll && !isReturn {
 		return true

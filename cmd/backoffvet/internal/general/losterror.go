@@ -22,7 +22,7 @@ func losesErrors(p *rule.Pass, l *loop.Loop) {
 		return
 	}
 	last := gaveUp.Results[len(gaveUp.Results)-1]
-	if t := p.TypesInfo.TypeOf(last); t == nil || !returnsError(p, l.Func.Type) {
+	if t := p.TypesInfo.TypeOf(last); t == nil || !returnsError(p, l.Func.Type) || loop.MayFail(p.TypesInfo, last) {
 		return
 	}
 	for _, a := range l.Attempts {
@@ -31,7 +31,7 @@ func losesErrors(p *rule.Pass, l *loop.Loop) {
 		}
 	}
 	a := l.Attempts[len(l.Attempts)-1]
-	if len(l.Attempts) == 1 && l.Bounded() && givesUp(a) && !adapts(l, a) && dropped(p, l, a) && saysNothing(p, l, last) {
+	if len(l.Attempts) == 1 && l.Bounded() && !differs(p, l, a) && givesUp(a) && !adapts(l, a) && dropped(p, l, a) && saysNothing(p, l, last) {
 		p.Report(gaveUp, fmt.Sprintf("the loop gives up here, and why %s failed is lost: keep the last error, and wrap it",
 			loop.Name(a.Call)))
 	}
@@ -50,6 +50,19 @@ func givesUp(a *loop.Attempt) bool {
 		exhausted = exhausted || end.Way == loop.Exhausted
 	}
 	return exhausted
+}
+
+// differs reports whether each attempt gets another name or number, which the loop makes: a failure then
+// says little of the next.
+func differs(p *rule.Pass, l *loop.Loop, a *loop.Attempt) bool {
+	return slices.ContainsFunc(a.Call.Args, func(e ast.Expr) bool {
+		v := loop.VarOf(p.TypesInfo, e)
+		if v == nil || v.Pos() < l.Body.Pos() || l.Body.End() < v.Pos() {
+			return false
+		}
+		_, basic := v.Type().Underlying().(*types.Basic)
+		return basic
+	})
 }
 
 // adapts reports whether the loop changes what it tries next: the failure then says that it was too

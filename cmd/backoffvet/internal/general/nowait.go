@@ -3,7 +3,9 @@ package general
 import (
 	"fmt"
 	"go/ast"
+	"go/token"
 	"go/types"
+	"regexp"
 	"slices"
 
 	"github.com/gobackoff/backoff/cmd/backoffvet/internal/loop"
@@ -24,7 +26,7 @@ func noWaits(p *rule.Pass, l *loop.Loop) {
 		return
 	}
 	for _, a := range l.Attempts {
-		if !waitsSomewhere(p, l, a) || l.Kind == loop.Worker && !remote.Call(p.TypesInfo, a.Call) {
+		if isPaced(l, a) || !waitsSomewhere(p, l, a) || l.Kind == loop.Worker && !remote.Call(p.TypesInfo, a.Call) {
 			continue
 		}
 		for end, cond := range a.Ends {
@@ -35,6 +37,29 @@ func noWaits(p *rule.Pass, l *loop.Loop) {
 		}
 	}
 }
+
+// isPaced reports whether a select that blocks, a receive, or a call that waits for the next thing to
+// do comes before an attempt in each round, or is it.
+func isPaced(l *loop.Loop, a *loop.Attempt) bool {
+	found := inCase(l, a.Call) || loop.Name(a.Call) == "Wait"
+	loop.Inspect(l.Body, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.SelectStmt:
+			found = found || n.End() < a.Call.Pos() && !slices.ContainsFunc(n.Body.List, func(c ast.Stmt) bool {
+				return c.(*ast.CommClause).Comm == nil
+			})
+			return false
+		case *ast.UnaryExpr:
+			found = found || n.Op == token.ARROW && n.End() < a.Call.Pos()
+		case *ast.CallExpr:
+			found = found || n.End() <= a.Call.End() && blocking.MatchString(loop.Name(n))
+		}
+		return !found
+	})
+	return found
+}
+
+var blocking = regexp.MustCompile(`^(Accept|Read|Recv|Receive|Next|Poll|Dequeue|Pop|Consume)`)
 
 // spins reports whether a failure begins another round without a wait, and with nothing that makes
 // this right: the last round, something mended, a kind of failure singled out.
@@ -97,13 +122,17 @@ func asksFor(p *rule.Pass, cond ast.Expr, a *loop.Attempt) bool {
 		slices.ContainsFunc(a.Results, func(v *types.Var) bool { return loop.Uses(p.TypesInfo, cond, v) })
 }
 
+// asksForError reports whether a condition looks at an error, which that of a context is not.
 func asksForError(p *rule.Pass, cond ast.Expr) bool {
 	found := false
 	ast.Inspect(cond, func(n ast.Node) bool {
-		e, ok := n.(*ast.Ident)
-		if ok {
+		switch e := n.(type) {
+		case *ast.Ident:
+			v := loop.VarOf(p.TypesInfo, e)
+			found = found || v != nil && loop.IsError(v.Type())
+		case *ast.CallExpr:
 			t := p.TypesInfo.TypeOf(e)
-			found = found || t != nil && loop.IsError(t)
+			found = found || t != nil && loop.IsError(t) && loop.Name(e) != "Err"
 		}
 		return !found
 	})

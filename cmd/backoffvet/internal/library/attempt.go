@@ -136,3 +136,11 @@ func contains(n ast.Node, is func(ast.Node) bool) (found bool) {
 	})
 	return found
 }
+
+// declaration returns the declaration of the function around a node, or the file.
+func declaration(at inspector.Cursor) inspector.Cursor {
+	for f := range at.Enclosing((*ast.FuncDecl)(nil), (*ast.File)(nil)) {
+		return f
+	}
+	return at
+}

@@ -73,7 +73,7 @@ func (c *code) posts(a attempt, call *ast.CallExpr) bool {
 	case "Client.Post", "Client.PostForm":
 		return !c.mayBeOurs(receiver(call))
 	case "NewRequest", "NewRequestWithContext":
-		return c.isPost(call) && !c.hasHTTP
+		return c.isPost(call) && !c.sentByOurs(a)
 	case "Client.Do":
 		return c.sendsFromOutside(a, call.Args[0]) && !c.mayBeOurs(receiver(call))
 	}
@@ -103,11 +103,28 @@ func (c *code) isPost(call *ast.CallExpr) bool {
 	return text == "POST" || text == "PATCH"
 }
 
+// sentByOurs reports whether what sends the requests of an attempt may be a client of package
+// backoffhttp: each client that is seen may be one, or none is seen.
+func (c *code) sentByOurs(a attempt) bool {
+	return c.hasHTTP && !contains(a.body, func(n ast.Node) bool {
+		call, ok := n.(*ast.CallExpr)
+		if !ok {
+			return false
+		}
+		path, name := c.calledElsewhere(call)
+		return path == "net/http" && name == "Client.Do" && !c.mayBeOurs(receiver(call))
+	})
+}
+
 // mayBeOurs reports whether a client may be one of package backoffhttp: the package has such, and
-// the client is not http.DefaultClient.
+// the client is neither http.DefaultClient nor a literal without a Transport.
 func (c *code) mayBeOurs(client ast.Expr) bool {
 	obj := c.declared(client)
-	return c.hasHTTP && (obj == nil || obj.Name() != "DefaultClient")
+	if !c.hasHTTP || obj != nil && obj.Name() == "DefaultClient" {
+		return false
+	}
+	lit, ok := pointed(c.valueOf(pointed(client))).(*ast.CompositeLit)
+	return !ok || keyed(lit).has("Transport")
 }
 
 // makesClients reports whether the package makes clients of package backoffhttp.

@@ -11,13 +11,13 @@ import (
 var Analyzers = []*analysis.Analyzer{
 	nilCtxErr,
 	barePosts,
+	failFastJob,
 	keptResp,
-	negAttempts,
+	noCheck,
 	outerCtx,
+	outsideRun,
 	perCall,
 	retriesInside,
-	retryGaveUp,
-	runTwice,
 	wrapErr,
 }
 

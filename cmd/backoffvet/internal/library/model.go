@@ -16,10 +16,8 @@ type model struct {
 	root     inspector.Cursor
 	values   values
 	attempts []attempt
-	resets   []*ast.CallExpr // of Runs
 	funcs    map[types.Object]*ast.FuncDecl
-	compared map[types.Object]bool // variables and fields
-	hasHTTP  bool                  // it makes clients of package backoffhttp
+	hasHTTP  bool // it makes clients of package backoffhttp
 }
 
 // models makes the model of a package, nil if the package does not use the library.
@@ -54,13 +52,10 @@ func usesLibrary(p *analysis.Pass) bool {
 func newModel(p *analysis.Pass) *model {
 	m := &model{info: p.TypesInfo, root: p.ResultOf[inspect.Analyzer].(*inspector.Inspector).Root()}
 	m.values, m.funcs = collectValues(m.root, m.info), declarations(p)
-	m.compared, m.hasHTTP = m.comparedVariables(), m.makesClients()
+	m.hasHTTP = m.makesClients()
 	for c := range m.root.Preorder((*ast.CallExpr)(nil), (*ast.RangeStmt)(nil)) {
 		if a, ok := m.attempt(c); ok {
 			m.attempts = append(m.attempts, a)
-		}
-		if call, ok := c.Node().(*ast.CallExpr); ok && m.called(call) == "Run.Reset" {
-			m.resets = append(m.resets, call)
 		}
 	}
 	return m

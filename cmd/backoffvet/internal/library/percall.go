@@ -15,7 +15,7 @@ var perCall = newRule("percall",
 // guards are the types whose values learn from the calls that share them.
 var guards = map[string]bool{
 	"RetryBudget": true, "Breaker": true, "hedge.Hedge": true, "guard.Service": true, "guard.Services": true,
-	"pace.Pacer": true, "pace.HoldOff": true, "limit.Throttle": true, "limit.Concurrency": true,
+	"pace.Pacer": true, "pace.HoldOff": true, "limit.Throttle": true, "limit.Concurrency": true, "limit.Rate": true,
 	"backoffhttp.Transport": true,
 }
 
@@ -277,4 +277,15 @@ func (c *code) fateOfVariable(obj types.Object, scope inspector.Cursor, depth in
 		all = max(all, c.fate(use, scope, depth-1))
 	}
 	return all
+}
+
+// bodyOf returns the body of a loop, nil for anything else.
+func bodyOf(n ast.Node) *ast.BlockStmt {
+	switch n := n.(type) {
+	case *ast.ForStmt:
+		return n.Body
+	case *ast.RangeStmt:
+		return n.Body
+	}
+	return nil
 }

@@ -14,39 +14,30 @@ var retriesInside = newRule("retriesinside",
 	"report a policy around a client that retries by itself, so that attempts multiply", findRetriesInside)
 
 func findRetriesInside(c *code) {
-	retries := map[*client]bool{}
 	for _, a := range c.attempts {
 		if a.by == "Breaker.Do" || a.by == "Breaker.Wrap" || strings.HasPrefix(a.by, "poll.") || a.by == "Supervisor.Run" {
 			continue
 		}
 		if policies, known := c.policies(a.doer); !known || slices.ContainsFunc(policies, c.makesMore) {
-			c.checkCalls(a, retries)
+			c.checkCalls(a)
 		}
 	}
 }
 
 // checkCalls reports the first call in an attempt of each client that retries.
-func (c *code) checkCalls(a attempt, retries map[*client]bool) {
+func (c *code) checkCalls(a attempt) {
 	seen := map[*client]bool{}
 	ast.Inspect(a.body, func(n ast.Node) bool {
 		call, ok := n.(*ast.CallExpr)
 		if !ok {
 			return true
 		}
-		if k := c.clientCalled(call); k != nil && !seen[k] && c.retriesOnce(k, retries) {
+		if k := c.clientCalled(call); k != nil && !seen[k] && c.retries(k, c.clientOf(k, call)) {
 			seen[k] = true
 			c.Report(call, k.message())
 		}
 		return true
 	})
-}
-
-// retriesOnce is retries, which looks through the package, with a memory.
-func (c *code) retriesOnce(k *client, known map[*client]bool) bool {
-	if _, ok := known[k]; !ok {
-		known[k] = c.retries(k)
-	}
-	return known[k]
 }
 
 func (k *client) message() string {
@@ -115,12 +106,71 @@ func takesContext(fn *types.Func) bool {
 	return params.Len() > 0 && isContext(params.At(0).Type())
 }
 
-// retries reports whether the package makes a client, and lets it retry.
-func (c *code) retries(k *client) bool {
+// clientOf returns the variable or field that is the client of an expression such as s.client.R().Get,
+// or of what was made with it, or nil.
+func (c *code) clientOf(k *client, e ast.Expr) (found types.Object) {
+	for e != nil {
+		var obj types.Object
+		switch x := ast.Unparen(e).(type) {
+		case *ast.CallExpr:
+			e = x.Fun
+		case *ast.UnaryExpr:
+			e = x.X
+		case *ast.SelectorExpr:
+			obj, e = c.info.ObjectOf(x.Sel), x.X
+		case *ast.Ident:
+			obj, e = c.info.ObjectOf(x), nil
+		default:
+			e = nil
+		}
+		if v, ok := obj.(*types.Var); ok && k.has(v.Type()) && !isOption(v.Type()) {
+			found = v
+		}
+	}
+	if from := c.values.only(found); from != nil {
+		if other := c.clientOf(k, from); other != nil {
+			return other
+		}
+	}
+	return found
+}
+
+// has reports whether a type is one of the client's modules.
+func (k *client) has(t types.Type) bool {
+	obj := typeObject(t)
+	return obj != nil && obj.Pkg() != nil && clientOf(obj.Pkg().Path()) == k
+}
+
+// about returns the client that the statement around a name makes or sets up, or nil if that is not
+// seen.
+func (c *code) about(k *client, at inspector.Cursor) types.Object {
+	for around := range at.Enclosing((*ast.KeyValueExpr)(nil), (*ast.AssignStmt)(nil), (*ast.ValueSpec)(nil), (*ast.ExprStmt)(nil)) {
+		switch n := around.Node().(type) {
+		case *ast.KeyValueExpr:
+			if obj := c.clientOf(k, n.Key); obj != nil {
+				return obj
+			}
+		case *ast.AssignStmt:
+			return c.clientOf(k, n.Lhs[0])
+		case *ast.ValueSpec:
+			return c.clientOf(k, n.Names[0])
+		case *ast.ExprStmt:
+			return c.clientOf(k, n.X)
+		}
+	}
+	return nil
+}
+
+// retries reports whether the package makes a client, and lets it retry. What is said of another
+// client does not count.
+func (c *code) retries(k *client, of types.Object) bool {
 	made := len(k.makes) == 0
 	for at := range c.root.Preorder((*ast.Ident)(nil)) {
 		obj := c.info.Uses[at.Node().(*ast.Ident)]
 		if obj == nil || obj.Pkg() == nil || clientOf(obj.Pkg().Path()) != k && obj.Name() != "WithRetry" {
+			continue
+		}
+		if about := c.about(k, at); of != nil && about != nil && about != of {
 			continue
 		}
 		if slices.Contains(k.hooks, obj.Name()) || c.isOff(k, at, obj.Name()) {

@@ -99,3 +99,12 @@ func (m *model) policies(doer ast.Expr) (all []settings, known bool) {
 	}
 	return m.policies(with.Args[0])
 }
+
+// makesMore reports whether a policy may make more than one attempt.
+func (c *code) makesMore(s settings) bool {
+	if s["MaxAttempts"] == nil {
+		return true
+	}
+	v := c.info.Types[s["MaxAttempts"]].Value
+	return v == nil || v.String() != "1"
+}

@@ -139,46 +139,13 @@ func (c *code) asksOtherTypes(s *ast.TypeSwitchStmt) bool {
 
 // useIs is the fix err == X -> errors.Is(err, X).
 func (c *code) useIs(e *ast.BinaryExpr, err, sentinel ast.Expr) []analysis.SuggestedFix {
-	name, imports, ok := c.importErrors(e.Pos())
+	imports, ok := c.Importing("errors", e.Pos())
 	if !ok {
 		return nil
 	}
-	call := name + ".Is(" + types.ExprString(err) + ", " + types.ExprString(sentinel) + ")"
+	call := "errors.Is(" + types.ExprString(err) + ", " + types.ExprString(sentinel) + ")"
 	if e.Op == token.NEQ {
 		call = "!" + call
 	}
 	return []analysis.SuggestedFix{{Message: "Use errors.Is", TextEdits: append(imports, replace(e, call))}}
-}
-
-// importErrors returns the name that package errors has at a place, and what imports it.
-func (c *code) importErrors(at token.Pos) (name string, imports []analysis.TextEdit, ok bool) {
-	file := c.fileOf(at)
-	for _, spec := range file.Imports {
-		if pkg := c.info.PkgNameOf(spec); pkg != nil && pkg.Imported().Path() == "errors" {
-			return pkg.Name(), nil, c.means(at, pkg.Name(), pkg)
-		}
-	}
-	if len(file.Decls) == 0 || !c.means(at, "errors", nil) {
-		return "", nil, false
-	}
-	decl, ok := file.Decls[0].(*ast.GenDecl)
-	if !ok || decl.Tok != token.IMPORT || !decl.Lparen.IsValid() {
-		return "", nil, false
-	}
-	return "errors", []analysis.TextEdit{insert(decl.Lparen+1, "\n\t\"errors\"")}, true
-}
-
-func (c *code) fileOf(at token.Pos) *ast.File {
-	for _, f := range c.Files {
-		if f.FileStart <= at && at < f.FileEnd {
-			return f
-		}
-	}
-	return nil
-}
-
-// means reports whether a name stands for obj at a place; nil is nothing.
-func (c *code) means(at token.Pos, name string, obj types.Object) bool {
-	_, found := c.Pkg.Scope().Innermost(at).LookupParent(name, at)
-	return found == obj
 }

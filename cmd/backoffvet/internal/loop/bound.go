@@ -14,7 +14,10 @@ func counterOf(info *types.Info, stmt ast.Stmt) *types.Var {
 	switch s := stmt.(type) {
 	case *ast.ForStmt:
 		if s.Cond != nil && s.Post != nil {
-			return counted(info, s)
+			return counted(info, s, s.Post)
+		}
+		if s.Cond != nil {
+			return countedInside(info, s)
 		}
 	case *ast.RangeStmt:
 		if s.Key != nil && isInteger(info.TypeOf(s.X)) {
@@ -24,9 +27,25 @@ func counterOf(info *types.Info, stmt ast.Stmt) *types.Var {
 	return nil
 }
 
-func counted(info *types.Info, s *ast.ForStmt) *types.Var {
+// CountsInside reports whether the body of the loop, and not its header, counts the rounds.
+func (l *Loop) CountsInside() bool {
+	s, ok := l.Stmt.(*ast.ForStmt)
+	return ok && l.Counter != nil && s.Post == nil
+}
+
+// countedInside is for a loop whose body, and not its header, counts.
+func countedInside(info *types.Info, s *ast.ForStmt) *types.Var {
+	for _, stmt := range s.Body.List {
+		if counter := counted(info, s, stmt); counter != nil {
+			return counter
+		}
+	}
+	return nil
+}
+
+func counted(info *types.Info, s *ast.ForStmt, post ast.Stmt) *types.Var {
 	var counter *types.Var
-	switch post := s.Post.(type) {
+	switch post := post.(type) {
 	case *ast.IncDecStmt:
 		counter = varOf(info, post.X)
 	case *ast.AssignStmt:
@@ -83,13 +102,23 @@ func isStream(t types.Type) bool {
 // list of servers: another round is then no retry.
 func (l *Loop) eachDiffers() bool {
 	s, ok := l.Stmt.(*ast.RangeStmt)
-	if !ok {
+	switch {
+	case !ok || isInteger(l.info.TypeOf(s.X)):
 		return l.indexes()
-	}
-	if isInteger(l.info.TypeOf(s.X)) {
-		return l.indexes()
+	case l.ticks():
+		return false
 	}
 	return s.Value == nil || !isDuration(l.info.TypeOf(s.Value))
+}
+
+// ticks reports whether the loop makes a round for each tick of a clock.
+func (l *Loop) ticks() bool {
+	s, ok := l.Stmt.(*ast.RangeStmt)
+	if !ok {
+		return false
+	}
+	c, ok := typeOf(l.info, s.X).Underlying().(*types.Chan)
+	return ok && c.Elem().String() == "time.Time"
 }
 
 // indexes reports whether the loop takes elements by its counter that are not delays.
@@ -140,21 +169,98 @@ func assigned(info *types.Info, v *types.Var, left, right []ast.Expr) []ast.Expr
 	return values
 }
 
-// counts reports whether a condition looks at the counter, or at a variable made from it.
+// counts reports whether a condition looks at the counter, or at a variable made from it, or at the
+// delay that a table gives a round.
 func (l *Loop) counts(cond ast.Expr) bool {
-	if l.Counter == nil {
-		return false
+	return l.looksAt(cond, func(v *types.Var) bool { return v == l.Counter || v == l.rangeValue() })
+}
+
+// countsRounds reports whether a condition looks at a number to which the loop adds one each round.
+func (l *Loop) countsRounds(cond ast.Expr) bool {
+	return l.looksAt(cond, func(v *types.Var) bool {
+		return v == l.Counter || isInteger(v.Type()) && slices.ContainsFunc(l.Assigned(v), func(e ast.Expr) bool {
+			return l.Contains(e) && varOf(l.info, e) == v
+		})
+	})
+}
+
+func (l *Loop) rangeValue() *types.Var {
+	if s, ok := l.Stmt.(*ast.RangeStmt); ok && s.Value != nil {
+		return varOf(l.info, s.Value)
 	}
+	return nil
+}
+
+// looksAt reports whether a condition has a variable that is so, or one that the loop makes from such
+// a one.
+func (l *Loop) looksAt(cond ast.Expr, is func(*types.Var) bool) bool {
 	found := false
 	Inspect(cond, func(n ast.Node) bool {
+		if call, ok := n.(*ast.CallExpr); ok && waitsByName(l.info, call) {
+			return false // a wait that is given the delay says nothing of the count
+		}
 		name, ok := n.(*ast.Ident)
 		if !ok {
 			return !found
 		}
 		v := varOf(l.info, name)
-		found = found || v == l.Counter || v != nil && slices.ContainsFunc(l.Assigned(v), func(e ast.Expr) bool {
-			return l.Contains(e) && Uses(l.info, e, l.Counter)
-		})
+		found = found || v != nil && (is(v) || isPlain(v) && slices.ContainsFunc(l.Assigned(v), func(e ast.Expr) bool {
+			return l.Contains(e) && isMadeFrom(l.info, e, is)
+		}))
+		return !found
+	})
+	return found
+}
+
+// isPlain reports whether a variable is a number or a truth, and so made from little else.
+func isPlain(v *types.Var) bool {
+	b, ok := v.Type().Underlying().(*types.Basic)
+	return ok && b.Info()&(types.IsInteger|types.IsBoolean) != 0
+}
+
+func isMadeFrom(info *types.Info, e ast.Expr, is func(*types.Var) bool) bool {
+	found := false
+	Inspect(e, func(n ast.Node) bool {
+		if name, ok := n.(*ast.Ident); ok {
+			v := varOf(info, name)
+			found = found || v != nil && is(v)
+		}
+		return !found
+	})
+	return found
+}
+
+// guards reports whether a condition decides whether the loop waits or leaves its round.
+func (l *Loop) guards(cond ast.Expr) bool {
+	found := false
+	Inspect(l.Stmt, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.IfStmt:
+			found = found || within(cond, n.Cond) && l.decides(n)
+		case *ast.SwitchStmt:
+			found = found || n.Tag == nil && within(cond, n.Body) && l.isCase(cond, n) && l.decides(n)
+		}
+		return !found
+	})
+	return found
+}
+
+func (l *Loop) isCase(cond ast.Expr, s *ast.SwitchStmt) bool {
+	return slices.ContainsFunc(s.Body.List, func(c ast.Stmt) bool {
+		return slices.ContainsFunc(c.(*ast.CaseClause).List, func(e ast.Expr) bool { return within(cond, e) })
+	})
+}
+
+// decides reports whether a statement has a wait, or leaves the round.
+func (l *Loop) decides(s ast.Stmt) bool {
+	found := slices.ContainsFunc(l.Waits, func(w *Wait) bool { return within(w.Node, s) })
+	Inspect(s, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.ReturnStmt, *ast.BranchStmt:
+			found = true
+		case *ast.CallExpr:
+			found = found || !mayReturn(l.info, n)
+		}
 		return !found
 	})
 	return found

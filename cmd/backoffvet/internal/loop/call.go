@@ -105,6 +105,16 @@ func mayFail(info *types.Info, call *ast.CallExpr) bool {
 	return !handlesErrors(info, call) && !waitsByName(info, call)
 }
 
+// MayFail reports whether an expression is a call that tries something, and does not only make an
+// error.
+func MayFail(info *types.Info, e ast.Expr) bool {
+	call, ok := ast.Unparen(e).(*ast.CallExpr)
+	return ok && mayFail(info, call) && !making.MatchString(Name(call))
+}
+
+// making are the names of functions that make an error of what they are given.
+var making = regexp.MustCompile(`(?i)err|wrap|fail|new|status|exhausted|timeout`)
+
 // handlesErrors reports whether a call makes or looks at errors or contexts, and tries nothing.
 func handlesErrors(info *types.Info, call *ast.CallExpr) bool {
 	if tv, ok := info.Types[call.Fun]; ok && tv.IsType() {

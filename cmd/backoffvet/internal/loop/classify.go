@@ -14,7 +14,8 @@ type End struct {
 	Way     Way
 	Outcome Outcome // of the attempt
 	Wait    *Wait   // the last wait since the attempt, or nil
-	Counted bool    // a condition on the counter came before this wait
+	Counted bool    // a condition on the counter, which decides whether to wait, came before this wait
+	Late    bool    // the last condition before the end counts the rounds, and is behind the wait
 	Acted   bool    // something was done, or the kind of failure was looked at, before another round
 }
 
@@ -53,7 +54,7 @@ func (l *Loop) follow(a *Attempt) Walker[following] {
 			}
 			if w := l.waitOf(n); w != nil {
 				cond, ok := n.(ast.Expr)
-				s.Counted = s.Counted || ok && l.counts(cond)
+				s.Counted = s.Counted || ok && l.counts(cond) && l.guards(cond)
 				s.Wait = w
 			}
 			s.Acted = s.Acted || s.Outcome == Failed && l.acts(n)
@@ -122,7 +123,8 @@ func (l *Loop) branch(a *Attempt, s following, cond ast.Expr, is bool) (followin
 	if !l.isHeader(cond) {
 		s.via = cond
 	}
-	s.Counted = s.Counted || s.Wait == nil && !l.isHeader(cond) && l.counts(cond)
+	s.Counted = s.Counted || s.Wait == nil && !l.isHeader(cond) && l.counts(cond) && l.guards(cond)
+	s.Late = s.Wait != nil && !l.isHeader(cond) && l.countsRounds(cond)
 	s.Acted = s.Acted || l.singlesOut(cond, is)
 	s.decided = s.decided || slices.ContainsFunc(a.Results, func(v *types.Var) bool { return Uses(l.info, cond, v) })
 	if s.lost {
@@ -207,6 +209,16 @@ func (l *Loop) kindOf(a *Attempt) Kind {
 func (a *Attempt) MayEnd(way Way, outcomes ...Outcome) bool {
 	for end := range a.Ends {
 		if end.Way == way && slices.Contains(outcomes, end.Outcome) {
+			return true
+		}
+	}
+	return false
+}
+
+// WaitsAgain reports whether a wait may follow such an outcome, and then another round.
+func (a *Attempt) WaitsAgain(w *Wait, o Outcome) bool {
+	for end := range a.Ends {
+		if end.Way == Again && end.Wait == w && end.Outcome == o {
 			return true
 		}
 	}

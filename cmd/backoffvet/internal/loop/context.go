@@ -12,25 +12,24 @@ import (
 	"github.com/gobackoff/backoff/cmd/backoffvet/internal/remote"
 )
 
-// Context is what a loop should obey.
-type Context struct {
-	Var  *types.Var // a context, or a request that has one
-	Expr string     // how it is written
-}
-
 // Context returns the context that the loop should obey, or nil: the innermost that is declared
 // before the loop, unless nothing ever cancels it or the loop's work is to outlive it.
-func (l *Loop) Context(pkg *types.Package) *Context {
-	var found *Context
+func (l *Loop) Context(pkg *types.Package) *Signal {
+	ctx, _ := l.context(pkg)
+	return ctx
+}
+
+// context also reports whether the loop's work is to outlive a context that it uses.
+func (l *Loop) context(pkg *types.Package) (found *Signal, outlives bool) {
 	for v := range l.before(pkg) {
 		if remote.IsContext(v.Type()) && Uses(l.info, l.Body, v) && l.outlives(v) {
-			return nil
+			return nil, true
 		}
 		if found == nil {
 			found = l.contextOf(v)
 		}
 	}
-	return found
+	return found, false
 }
 
 // before has the variables that are declared before the loop, those of the innermost scope first.
@@ -47,15 +46,15 @@ func (l *Loop) before(pkg *types.Package) iter.Seq[*types.Var] {
 	}
 }
 
-func (l *Loop) contextOf(v *types.Var) *Context {
+func (l *Loop) contextOf(v *types.Var) *Signal {
 	switch {
 	case !l.isParameter(v) && !Uses(l.info, l.Body, v):
 		// The context of another function, or one that the function ends itself.
 		return nil
 	case remote.IsRequest(v.Type()) && v.Kind() == types.ParamVar:
-		return &Context{v, v.Name() + ".Context()"}
+		return contextSignal(v, v.Name()+".Context()")
 	case remote.IsContext(v.Type()) && !l.outlives(v):
-		return &Context{v, v.Name()}
+		return contextSignal(v, v.Name())
 	}
 	return nil
 }
@@ -128,14 +127,35 @@ func (l *Loop) makesEndless(n ast.Node) bool {
 	return found
 }
 
+// afterEnd reports whether the end of a context is what leads to the loop: a receive before it, in
+// statements that do not leave.
 func (l *Loop) afterEnd(ctx *types.Var) bool {
 	found := false
 	Inspect(l.Func.Body, func(n ast.Node) bool {
-		receive, ok := n.(*ast.UnaryExpr)
-		if ok && receive.Op == token.ARROW && receive.End() < l.Stmt.Pos() && Uses(l.info, receive.X, ctx) {
-			found = true
+		list := Statements(n)
+		for _, s := range statementsOf(n, list) {
+			found = found || s.End() < l.Stmt.Pos() && l.receives(s, ctx) &&
+				(within(l.Stmt, n) || !leaves(l.info, list, token.CONTINUE))
 		}
 		return !found
 	})
 	return found
+}
+
+// statementsOf returns the statements of a list, with what leads to them where they are a case.
+func statementsOf(n ast.Node, list []ast.Stmt) []ast.Stmt {
+	if c, ok := n.(*ast.CommClause); ok && c.Comm != nil && len(list) > 0 {
+		return append([]ast.Stmt{c.Comm}, list...)
+	}
+	return list
+}
+
+// receives reports whether a statement is a receive from a context.
+func (l *Loop) receives(s ast.Stmt, ctx *types.Var) bool {
+	e, ok := s.(*ast.ExprStmt)
+	if !ok {
+		return false
+	}
+	receive, ok := e.X.(*ast.UnaryExpr)
+	return ok && receive.Op == token.ARROW && Uses(l.info, receive.X, ctx)
 }

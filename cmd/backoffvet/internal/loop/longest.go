@@ -11,7 +11,7 @@ import (
 
 // Longest returns a bound of a wait of the loop, if one can be seen: that of a constant, of a
 // variable that is set once or multiplied in each round, of a random number, or of what is computed
-// from those.
+// from those. A random number counts as half of its bound, which it is at most half of the time.
 func (l *Loop) Longest(w *Wait) (time.Duration, bool) {
 	if w.Duration == nil {
 		return 0, false
@@ -28,15 +28,60 @@ func (l *Loop) most(e ast.Expr, steps int) (time.Duration, bool) {
 	case *ast.Ident:
 		return l.mostOf(varOf(l.info, e), steps)
 	case *ast.BinaryExpr:
+		if e.Op == token.MUL && isFraction(l.info, e.X) {
+			n, ok := l.most(e.Y, steps-1)
+			return n / 2, ok
+		}
 		x, okX := l.most(e.X, steps-1)
 		y, okY := l.most(e.Y, steps-1)
 		return combine(e.Op, x, y, okX && okY)
 	case *ast.CallExpr:
-		if len(e.Args) == 1 && (l.info.Types[e.Fun].IsType() || isRandom(l.info, e)) {
+		switch {
+		case Name(e) == "min":
+			return l.least(e.Args, steps)
+		case Name(e) == "Add" && len(e.Args) == 1: // of time.Until(t.Add(d))
 			return l.most(e.Args[0], steps-1)
+		case len(e.Args) != 1:
+			return 0, false
+		case Name(e) == "Until":
+			if added, ok := ast.Unparen(e.Args[0]).(*ast.CallExpr); ok {
+				return l.most(added, steps-1)
+			}
 		}
+		n, ok := l.most(e.Args[0], steps-1)
+		if isRandom(l.info, e) {
+			return n / 2, ok
+		}
+		return n, ok && l.info.Types[e.Fun].IsType()
 	}
 	return 0, false
+}
+
+// least returns the least of the bounds that are known.
+func (l *Loop) least(of []ast.Expr, steps int) (least time.Duration, known bool) {
+	for _, e := range of {
+		if n, ok := l.most(e, steps-1); ok && (!known || n < least) {
+			least, known = n, true
+		}
+	}
+	return least, known
+}
+
+// capped returns the bound that if v > most { v = most } sets.
+func (l *Loop) capped(v *types.Var, steps int) (most time.Duration, known bool) {
+	ast.Inspect(l.Func.Outer, func(n ast.Node) bool {
+		s, ok := n.(*ast.IfStmt)
+		if !ok || len(s.Body.List) != 1 {
+			return true
+		}
+		cond, ok := s.Cond.(*ast.BinaryExpr)
+		set, isSet := s.Body.List[0].(*ast.AssignStmt)
+		if ok && isSet && (cond.Op == token.GTR || cond.Op == token.GEQ) && varOf(l.info, cond.X) == v && varOf(l.info, set.Lhs[0]) == v {
+			most, known = l.most(set.Rhs[0], steps-1)
+		}
+		return true
+	})
+	return most, known
 }
 
 func combine(op token.Token, x, y time.Duration, ok bool) (time.Duration, bool) {
@@ -57,6 +102,9 @@ func (l *Loop) mostOf(v *types.Var, steps int) (time.Duration, bool) {
 	}
 	if v == nil {
 		return 0, false
+	}
+	if n, ok := l.capped(v, steps); ok {
+		return n, true
 	}
 	switch set := l.Assigned(v); {
 	case len(set) == 1:
@@ -105,6 +153,12 @@ func (l *Loop) last() (time.Duration, bool) {
 		return limit, true
 	}
 	return limit - 1, ok
+}
+
+// isFraction recognizes rand.Float64().
+func isFraction(info *types.Info, e ast.Expr) bool {
+	call, ok := ast.Unparen(e).(*ast.CallExpr)
+	return ok && len(call.Args) == 0 && isRandom(info, call)
 }
 
 func isRandom(info *types.Info, call *ast.CallExpr) bool {

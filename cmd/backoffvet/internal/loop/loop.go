@@ -41,9 +41,10 @@ type Loop struct {
 	Waits    []*Wait
 	Counter  *types.Var // counts the rounds that are bounded, or nil
 
-	info  *types.Info
-	calls []*Attempt // all calls that may fail
-	items bool       // each round is about another thing
+	info    *types.Info
+	calls   []*Attempt // all calls that may fail
+	items   bool       // each round is about another thing
+	listens map[*types.Var]bool
 }
 
 // Func is a function with a loop.
@@ -71,14 +72,16 @@ func Of(p *analysis.Pass) []*Loop { return p.ResultOf[Analyzer].([]*Loop) }
 func find(p *analysis.Pass) []*Loop {
 	var loops []*Loop
 	funcs := map[ast.Node]*Func{}
-	sleepers := sleepersOf(p)
+	sleepers, listens := sleepersOf(p), listensOf(p)
 	for c := range loopsOf(p) {
 		around := slices.Collect(c.Enclosing((*ast.FuncDecl)(nil), (*ast.FuncLit)(nil)))
 		if len(around) == 0 {
 			continue
 		}
 		f := funcOf(funcs, around[0].Node(), around[len(around)-1].Node())
-		loops = append(loops, newLoop(p.TypesInfo, c.Node().(ast.Stmt), f, sleepers))
+		l := newLoop(p.TypesInfo, c.Node().(ast.Stmt), f, sleepers)
+		l.listens = listens
+		loops = append(loops, l)
 	}
 	return loops
 }

@@ -3,6 +3,7 @@ package migrate
 import (
 	"go/ast"
 	"go/token"
+	"go/types"
 	"slices"
 	"strings"
 )
@@ -25,9 +26,7 @@ type retryCall struct {
 	notify   ast.Expr // nil if there is none
 	value    bool     // the operation returns a value, too
 	settings settings
-	before   string   // statements that the policy needs
-	literal  string   // of the policy
-	at       ast.Stmt // the statement that the policy replaces; nil if it is before the call
+	literal  string // of the policy
 }
 
 func migrateCenkalti(p *program) {
@@ -59,25 +58,12 @@ func (c *cenkalti) find(f *file) {
 		case "Permanent", "RetryAfter":
 			c.marks = append(c.marks, mark{f: f, node: call, name: name, args: call.Args})
 		default:
-			if strings.HasSuffix(name, ").NextBackOff") && c.inLoop(f, call) {
+			if strings.HasSuffix(name, ").NextBackOff") {
 				c.p.site(f, call).stays("a loop that waits by itself becomes one with Run.Retry")
 			}
 		}
 	})
 	each(f.syntax, func(lit *ast.UnaryExpr) { c.findLiteral(f, lit) })
-}
-
-// inLoop reports whether a call is in a loop of the function around it.
-func (c *cenkalti) inLoop(f *file, call *ast.CallExpr) bool {
-	for n := ast.Node(call); n != nil; n = f.parents[n] {
-		switch n.(type) {
-		case *ast.ForStmt, *ast.RangeStmt:
-			return true
-		case *ast.FuncLit, *ast.FuncDecl:
-			return false
-		}
-	}
-	return false
 }
 
 // name is the name of a function of the library that is called, or "".
@@ -179,26 +165,6 @@ func (c *cenkalti) decide() {
 			c.plan(call)
 		}
 	}
-	for changed := true; changed; {
-		changed = false
-		for _, call := range c.calls {
-			changed = c.stuck(call) || changed
-		}
-	}
-}
-
-// stuck reports whether a call stays now because it shares its backoff with one that stays.
-func (c *cenkalti) stuck(call *retryCall) bool {
-	if call.reason != "" || len(call.settings.consumers) < 2 {
-		return false
-	}
-	for _, other := range c.calls {
-		if other.reason != "" && slices.Contains(call.settings.consumers, ast.Node(other.call)) {
-			call.stays("it shares its backoff with a call that stays")
-			return true
-		}
-	}
-	return false
 }
 
 // selections are the uses of a package in a file.
@@ -235,6 +201,7 @@ func (c *cenkalti) rewrite(r *retryCall) {
 		f.replace(call.Fun.Pos(), call.Fun.End(), policy+".Do")
 	}
 	c.rewriteComparisons(r)
+	c.noteCallers(r)
 }
 
 // context is the text of the context of the call.
@@ -284,4 +251,42 @@ func (f *file) rewriteComparison(id *ast.Ident) {
 	case *ast.TypeAssertExpr:
 		f.replace(id.Pos(), id.End(), gen("§backoff.Cause(%s)", id.Name))
 	}
+}
+
+// noteCallers notes where the callers of the function around a call compare its error with ==.
+func (c *cenkalti) noteCallers(r *retryCall) {
+	decl := r.f.function(r.call)
+	if decl == nil {
+		return
+	}
+	fn, _ := r.f.info.Defs[decl.Name].(*types.Func)
+	for _, f := range c.p.files {
+		each(f.syntax, func(e *ast.BinaryExpr) {
+			if (e.Op == token.EQL || e.Op == token.NEQ) && f.source(e.Y) != "nil" && f.isResultOf(e.X, fn) {
+				r.note("a caller compares this error with %s: let it use errors.Is (%s)", e.Op, f.fset.Position(e.Pos()))
+			}
+		})
+	}
+}
+
+// isResultOf reports whether an expression is the error that a function returned.
+func (f *file) isResultOf(e ast.Expr, fn *types.Func) bool {
+	if v := f.local(e); v != nil && fn != nil && types.Identical(v.Type(), types.Universe.Lookup("error").Type()) {
+		for id, obj := range f.info.Defs {
+			assign, ok := f.parents[id].(*ast.AssignStmt)
+			if call, isCall := lastOf(assign); ok && isCall && obj == v && f.callee(call) == fn.FullName() {
+				return true
+			}
+		}
+	}
+	call, ok := e.(*ast.CallExpr)
+	return ok && fn != nil && f.callee(call) == fn.FullName()
+}
+
+func lastOf(assign *ast.AssignStmt) (*ast.CallExpr, bool) {
+	if assign == nil || len(assign.Rhs) != 1 {
+		return nil, false
+	}
+	call, ok := assign.Rhs[0].(*ast.CallExpr)
+	return call, ok
 }

@@ -12,7 +12,6 @@ import (
 type settings struct {
 	kind      string              // the name of what makes it; "" if nothing does
 	fields    map[string]ast.Expr // of an ExponentialBackOff, and Interval of a constant one
-	whole     bool                // fields that are not set are zero
 	retries   ast.Expr            // of WithMaxRetries
 	tries     ast.Expr            // of WithMaxTries
 	elapsed   ast.Expr            // of WithMaxElapsedTime
@@ -20,7 +19,6 @@ type settings struct {
 	v         *types.Var          // the variable that the call gets, or nil
 	config    []ast.Stmt          // the statements that make it, which go away
 	inert     []ast.Stmt          // those that do nothing any more, such as Reset
-	late      []*ast.SelectorExpr // where MaxElapsedTime is set only on a condition
 	consumers []ast.Node          // the calls that get it
 }
 
@@ -47,8 +45,6 @@ func (c *cenkalti) readBackOff(f *file, e ast.Expr, s *settings) string {
 	switch e := ast.Unparen(e).(type) {
 	case *ast.CallExpr:
 		return c.readConstructor(f, e, s)
-	case *ast.UnaryExpr:
-		return c.readLiteral(f, e, s)
 	case *ast.Ident:
 		return c.readVariable(f, e, s)
 	}
@@ -60,7 +56,10 @@ func (c *cenkalti) readConstructor(f *file, call *ast.CallExpr, s *settings) str
 	switch name {
 	case "NewExponentialBackOff":
 		s.kind = "ExponentialBackOff"
-		return c.readSetters(f, call.Args, s)
+		if len(call.Args) > 0 {
+			return elsewhere
+		}
+		return ""
 	case "NewConstantBackOff":
 		s.kind = "ConstantBackOff"
 		s.set("Interval", call.Args[0])
@@ -87,43 +86,7 @@ func (s *settings) wrap(name string, e ast.Expr) string {
 	return ""
 }
 
-// readSetters reads the options of v4's NewExponentialBackOff.
-func (c *cenkalti) readSetters(f *file, options []ast.Expr, s *settings) string {
-	for _, e := range options {
-		option, _ := e.(*ast.CallExpr)
-		if option == nil {
-			return elsewhere
-		}
-		field := strings.TrimPrefix(c.name(f, option), "With")
-		if !slices.Contains(exponentialFields, field) {
-			return "it has " + f.source(option.Fun) + ", which has no equivalent"
-		}
-		s.set(field, option.Args[0])
-	}
-	return ""
-}
-
 var exponentialFields = []string{"InitialInterval", "RandomizationFactor", "Multiplier", "MaxInterval", "MaxElapsedTime"}
-
-// readLiteral reads a backoff such as &backoff.ZeroBackOff{}.
-func (c *cenkalti) readLiteral(f *file, e *ast.UnaryExpr, s *settings) string {
-	lit, _ := e.X.(*ast.CompositeLit)
-	if lit == nil || e.Op != token.AND {
-		return elsewhere
-	}
-	s.kind = strings.TrimPrefix(types.TypeString(f.info.TypeOf(lit), nil), c.path+".")
-	s.whole = true
-	for _, element := range lit.Elts {
-		field, ok := element.(*ast.KeyValueExpr)
-		if !ok {
-			return elsewhere
-		}
-		if reason := c.setField(f, s, f.source(field.Key), field.Value); reason != "" {
-			return reason
-		}
-	}
-	return ""
-}
 
 // setField sets a field of a BackOff.
 func (c *cenkalti) setField(f *file, s *settings, name string, e ast.Expr) string {
@@ -150,7 +113,7 @@ func (c *cenkalti) readVariable(f *file, id *ast.Ident, s *settings) string {
 	if reason := c.readBackOff(f, value, s); reason != "" {
 		return reason
 	}
-	if s.v != nil && (len(s.consumers) != 1 || len(s.late) > 0 || !f.sameList(stmt, s.config[0])) {
+	if s.v != nil && (len(s.consumers) != 1 || !f.sameList(stmt, s.config[0])) {
 		return "its backoff has other uses, too"
 	}
 	s.v, s.consumers = v, nil
@@ -177,10 +140,6 @@ func (c *cenkalti) readUse(f *file, id *ast.Ident, s *settings) string {
 				return ""
 			}
 		}
-	case *ast.AssignStmt:
-		if len(parent.Lhs) == 1 && parent.Lhs[0] == id && f.sameList(parent, s.config[0]) {
-			return c.readRewrap(f, parent, s)
-		}
 	case *ast.CallExpr:
 		return c.readArgument(f, parent, s)
 	}
@@ -194,11 +153,7 @@ func (c *cenkalti) readAssignment(f *file, field *ast.SelectorExpr, assign *ast.
 		return "its backoff has other uses, too"
 	}
 	if !f.sameList(assign, s.config[0]) {
-		if field.Sel.Name != "MaxElapsedTime" || len(assign.Lhs) != 1 {
-			return "its backoff is set only on a condition"
-		}
-		s.late = append(s.late, field)
-		return ""
+		return "its backoff is set only on a condition"
 	}
 	if !slices.Contains(s.config, ast.Stmt(assign)) {
 		s.config = append(s.config, assign)
@@ -212,20 +167,6 @@ func (c *cenkalti) onlyFields(f *file, assign *ast.AssignStmt, v *types.Var) boo
 		sel, ok := e.(*ast.SelectorExpr)
 		return !ok || f.local(sel.X) != v
 	})
-}
-
-// readRewrap reads b = backoff.WithMaxRetries(b, n) and the like.
-func (c *cenkalti) readRewrap(f *file, assign *ast.AssignStmt, s *settings) string {
-	call, _ := assign.Rhs[0].(*ast.CallExpr)
-	if call == nil || len(call.Args) != 2 || f.local(call.Args[0]) != s.v {
-		return "its backoff changes"
-	}
-	name := c.name(f, call)
-	if name != "WithMaxRetries" && name != "WithContext" {
-		return "its backoff changes"
-	}
-	s.config = append(s.config, assign)
-	return s.wrap(name, call.Args[1])
 }
 
 // readArgument reads a use as an argument: of a call that retries, in the end.
@@ -247,9 +188,6 @@ func (c *cenkalti) readArgument(f *file, call *ast.CallExpr, s *settings) string
 	}
 	switch n := n.(type) {
 	case *ast.AssignStmt:
-		if len(n.Lhs) == 1 && f.local(n.Lhs[0]) == s.v {
-			return "" // readRewrap reads it
-		}
 		s.consumers = append(s.consumers, n)
 		return ""
 	case *ast.ValueSpec:

@@ -2,7 +2,6 @@ package migrate
 
 import (
 	"errors"
-	"fmt"
 	"go/ast"
 	"go/token"
 	"slices"
@@ -162,33 +161,7 @@ func (c *cenkalti) observe(r *retryCall, p *policy) error {
 		p.set("Observer", "%s", f.hookOf(lit, event))
 		return nil
 	}
-	hook, reason := r.hook(event)
-	if reason != "" {
-		return errors.New(reason)
-	}
-	p.set("Observer", "func(_ §context.Context, %[1]s §backoff.Event) {\nif %[1]s.Kind == §backoff.EventRetry%[2]s(%[1]s.Err, %[1]s.Wait)\n}\n}", event, hook)
-	return nil
-}
-
-// hook is the condition and the name of a hook that is not a literal. What a call returns goes into
-// a variable before the policy, since a policy would call it at each retry.
-func (r *retryCall) hook(event string) (text, reason string) {
-	f := r.f
-	name := f.source(r.notify)
-	if f.cannotWrap(r.notify) != "" {
-		stmt, ok := f.statement(r.call).(ast.Stmt)
-		if !ok || !f.means(r.notify, stmt.Pos()) {
-			return "", "its hook is the result of a call"
-		}
-		name = f.fresh("notify", r.call)
-		r.before = name + " := " + f.source(r.notify) + "\n"
-	}
-	if v := f.local(r.notify); v != nil {
-		if _, value := f.definition(v); value == nil {
-			return fmt.Sprintf(" && %s != nil {\n%s", name, name), ""
-		}
-	}
-	return " {\n" + name, ""
+	return errors.New("its hook is no function literal")
 }
 
 // hookOf is the text of an observer that does what a literal hook does.

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"go/ast"
 	"go/token"
-	"slices"
 	"time"
 )
 
@@ -20,16 +19,11 @@ func (c *cenkalti) plan(r *retryCall) {
 	if r.ctx != nil && !encloses(r.call, r.ctx) && !r.f.movable(r.ctx, r.call.Pos(), r.until()) {
 		r.stays("the context of its backoff may change before the call")
 	}
-	if s.v == nil || r.movesToCall() {
-		return
-	}
-	r.at = s.config[len(s.config)-1]
 	switch {
-	case len(s.late) > 0 && s.late[0].Pos() < r.at.End():
-		r.stays("its backoff is set only on a condition")
-	case len(s.consumers) > 1 && r.varies():
-		r.stays("several calls vary its backoff")
-	case !r.movesToVariable():
+	case s.v == nil:
+	case len(s.consumers) > 1:
+		r.stays("several calls share its backoff")
+	case !r.movesToCall():
 		r.stays("its settings may change before the call")
 	}
 }
@@ -46,12 +40,8 @@ func (r *retryCall) until() token.Pos {
 
 // movesToCall reports whether the policy may be made where the call is.
 func (r *retryCall) movesToCall() bool {
-	s := &r.settings
-	if len(s.late) > 0 || len(s.consumers) > 1 {
-		return false
-	}
 	stmt := r.f.statement(r.call)
-	for _, e := range s.expressions() {
+	for _, e := range r.settings.expressions() {
 		if !encloses(r.call, e) && !r.f.movable(e, stmt.Pos(), r.until()) {
 			return false
 		}
@@ -59,54 +49,16 @@ func (r *retryCall) movesToCall() bool {
 	return true
 }
 
-// movesToVariable reports whether the policy may be made where the program made its backoff.
-func (r *retryCall) movesToVariable() bool {
-	if r.before != "" || r.notify != nil && !r.f.movable(r.notify, r.at.Pos(), r.call.Pos()) {
-		return false
-	}
-	s := &r.settings
-	for _, e := range s.expressions() {
-		if !encloses(r.at, e) && !r.f.movable(e, r.at.Pos(), r.at.Pos()) && !r.f.contiguous(e, r.at, s.config) {
-			return false
-		}
-	}
-	return true
-}
-
-// varies reports whether the call has settings besides those of its backoff.
-func (r *retryCall) varies() bool {
-	return r.notify != nil || slices.ContainsFunc(r.settings.expressions(), func(e ast.Expr) bool { return encloses(r.call, e) })
-}
-
 // placed puts the policy of a call where the plan says, and returns how the call names it.
 func (c *cenkalti) placed(r *retryCall) string {
 	f, s := r.f, &r.settings
-	r.keepComments()
-	if r.before != "" {
-		f.insert(f.statement(r.call).Pos(), r.before)
-	}
 	for _, stmt := range s.inert {
 		f.removeStmt(stmt)
 	}
-	if r.at == nil {
-		for _, stmt := range s.config {
-			f.removeStmt(stmt)
-		}
-		return r.beforeCall()
-	}
-	if f.gone(r.at.Pos()) {
-		return s.v.Name() // another call has it, too
-	}
 	for _, stmt := range s.config {
-		if stmt != r.at {
-			f.removeStmt(stmt)
-		}
+		f.removeStmt(stmt)
 	}
-	for _, late := range s.late {
-		f.replace(late.Sel.Pos(), late.Sel.End(), "MaxElapsed")
-	}
-	f.replace(r.at.Pos(), r.at.End(), s.v.Name()+" := "+r.literal)
-	return s.v.Name()
+	return r.beforeCall()
 }
 
 // beforeCall puts the policy before the statement of the call.
@@ -121,23 +73,9 @@ func (r *retryCall) beforeCall() string {
 	return name
 }
 
-// keepComments puts the comments among the arguments that go away before the statement.
-func (r *retryCall) keepComments() {
-	from := r.op.arg.End()
-	for _, group := range r.f.syntax.Comments {
-		if from < group.Pos() && group.End() < r.call.Rparen && (r.notify == nil || !encloses(r.notify, group)) {
-			r.f.insert(r.f.statement(r.call).Pos(), r.f.source(group)+"\n")
-		}
-	}
-}
-
 // policy is the policy with the settings of a call.
 func (c *cenkalti) policy(r *retryCall) (*policy, error) {
 	p := new(policy)
-	if r.settings.kind == "StopBackOff" {
-		p.set("MaxAttempts", "1")
-		return p, c.observe(r, p)
-	}
 	p.set("MaxAttempts", "%s", c.attempts(r))
 	if err := c.elapsed(r, p); err != nil {
 		return nil, err
@@ -176,7 +114,7 @@ func (c *cenkalti) attempts(r *retryCall) string {
 
 // elapsed sets MaxElapsed.
 func (c *cenkalti) elapsed(r *retryCall, p *policy) error {
-	e, isDefault := r.settings.elapsed, c.options || r.settings.kind == "ExponentialBackOff" && !r.settings.whole
+	e, isDefault := r.settings.elapsed, c.options || r.settings.kind == "ExponentialBackOff"
 	if !c.options {
 		e = r.settings.fields["MaxElapsedTime"]
 	}
@@ -210,9 +148,6 @@ func (c *cenkalti) schedule(r *retryCall, p *policy) error {
 		p.set("Schedule", "§backoff.Constant(%s)", text)
 		p.set("Jitter", "§backoff.NoJitter")
 		return err
-	case "ZeroBackOff":
-		p.set("Schedule", "§backoff.Constant(0)")
-		return nil
 	}
 	return fmt.Errorf("its backoff is a %s", r.settings.kind)
 }
@@ -257,9 +192,6 @@ func (c *cenkalti) bounds(r *retryCall) (first, most float64, known bool) {
 func (c *cenkalti) field(r *retryCall, name, otherwise string, least float64) (string, error) {
 	e := r.settings.fields[name]
 	if e == nil {
-		if r.settings.whole {
-			return "", fmt.Errorf("its %s is not set", name)
-		}
 		return otherwise, nil
 	}
 	switch n, ok := r.f.number(e); {
@@ -283,8 +215,6 @@ func (c *cenkalti) jitter(r *retryCall, p *policy) error {
 			return err
 		}
 		factor = n
-	} else if r.settings.whole {
-		factor = 0
 	}
 	switch {
 	case factor < 0 || factor > 1:

@@ -6,9 +6,6 @@ import (
 	"fmt"
 	"go/ast"
 	"go/token"
-	"io"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 )
@@ -105,23 +102,4 @@ func (f *file) edited() string {
 // blankAt reports whether a line that begins at an offset is empty.
 func (f *file) blankAt(offset int) bool {
 	return offset > 0 && offset < len(f.text) && f.text[offset-1] == '\n' && f.text[offset] == '\n'
-}
-
-// output writes the new text of the file, or what it changes.
-func (f *file) output(stdout io.Writer, write bool) error {
-	text, err := f.result()
-	if err != nil {
-		return err
-	}
-	if write {
-		return os.WriteFile(f.name, text, 0o644)
-	}
-	name := f.name
-	if dir, err := os.Getwd(); err == nil {
-		if rel, err := filepath.Rel(dir, name); err == nil {
-			name = filepath.ToSlash(rel)
-		}
-	}
-	_, err = io.WriteString(stdout, diff(name, string(f.text), string(text)))
-	return err
 }

@@ -6,6 +6,7 @@ import (
 	"go/parser"
 	"go/token"
 	"go/types"
+	"maps"
 	"path"
 	"regexp"
 	"slices"
@@ -19,14 +20,11 @@ import (
 
 // imports are the packages that new texts use, by their names.
 var imports = map[string]string{
-	"backoff":     root,
-	"backoffhttp": root + "/backoffhttp",
-	"plug":        root + "/plug",
-	"cmp":         "cmp",
-	"context":     "context",
-	"errors":      "errors",
-	"http":        "net/http",
-	"time":        "time",
+	"backoff": root,
+	"cmp":     "cmp",
+	"context": "context",
+	"errors":  "errors",
+	"time":    "time",
 }
 
 var marked = regexp.MustCompile(packageMark + `(\w+)`)
@@ -60,7 +58,7 @@ func (f *file) fixImports(fset *token.FileSet, syntax *ast.File, names map[strin
 			astutil.DeleteNamedImport(fset, syntax, nameOf(spec), path)
 		}
 	}
-	for _, name := range sortedKeys(used) {
+	for _, name := range slices.Sorted(maps.Keys(used)) {
 		if f.imported(imports[name]) != nil {
 			continue
 		}
@@ -178,13 +176,4 @@ func nameOf(spec *ast.ImportSpec) string {
 		return ""
 	}
 	return spec.Name.Name
-}
-
-func sortedKeys(set map[string]bool) []string {
-	var keys []string
-	for key := range set {
-		keys = append(keys, key)
-	}
-	slices.Sort(keys)
-	return keys
 }

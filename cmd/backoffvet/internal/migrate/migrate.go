@@ -1,5 +1,5 @@
-// Package migrate rewrites calls of other retry libraries to calls of package backoff with the same
-// behaviour. The pages of docs/moving say what becomes of what.
+// Package migrate rewrites calls of cenkalti/backoff to calls of package backoff with the same
+// behaviour.
 package migrate
 
 import (
@@ -7,66 +7,62 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"os"
 	"slices"
-	"strings"
 )
 
-// libraries are the values of -migrate, and what finds the calls of each.
-var libraries = map[string]func(*program){
-	"cenkalti":      migrateCenkalti,
-	"dskit":         migrateDskit,
-	"retryablehttp": migrateRetryableHTTP,
-}
-
-// Run migrates the packages that the arguments name, as "-migrate cenkalti ./..." does. It writes a
-// diff to stdout, or with -w the files, and a summary to stderr. It returns the exit status.
-func Run(args []string, stdout, stderr io.Writer) int {
+// Run migrates the packages that the arguments name, as "-migrate cenkalti ./..." does. It writes the
+// files, and a summary to w. It returns the exit status.
+func Run(args []string, w io.Writer) int {
 	flags := flag.NewFlagSet("backoffvet -migrate", flag.ContinueOnError)
-	flags.SetOutput(stderr)
-	library := flags.String("migrate", "", "the library to move from: cenkalti, dskit or retryablehttp")
-	write := flags.Bool("w", false, "write the files instead of a diff")
+	flags.SetOutput(w)
+	library := flags.String("migrate", "", "the library to move from: cenkalti")
 	if flags.Parse(args) != nil {
 		return 2
 	}
-	if libraries[*library] == nil {
-		fmt.Fprintf(stderr, "backoffvet: -migrate knows cenkalti, dskit and retryablehttp, and not %q\n", *library)
+	if *library != "cenkalti" {
+		fmt.Fprintf(w, "backoffvet: -migrate knows cenkalti, and not %q\n", *library)
 		return 2
 	}
 	patterns := flags.Args()
 	if len(patterns) == 0 {
 		patterns = []string{"."}
 	}
-	p, err := migrated(".", *library, patterns)
+	p, err := migrated(".", patterns)
 	if err == nil {
-		err = p.output(stdout, *write)
+		err = p.write()
 	}
 	if err != nil {
-		fmt.Fprintln(stderr, "backoffvet:", err)
+		fmt.Fprintln(w, "backoffvet:", err)
 		return 1
 	}
-	p.summary(stderr)
+	p.summary(w)
 	return 0
 }
 
 // migrated loads packages and decides what becomes of them.
-func migrated(dir, library string, patterns []string) (*program, error) {
+func migrated(dir string, patterns []string) (*program, error) {
 	p, err := load(dir, patterns)
 	if err != nil {
 		return nil, err
 	}
-	libraries[library](p)
+	migrateCenkalti(p)
 	p.comment()
 	return p, nil
 }
 
-// output writes the files that change, or what changes in them.
-func (p *program) output(stdout io.Writer, write bool) error {
+// write writes the files that change.
+func (p *program) write() error {
 	var errs []error
 	for _, f := range p.files {
 		if len(f.edits) == 0 {
 			continue
 		}
-		if err := f.output(stdout, write); err != nil {
+		text, err := f.result()
+		if err == nil {
+			err = os.WriteFile(f.name, text, 0o644)
+		}
+		if err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", f.name, err))
 		}
 	}
@@ -109,11 +105,6 @@ func (p *program) notes() []string {
 		}
 	}
 	return lines
-}
-
-// isOurs reports whether a path is that of a package of this library.
-func isOurs(path string) bool {
-	return path == root || strings.HasPrefix(path, root+"/")
 }
 
 const root = "github.com/gobackoff/backoff"

@@ -2,6 +2,7 @@ package migrate
 
 import (
 	"go/ast"
+	"slices"
 	"strings"
 )
 
@@ -41,10 +42,5 @@ func (f *file) place(call *ast.CallExpr, base, literal string, uses []ast.Expr) 
 }
 
 func (f *file) meanAll(all []ast.Expr, at ast.Stmt) bool {
-	for _, e := range all {
-		if e != nil && !f.means(e, at.Pos()) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(all, func(e ast.Expr) bool { return e != nil && !f.means(e, at.Pos()) })
 }

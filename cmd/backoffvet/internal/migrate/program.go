@@ -2,13 +2,13 @@ package migrate
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"go/ast"
 	"go/token"
 	"go/types"
 	"os"
 	"slices"
+	"strings"
 
 	"golang.org/x/tools/go/packages"
 )
@@ -73,18 +73,9 @@ func load(dir string, patterns []string) (*program, error) {
 	}
 	slices.SortFunc(p.files, func(a, b *file) int { return cmp.Compare(a.name, b.name) })
 	if len(p.files) == 0 {
-		return nil, errors.Join(append([]error{errors.New("no package to migrate")}, p.errors()...)...)
+		return nil, fmt.Errorf("no package to migrate\n%s", strings.Join(p.skipped, "\n"))
 	}
 	return p, nil
-}
-
-// errors are the reasons of the packages that were left alone.
-func (p *program) errors() []error {
-	var all []error
-	for _, s := range p.skipped {
-		all = append(all, errors.New(s))
-	}
-	return all
 }
 
 // add adds the files of a package that nobody generates, unless it does not compile.

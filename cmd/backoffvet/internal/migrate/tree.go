@@ -239,28 +239,3 @@ func (f *file) mentions(e ast.Node, path string) bool {
 	})
 	return found
 }
-
-// contiguous reports whether only some statements are between an expression and one of them.
-func (f *file) contiguous(e ast.Expr, at ast.Stmt, some []ast.Stmt) bool {
-	for _, stmt := range listOf(f.parents[at]) {
-		if e.Pos() < stmt.Pos() && stmt.Pos() < at.Pos() && !slices.Contains(some, stmt) {
-			return false
-		}
-	}
-	return e.Pos() < at.Pos()
-}
-
-// madeIn is the variable of a function that a statement defines as the result of a call, or nil.
-func (f *file) madeIn(call *ast.CallExpr) *types.Var {
-	switch parent := f.parents[call].(type) {
-	case *ast.AssignStmt:
-		if i := slices.Index(parent.Rhs, ast.Expr(call)); len(parent.Lhs) == len(parent.Rhs) && parent.Tok == token.DEFINE && listOf(f.parents[parent]) != nil {
-			return f.local(parent.Lhs[i])
-		}
-	case *ast.ValueSpec:
-		if i := slices.Index(parent.Values, ast.Expr(call)); len(parent.Names) == len(parent.Values) && parent.Type == nil {
-			return f.local(parent.Names[i])
-		}
-	}
-	return nil
-}

@@ -6,7 +6,6 @@ import (
 	"go/constant"
 	"go/types"
 	"strconv"
-	"strings"
 	"time"
 )
 
@@ -90,16 +89,4 @@ func (f *file) asInt(e ast.Expr) string {
 		return text
 	}
 	return "int(" + text + ")"
-}
-
-// product is the text of a factor times an expression.
-func (f *file) product(factor int, e ast.Expr) string {
-	text := f.source(e)
-	if _, ok := ast.Unparen(e).(*ast.BinaryExpr); ok && !strings.HasPrefix(text, "(") {
-		if d, ok := f.number(e); ok {
-			return duration(time.Duration(d) * time.Duration(factor))
-		}
-		text = "(" + text + ")"
-	}
-	return fmt.Sprintf("%d * %s", factor, text)
 }

@@ -2,7 +2,9 @@ package deafsleep
 
 import (
 	"context"
+	"io"
 	"net/http"
+	"sync/atomic"
 	"time"
 )
 
@@ -86,4 +88,125 @@ func inTheBackground(ctx context.Context, call func() error) {
 		}
 	}()
 	<-ctx.Done()
+}
+
+func secondPhase(ctx context.Context, ready chan bool, call func(context.Context) error) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-ready:
+	}
+	for {
+		if call(ctx) == nil {
+			return nil
+		}
+		time.Sleep(5 * time.Second) // want "for ctx.Done"
+	}
+}
+
+// It gives back what it has, whoever waits.
+func afterTheEnd(ctx context.Context, call func(context.Context) error) {
+	<-ctx.Done()
+	for call(ctx) != nil {
+		time.Sleep(5 * time.Second)
+	}
+}
+
+type server struct {
+	ctx    context.Context
+	done   chan struct{}
+	other  chan struct{}
+	closed atomic.Bool
+	dial   func() (io.Reader, error)
+}
+
+func (s *server) serve() {
+	select {
+	case <-s.done:
+	case <-time.After(time.Minute):
+	}
+}
+
+func (s *server) hands(call func(context.Context) error) error {
+	for {
+		err := call(s.ctx)
+		if err == nil {
+			return nil
+		}
+		time.Sleep(5 * time.Second) // want "for s.ctx.Done"
+	}
+}
+
+func (s *server) connects() io.Reader {
+	for {
+		r, err := s.dial()
+		if err == nil {
+			return r
+		}
+		time.Sleep(5 * time.Second) // want "for s.done, too"
+	}
+}
+
+func (s *server) asksAChannel(stop <-chan struct{}) io.Reader {
+	for {
+		select {
+		case <-stop:
+			return nil
+		default:
+		}
+		if r, err := s.dial(); err == nil {
+			return r
+		}
+		time.Sleep(5 * time.Second) // want "for stop, too"
+	}
+}
+
+func (s *server) asksAFlag() io.Reader {
+	for !s.closed.Load() {
+		if r, err := s.dial(); err == nil {
+			return r
+		}
+		time.Sleep(5 * time.Second) // want "where s.closed.Load() changes"
+	}
+	return nil
+}
+
+func (s *server) ticks(call func(context.Context) error) {
+	ticker := time.NewTicker(5 * time.Second)
+	defer ticker.Stop()
+	for range ticker.C { // want "for this ticker goes on after s.ctx"
+		if err := call(s.ctx); err == nil {
+			return
+		}
+	}
+}
+
+// It is bounded, and nothing in it speaks of an end.
+func (s *server) connectsAFewTimes() (r io.Reader, err error) {
+	for range 3 {
+		if r, err = s.dial(); err == nil {
+			return r, nil
+		}
+		time.Sleep(5 * time.Second)
+	}
+	return r, err
+}
+
+// It is what runs at the end.
+func (s *server) Close(last func() error) {
+	for last() != nil {
+		time.Sleep(5 * time.Second)
+	}
+}
+
+type quiet struct {
+	done chan struct{}
+	dial func() error
+}
+
+// Nobody waits for done.
+func (q *quiet) connects() {
+	for q.dial() != nil {
+		time.Sleep(5 * time.Second)
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"time"
 )
 
 func drops(call func() error) error {
@@ -124,4 +125,14 @@ func shrinks(list *[]string, send func([]string) error) error {
 		*list = (*list)[1:]
 	}
 	return errors.New("it does not fit")
+}
+
+func lastAttemptBehind(op func() error) error {
+	for range 3 {
+		if err := op(); err == nil {
+			return nil
+		}
+		time.Sleep(time.Second)
+	}
+	return op()
 }

@@ -9,22 +9,16 @@ import (
 	"corpus/cenkalti4"
 	"corpus/cenkalti5"
 	"corpus/cenkalti7"
-	"corpus/dskit"
-	"corpus/retryable"
 	"corpus/world"
 
 	// What the sites need when they are migrated.
 	_ "github.com/gobackoff/backoff"
-	_ "github.com/gobackoff/backoff/backoffhttp"
-	_ "github.com/gobackoff/backoff/plug"
 )
 
 var sites = map[string]map[string]world.Site{
 	"cenkalti4": cenkalti4.Sites,
 	"cenkalti5": cenkalti5.Sites,
 	"cenkalti7": cenkalti7.Sites,
-	"dskit":     dskit.Sites,
-	"retryable": retryable.Sites,
 }
 
 func TestRunTheSites(t *testing.T) {

@@ -7,10 +7,6 @@ require (
 	github.com/cenkalti/backoff/v5 v5.0.3
 	github.com/cenkalti/backoff/v7 v7.0.3
 	github.com/gobackoff/backoff v0.0.0-00010101000000-000000000000
-	github.com/grafana/dskit v0.0.0-20260703122047-de1ec7541c44
-	github.com/hashicorp/go-retryablehttp v0.7.8
 )
-
-require github.com/hashicorp/go-cleanhttp v0.5.2 // indirect
 
 replace github.com/gobackoff/backoff => ../../../../../..

@@ -22,7 +22,7 @@ func isRefused(error) bool { return false }
 
 func post(ctx context.Context) error {
 	return policy.Do(ctx, func(ctx context.Context) error {
-		resp, err := http.Post("https://example.com", "text/plain", nil) // want `this POST may be executed twice: .* Idempotency: backoff.NonIdempotent`
+		resp, err := http.Post("https://example.com", "text/plain", nil) // want `this POST may be executed twice: .* Idempotency: backoff.NonIdempotent` `success whatever`
 		if err != nil {
 			return err
 		}
@@ -43,7 +43,7 @@ func newRequest(ctx context.Context, client *http.Client) error {
 		if err != nil {
 			return err
 		}
-		resp, err := client.Do(req)
+		resp, err := client.Do(req) // want `success whatever`
 		if err == nil {
 			return resp.Body.Close()
 		}
@@ -66,7 +66,7 @@ func madeOutside(ctx context.Context, client *http.Client) error {
 		return err
 	}
 	return policy.Do(ctx, func(ctx context.Context) error {
-		_, err := client.Do(req.WithContext(ctx))
+		_, err := client.Do(req.WithContext(ctx)) // want `success whatever`
 		if err != nil {
 			_, err = client.Do(req) // want `this POST`
 		}
@@ -77,7 +77,7 @@ func madeOutside(ctx context.Context, client *http.Client) error {
 type service struct{ client *http.Client }
 
 func (s *service) charge(ctx context.Context) error {
-	_, err := s.client.Post("https://example.com", "", nil) // want `this POST`
+	_, err := s.client.Post("https://example.com", "", nil) // want `this POST` `success whatever`
 	return err
 }
 

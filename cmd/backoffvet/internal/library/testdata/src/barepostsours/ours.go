@@ -33,7 +33,23 @@ func request(ctx context.Context) error {
 
 func byDefaultClient(ctx context.Context) error {
 	return policy.Do(ctx, func(ctx context.Context) error {
-		_, err := http.DefaultClient.Post("https://example.com", "", nil) // want `this POST`
+		_, err := http.DefaultClient.Post("https://example.com", "", nil) // want `this POST` `success whatever`
 		return err
+	})
+}
+
+// One client of package backoffhttp says nothing of another.
+func byAnother(ctx context.Context) error {
+	other := &http.Client{}
+	return policy.Do(ctx, func(ctx context.Context) error {
+		req, err := http.NewRequestWithContext(ctx, "POST", "https://example.com", nil) // want `this POST`
+		if err != nil {
+			return err
+		}
+		resp, err := other.Do(req)
+		if err != nil {
+			return err
+		}
+		return backoffhttp.Check(resp)
 	})
 }

@@ -82,11 +82,6 @@ func shadowedErrors(ctx context.Context) bool {
 	return err == errBusy && errors == 1 // want `never equal`
 }
 
-func shadowedMax(deadline time.Time) alias {
-	max := 1
-	return alias{MaxElapsed: time.Until(deadline), MaxAttempts: max} // want `may be 0 or negative`
-}
-
 func results(ctx context.Context) (p alias, r myRun, err error) {
 	p.Classify, p.Observer = nil, nil
 	for range p.Start(ctx).Attempts() {
@@ -105,7 +100,7 @@ loop:
 		case <-ctx.Done():
 			return ctx.Err()
 		default:
-			for range r.Attempts() { // want `r is made before the loop around this one`
+			for range r.Attempts() {
 				continue loop
 			}
 		}

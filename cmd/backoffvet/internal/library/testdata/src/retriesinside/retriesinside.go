@@ -132,3 +132,21 @@ func once(ctx context.Context, c *cache) error {
 		return c.client.Ping(ctx).Err()
 	})
 }
+
+// What is said of one client says nothing of another.
+func twoClients(ctx context.Context) error {
+	off := retryablehttp.NewClient()
+	off.RetryMax = 0
+	on := retryablehttp.NewClient()
+	plain := resty.New()
+	return policy.Do(ctx, func(ctx context.Context) error {
+		if _, err := off.Get("https://example.com"); err == nil {
+			return nil
+		}
+		if _, err := plain.R().Get("https://example.com"); err == nil {
+			return nil
+		}
+		_, err := on.Get("https://example.com") // want `go-retryablehttp retries this by itself`
+		return err
+	})
+}

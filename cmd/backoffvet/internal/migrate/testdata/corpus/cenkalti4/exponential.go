@@ -61,16 +61,6 @@ func atMostFive(ctx context.Context, s *world.Service) error {
 	return nil
 }
 
-func fetch(ctx context.Context, s *world.Service) error {
-	page, err := backoff.RetryWithData(func() (string, error) {
-		return s.Fetch(ctx)
-	}, backoff.WithMaxRetries(backoff.NewExponentialBackOff(backoff.WithInitialInterval(time.Second), backoff.WithMaxElapsedTime(time.Minute)), 7))
-	if err == nil && page != "page" {
-		return errors.New("another page")
-	}
-	return err
-}
-
 // methodValue retries a method.
 func methodValue(ctx context.Context, s *world.Service) error {
 	bo := backoff.NewExponentialBackOff()
@@ -113,24 +103,4 @@ func inAGoroutine(ctx context.Context, s *world.Service) error {
 		done <- backoff.Retry(func() error { return s.Call(ctx) }, backoff.WithContext(bo, ctx))
 	}()
 	return <-done
-}
-
-// twoCalls share a backoff, which Retry resets.
-func twoCalls(ctx context.Context, s *world.Service) error {
-	bo := backoff.WithContext(backoff.WithMaxRetries(backoff.NewExponentialBackOff(), 2), ctx)
-	if err := backoff.Retry(func() error { return s.Call(ctx) }, bo); err != nil {
-		return err
-	}
-	return backoff.Retry(func() error { return s.Call(ctx) }, bo)
-}
-
-// unlimited sets a limit only if there is one.
-func unlimited(ctx context.Context, s *world.Service) error {
-	const limit = 45 * time.Second
-	bo := backoff.NewExponentialBackOff()
-	bo.MaxInterval = 10 * time.Second
-	if limit > 0 {
-		bo.MaxElapsedTime = limit
-	}
-	return backoff.Retry(func() error { return s.Call(ctx) }, bo)
 }

@@ -2,6 +2,7 @@ package cenkalti4
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
@@ -69,4 +70,40 @@ func conditional(ctx context.Context, s *world.Service) error {
 		b.InitialInterval = time.Second
 	}
 	return backoff.Retry(func() error { return s.Call(ctx) }, backoff.WithMaxRetries(b, 2))
+}
+
+// twoCalls share a backoff, which Retry resets.
+func twoCalls(ctx context.Context, s *world.Service) error {
+	bo := backoff.WithContext(backoff.WithMaxRetries(backoff.NewExponentialBackOff(), 2), ctx)
+	if err := backoff.Retry(func() error { return s.Call(ctx) }, bo); err != nil {
+		return err
+	}
+	return backoff.Retry(func() error { return s.Call(ctx) }, bo)
+}
+
+// unlimited sets a limit only if there is one.
+func unlimited(ctx context.Context, s *world.Service) error {
+	const limit = 45 * time.Second
+	bo := backoff.NewExponentialBackOff()
+	bo.MaxInterval = 10 * time.Second
+	if limit > 0 {
+		bo.MaxElapsedTime = limit
+	}
+	return backoff.Retry(func() error { return s.Call(ctx) }, bo)
+}
+
+func fetch(ctx context.Context, s *world.Service) error {
+	page, err := backoff.RetryWithData(func() (string, error) {
+		return s.Fetch(ctx)
+	}, backoff.WithMaxRetries(backoff.NewExponentialBackOff(backoff.WithInitialInterval(time.Second), backoff.WithMaxElapsedTime(time.Minute)), 7))
+	if err == nil && page != "page" {
+		return errors.New("another page")
+	}
+	return err
+}
+
+// compares compares the error of a call that moves, in another function.
+func compares(ctx context.Context, s *world.Service) bool {
+	err := save(ctx, s)
+	return err == world.ErrGone
 }

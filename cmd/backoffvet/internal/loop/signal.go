@@ -1,0 +1,309 @@
+package loop
+
+import (
+	"go/ast"
+	"go/token"
+	"go/types"
+	"regexp"
+	"slices"
+
+	"golang.org/x/tools/go/analysis"
+
+	"github.com/gobackoff/backoff/cmd/backoffvet/internal/remote"
+)
+
+// A Signal tells a loop to end: a context, a channel that is closed, or a flag.
+type Signal struct {
+	Var  *types.Var // a context, a request that has one, or the field of one; else nil
+	Expr string     // how it is written
+	Done string     // what is received from at its end, as it is written, or "" for a flag
+
+	OfType bool // other methods of the type wait for it, and the loop does not mention it
+}
+
+func contextSignal(v *types.Var, expr string) *Signal {
+	return &Signal{Var: v, Expr: expr, Done: expr + ".Done()"}
+}
+
+// Signal returns what the loop should obey, or nil: a context that it hands to its work, else what it
+// asks itself whether to go on, else, if nothing bounds it, what other methods of its type wait for.
+func (l *Loop) Signal(pkg *types.Package) *Signal {
+	ctx, outlives := l.context(pkg)
+	switch {
+	case outlives || l.ends():
+		return nil
+	case ctx != nil && l.HandsOver(ctx.Var):
+		return ctx
+	}
+	if s := l.asked(); s != nil {
+		return s
+	}
+	if s := l.contextField(); s != nil {
+		return s
+	}
+	if l.Bounded() {
+		return nil
+	}
+	s := l.ofType()
+	if s != nil {
+		s.OfType = true
+	}
+	return s
+}
+
+// Asks reports whether the loop itself looks at a signal in each round, and may leave.
+func (l *Loop) Asks(s *Signal) bool {
+	asked := l.asked()
+	return asked != nil && asked.Expr == s.Expr
+}
+
+// asked returns the signal that the loop looks at, and that makes it leave.
+func (l *Loop) asked() (found *Signal) {
+	note := func(s *Signal) {
+		if found == nil {
+			found = s
+		}
+	}
+	if f, ok := l.Stmt.(*ast.ForStmt); ok && f.Cond != nil {
+		note(l.flag(f.Cond))
+	}
+	Inspect(l.Body, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.CommClause:
+			if leaves(l.info, n.Body, token.GOTO) {
+				note(l.received(n.Comm))
+			}
+		case *ast.IfStmt:
+			if leaves(l.info, n.Body.List, token.BREAK) {
+				note(l.flag(n.Cond))
+				note(l.assigned(n.Init))
+			}
+		}
+		return true
+	})
+	return found
+}
+
+// assigned returns the signal of err := ctx.Err(), or nil.
+func (l *Loop) assigned(s ast.Stmt) *Signal {
+	if assign, ok := s.(*ast.AssignStmt); ok && len(assign.Rhs) == 1 {
+		return l.flag(assign.Rhs[0])
+	}
+	return nil
+}
+
+// received returns the signal that a case receives, or nil.
+func (l *Loop) received(s ast.Stmt) *Signal {
+	e, ok := s.(*ast.ExprStmt)
+	if !ok {
+		return nil
+	}
+	receive, ok := e.X.(*ast.UnaryExpr)
+	if !ok {
+		return nil
+	}
+	return l.channel(receive.X)
+}
+
+// channel returns the signal of x.Done() of a context, or of a channel that has nothing to say but
+// that it is closed, as its type or its name tells.
+func (l *Loop) channel(e ast.Expr) *Signal {
+	if l.makesInside(e) {
+		return nil
+	}
+	text := types.ExprString(e)
+	if call, ok := ast.Unparen(e).(*ast.CallExpr); ok {
+		s, ok := call.Fun.(*ast.SelectorExpr)
+		if ok && s.Sel.Name == "Done" && remote.IsContext(l.info.TypeOf(s.X)) {
+			return contextSignal(fieldOrVar(l.info, s.X), types.ExprString(s.X))
+		}
+		return nil
+	}
+	if v := fieldOrVar(l.info, e); v != nil && isStopChannel(v) {
+		return &Signal{Expr: text, Done: text}
+	}
+	return nil
+}
+
+// makesInside reports whether an expression has a variable of the loop itself.
+func (l *Loop) makesInside(e ast.Expr) bool {
+	found := false
+	ast.Inspect(e, func(n ast.Node) bool {
+		name, ok := n.(*ast.Ident)
+		if v, isVar := l.info.ObjectOf(name).(*types.Var); ok && isVar && !v.IsField() {
+			found = found || l.Stmt.Pos() <= v.Pos() && v.Pos() < l.Stmt.End()
+		}
+		return !found
+	})
+	return found
+}
+
+// leaves reports whether the last of some statements leaves what is around them: by a return, a
+// goto, a break with a label, a call that does not return, or a branch of the kind that is given.
+func leaves(info *types.Info, list []ast.Stmt, branch token.Token) bool {
+	if len(list) == 0 {
+		return false
+	}
+	switch s := list[len(list)-1].(type) {
+	case *ast.ReturnStmt:
+		return true
+	case *ast.BranchStmt:
+		return s.Tok == branch || s.Tok == token.GOTO || s.Tok == token.BREAK && s.Label != nil
+	case *ast.ExprStmt:
+		call, ok := s.X.(*ast.CallExpr)
+		return ok && !mayReturn(info, call)
+	}
+	return false
+}
+
+// fieldOrVar returns the variable, or the field, that an expression is.
+func fieldOrVar(info *types.Info, e ast.Expr) *types.Var {
+	if s, ok := ast.Unparen(e).(*ast.SelectorExpr); ok {
+		e = s.Sel
+	}
+	return varOf(info, e)
+}
+
+func isStopChannel(v *types.Var) bool {
+	c, ok := v.Type().Underlying().(*types.Chan)
+	return ok && c.Elem().String() != "time.Time" && stopping.MatchString(v.Name())
+}
+
+var stopping = regexp.MustCompile(`(?i)stop|done|quit|clos|exit|shut|cancel|term|kill|dead`)
+
+// flag returns the signal that a condition asks for: a flag, a method that tells it, or the error of
+// a context.
+func (l *Loop) flag(cond ast.Expr) (found *Signal) {
+	ast.Inspect(cond, func(n ast.Node) bool {
+		e, ok := n.(ast.Expr)
+		if !ok || found != nil || l.makesInside(e) {
+			return found == nil
+		}
+		if call, ok := e.(*ast.CallExpr); ok {
+			found = l.asks(call)
+			return false
+		}
+		if v := fieldOrVar(l.info, e); v != nil && v.IsField() && types.Identical(v.Type(), types.Typ[types.Bool]) && lasting.MatchString(v.Name()) {
+			found = &Signal{Expr: types.ExprString(e)}
+		}
+		return found == nil
+	})
+	return found
+}
+
+var lasting = regexp.MustCompile(`(?i)stop|quit|clos|exit|shut|cancel|terminat|running|alive`)
+
+// asks is for the calls of a condition: ctx.Err(), x.closed.Load() and x.isClosed().
+func (l *Loop) asks(call *ast.CallExpr) *Signal {
+	s, ok := call.Fun.(*ast.SelectorExpr)
+	if !ok || len(call.Args) > 0 {
+		return nil
+	}
+	if s.Sel.Name == "Err" && remote.IsContext(l.info.TypeOf(s.X)) {
+		return contextSignal(fieldOrVar(l.info, s.X), types.ExprString(s.X))
+	}
+	if !types.Identical(typeOf(l.info, call), types.Typ[types.Bool]) {
+		return nil
+	}
+	text := types.ExprString(call)
+	if s.Sel.Name == "Load" && lasting.MatchString(types.ExprString(s.X)) || lasting.MatchString(s.Sel.Name) {
+		return &Signal{Expr: text}
+	}
+	return nil
+}
+
+// contextField returns the context in a field that the loop hands to its work.
+func (l *Loop) contextField() (found *Signal) {
+	for _, a := range l.calls {
+		for _, arg := range a.Call.Args {
+			v := fieldOrVar(l.info, arg)
+			if _, ok := arg.(*ast.SelectorExpr); ok && found == nil && v != nil && v.IsField() && remote.IsContext(v.Type()) {
+				found = contextSignal(v, types.ExprString(arg))
+			}
+		}
+	}
+	return found
+}
+
+// ofType returns the signal in a field of the receiver that other code of the package waits for.
+func (l *Loop) ofType() *Signal {
+	f, ok := l.Func.Outer.(*ast.FuncDecl)
+	if !ok || f.Recv == nil || len(f.Recv.List[0].Names) == 0 || !l.waitsForFailures() {
+		return nil
+	}
+	recv := f.Recv.List[0].Names[0]
+	t := typeOf(l.info, recv)
+	if p, ok := types.Unalias(t).(*types.Pointer); ok {
+		t = p.Elem()
+	}
+	s, ok := t.Underlying().(*types.Struct)
+	if !ok {
+		return nil
+	}
+	for field := range s.Fields() {
+		if !l.listens[field] {
+			continue
+		}
+		if text := recv.Name + "." + field.Name(); remote.IsContext(field.Type()) {
+			return contextSignal(field, text)
+		} else if isStopChannel(field) {
+			return &Signal{Expr: text, Done: text}
+		}
+	}
+	return nil
+}
+
+// waitsForFailures reports whether only a failure makes the loop wait.
+func (l *Loop) waitsForFailures() bool {
+	return l.Kind == Retry || l.Kind == Worker && slices.ContainsFunc(l.Attempts, func(a *Attempt) bool {
+		for end := range a.Ends {
+			if end.Way == Again && end.Outcome == Succeeded && end.Wait != nil {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// ends reports whether the function around the loop is what ends its object, or runs at its end.
+func (l *Loop) ends() bool {
+	f, ok := l.Func.Outer.(*ast.FuncDecl)
+	return ok && ending.MatchString(f.Name.Name)
+}
+
+var ending = regexp.MustCompile(`(?i)^(close|stop|shutdown|quit|kill|terminate|drain|teardown|cleanup|destroy)|(Close|Stop|Shutdown)$`)
+
+// listensOf returns the fields of a package that cases of a select receive from, or whose Done they
+// do.
+func listensOf(p *analysis.Pass) map[*types.Var]bool {
+	found := map[*types.Var]bool{}
+	for _, f := range p.Files {
+		ast.Inspect(f, func(n ast.Node) bool {
+			c, ok := n.(*ast.CommClause)
+			if !ok {
+				return true
+			}
+			e, ok := c.Comm.(*ast.ExprStmt)
+			if !ok {
+				return true
+			}
+			if receive, ok := e.X.(*ast.UnaryExpr); ok && receive.Op == token.ARROW {
+				if v := fieldOrVar(p.TypesInfo, doneOf(receive.X)); v != nil && v.IsField() {
+					found[v] = true
+				}
+			}
+			return true
+		})
+	}
+	return found
+}
+
+// doneOf returns x for x.Done().
+func doneOf(e ast.Expr) ast.Expr {
+	if call, ok := ast.Unparen(e).(*ast.CallExpr); ok {
+		if s, ok := call.Fun.(*ast.SelectorExpr); ok && s.Sel.Name == "Done" {
+			return s.X
+		}
+	}
+	return e
+}

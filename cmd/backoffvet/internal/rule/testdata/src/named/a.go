@@ -1,0 +1,7 @@
+package named
+
+func bad() {}
+
+func _() {
+	bad() // want `^bad is called \(calls\)$`
+}
