@@ -298,9 +298,10 @@ func (c *modelCall) run() {
 	c.check(ctx, c.service.Do(ctx, c.policy, c.op))
 }
 
-// slack is how long after the host is well all calls that wait are served.
+// slack is how long after the host is well all calls that wait are served, also if the
+// caller of a probe goes away and the next one goes after half the time again.
 func (c *modelCall) slack() time.Duration {
-	return 2*c.opens + (c.well+hangTime)*3/5 + hangTime + 10*time.Second
+	return 2*c.opens + (c.well+hangTime)*3/2 + hangTime + 10*time.Second
 }
 
 // check checks how the call ended.
