@@ -32,7 +32,7 @@ func New(o Options) (*Client, error) {
 	}
 	if v, ok := o.Retry.(interface{ Validate() error }); ok {
 		if err := v.Validate(); err != nil {
-			return nil, err // of a Schedule: Exponential{Multiplier: 0.5}, or of a Breaker{FailureRate: 2} of a Service
+			return nil, err // such as that of Exponential{Multiplier: 0.5}
 		}
 	}
 	return &Client{retry: o.Retry, send: o.Send}, nil
@@ -62,10 +62,10 @@ func (c *Client) Charge(ctx context.Context) error {
 			return err
 		case errors.As(err, &answer) && answer.Code == 503: // by which this service says that it did nothing
 			return backoff.OfClass(err, backoff.ClassNotSent)
-		case answer != nil && answer.Code < 500: // a permanent response, to a breaker no failure
+		case answer != nil && answer.Code < 500: // permanent; a breaker does not count it as a failure
 			return backoff.Permanent(err)
 		}
-		// It may have been done: no policy repeats this, and a breaker counts it.
+		// It may have been done: no policy of this package repeats it, and a breaker counts it.
 		return &backoff.Error{Attempts: 1, Reason: backoff.ReasonNotIdempotent, Last: err}
 	})
 }
