@@ -174,10 +174,10 @@ func sizeOfField(name string, values []string) (size int) {
 	return size
 }
 
-// StatusClass returns the class of an HTTP status. 408, 425 and 5xx are
-// [backoff.ClassRetryable], except 501, 505, 506, 507, 508, 510 and 511, and so is what
-// no RFC defines, from 600 to 999. 429 and 529 are [backoff.ClassThrottled]. The other 4xx and 5xx are [backoff.ClassPermanent].
-// All other numbers are [backoff.ClassUnknown].
+// StatusClass returns the class of an HTTP status. 408, 425 and 5xx are [backoff.ClassRetryable],
+// except 501, 505, 506, 507, 508, 510 and 511, and so is what no RFC defines, from 600 to 999. 429
+// and 529 are [backoff.ClassThrottled]. The other 4xx and 5xx are [backoff.ClassPermanent]. All
+// other numbers are [backoff.ClassUnknown].
 //
 // Source: RFC 9110 and RFC 8470; Google Cloud IoT Core and Cloud Storage, retry
 // strategy.

@@ -54,8 +54,8 @@ func withoutTags(args []string) []string {
 	return slices.Delete(args, i, i+n)
 }
 
-// withoutFix mends what can be mended in a process of its own, since multichecker then says nothing of
-// the rest. The arguments that it returns look for this rest.
+// withoutFix mends what can be mended in a process of its own, since multichecker then says
+// nothing of the rest. The arguments that it returns look for this rest.
 func withoutFix(args []string) []string {
 	i := slices.IndexFunc(args, func(a string) bool { return is(a, "fix") })
 	if i < 0 || slices.ContainsFunc(args, func(a string) bool { return is(a, "diff") }) || os.Getenv(fixing) != "" {

@@ -443,7 +443,8 @@ func different(p promise, theirs, why string) promise {
 	return p
 }
 
-// askedWait holds if the first retry comes after the wait, or up to a tenth later where a server asked for it.
+// askedWait holds if the first retry comes after the wait, or up to a tenth later where a server
+// asked for it.
 func askedWait(test, name string, delay, wait time.Duration, status int, after ...string) promise {
 	return promise{test: "client_test.go " + test, name: name, holds: func(t *testing.T) {
 		var header []string

@@ -1,5 +1,5 @@
-// Package real fetches the programs of modules.tsv, runs backoffvet over each, and prints what it finds
-// beside the verdict of verdicts.tsv:
+// Package real fetches the programs of modules.tsv, runs backoffvet over each, and prints what it
+// finds beside the verdict of verdicts.tsv:
 //
 //	go test ./corpus/real -run RealPrograms -v -timeout 3h -corpus
 //	go test ./corpus/real -run RealPrograms -v -corpus -only dskit

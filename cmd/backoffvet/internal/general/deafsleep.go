@@ -41,9 +41,9 @@ func goesOn(s *loop.Signal) string {
 	return fmt.Sprintf("goes on after %s has ended: wait in a select, for %s, too", s.Expr, s.Done)
 }
 
-// isBrief reports whether nobody notices that a wait is deaf: one of a second, where the loop asks in
-// each round, or those of a loop that is over soon. What is no context ends only waits for another
-// attempt after a failure.
+// isBrief reports whether nobody notices that a wait is deaf: one of a second, where the loop asks
+// in each round, or those of a loop that is over soon. What is no context ends only waits for
+// another attempt after a failure.
 func isBrief(l *loop.Loop, w *loop.Wait, s *loop.Signal) bool {
 	d, known := l.Longest(w)
 	if known && d <= shortest && l.Asks(s) {
@@ -74,8 +74,8 @@ func succeeds(l *loop.Loop) bool {
 	return slices.ContainsFunc(l.Calls(), func(a *loop.Attempt) bool { return a.MayEnd(loop.Left, loop.Succeeded) })
 }
 
-// inCase reports whether a node is what a case of a select does: what the select receives then paces
-// it.
+// inCase reports whether a node is what a case of a select does: what the select receives then
+// paces it.
 func inCase(l *loop.Loop, at ast.Node) bool {
 	found := false
 	loop.Inspect(l.Body, func(n ast.Node) bool {

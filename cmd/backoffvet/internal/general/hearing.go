@@ -15,7 +15,8 @@ import (
 )
 
 // hearing returns the fix that makes time.Sleep a select, where the function returns an error, and
-// zero values can be written for its other results. The error says why the last attempt failed, too.
+// zero values can be written for its other results. The error says why the last attempt failed,
+// too.
 func hearing(p *rule.Pass, l *loop.Loop, w *loop.Wait, ctx *loop.Signal) []analysis.SuggestedFix {
 	call, ok := w.Node.(*ast.CallExpr)
 	if !ok || ctx.Var == nil || sleepOf(w) == nil || !isStatement(l, call) {

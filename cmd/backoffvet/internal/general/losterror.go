@@ -52,8 +52,8 @@ func givesUp(a *loop.Attempt) bool {
 	return exhausted
 }
 
-// differs reports whether each attempt gets another name or number, which the loop makes: a failure then
-// says little of the next.
+// differs reports whether each attempt gets another name or number, which the loop makes: a
+// failure then says little of the next.
 func differs(p *rule.Pass, l *loop.Loop, a *loop.Attempt) bool {
 	return slices.ContainsFunc(a.Call.Args, func(e ast.Expr) bool {
 		v := loop.VarOf(p.TypesInfo, e)

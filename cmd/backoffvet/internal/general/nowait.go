@@ -38,8 +38,8 @@ func noWaits(p *rule.Pass, l *loop.Loop) {
 	}
 }
 
-// isPaced reports whether a select that blocks, a receive, or a call that waits for the next thing to
-// do comes before an attempt in each round, or is it.
+// isPaced reports whether a select that blocks, a receive, or a call that waits for the next thing
+// to do comes before an attempt in each round, or is it.
 func isPaced(l *loop.Loop, a *loop.Attempt) bool {
 	found := inCase(l, a.Call) || loop.Name(a.Call) == "Wait"
 	loop.Inspect(l.Body, func(n ast.Node) bool {

@@ -26,8 +26,8 @@ func findFailFastJobs(c *code) {
 	}
 }
 
-// isJob reports whether code runs for as long as its program: a loop without an end, one over what a
-// channel brings, or what a Supervisor runs. A function says nothing of who calls it.
+// isJob reports whether code runs for as long as its program: a loop without an end, one over what
+// a channel brings, or what a Supervisor runs. A function says nothing of who calls it.
 func (c *code) isJob(n ast.Node) (job, function bool) {
 	switch n := n.(type) {
 	case *ast.ForStmt:

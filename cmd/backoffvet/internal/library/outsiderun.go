@@ -25,8 +25,8 @@ func findOutsideRuns(c *code) {
 	}
 }
 
-// failed returns the call whose error an if statement finds: that of its own statement, or of the one
-// before it.
+// failed returns the call whose error an if statement finds: that of its own statement, or of the
+// one before it.
 func (c *code) failed(s *ast.IfStmt) *ast.CallExpr {
 	cond, ok := s.Cond.(*ast.BinaryExpr)
 	if !ok || cond.Op != token.NEQ || !c.info.Types[cond.Y].IsNil() || !isError(c.info.TypeOf(cond.X)) {

@@ -106,8 +106,8 @@ func takesContext(fn *types.Func) bool {
 	return params.Len() > 0 && isContext(params.At(0).Type())
 }
 
-// clientOf returns the variable or field that is the client of an expression such as s.client.R().Get,
-// or of what was made with it, or nil.
+// clientOf returns the variable or field that is the client of an expression such as
+// s.client.R().Get, or of what was made with it, or nil.
 func (c *code) clientOf(k *client, e ast.Expr) (found types.Object) {
 	for e != nil {
 		var obj types.Object

@@ -191,8 +191,8 @@ func (l *Loop) rangeValue() *types.Var {
 	return nil
 }
 
-// looksAt reports whether a condition has a variable that is so, or one that the loop makes from such
-// a one.
+// looksAt reports whether a condition has a variable that is so, or one that the loop makes from
+// such a one.
 func (l *Loop) looksAt(cond ast.Expr, is func(*types.Var) bool) bool {
 	found := false
 	Inspect(cond, func(n ast.Node) bool {

@@ -25,8 +25,9 @@ func contextSignal(v *types.Var, expr string) *Signal {
 	return &Signal{Var: v, Expr: expr, Done: expr + ".Done()"}
 }
 
-// Signal returns what the loop should obey, or nil: a context that it hands to its work, else what it
-// asks itself whether to go on, else, if nothing bounds it, what other methods of its type wait for.
+// Signal returns what the loop should obey, or nil: a context that it hands to its work, else what
+// it asks itself whether to go on, else, if nothing bounds it, what other methods of its type wait
+// for.
 func (l *Loop) Signal(pkg *types.Package) *Signal {
 	ctx, outlives := l.context(pkg)
 	switch {
@@ -171,8 +172,8 @@ func isStopChannel(v *types.Var) bool {
 
 var stopping = regexp.MustCompile(`(?i)stop|done|quit|clos|exit|shut|cancel|term|kill|dead`)
 
-// flag returns the signal that a condition asks for: a flag, a method that tells it, or the error of
-// a context.
+// flag returns the signal that a condition asks for: a flag, a method that tells it, or the error
+// of a context.
 func (l *Loop) flag(cond ast.Expr) (found *Signal) {
 	ast.Inspect(cond, func(n ast.Node) bool {
 		e, ok := n.(ast.Expr)

@@ -11,8 +11,8 @@ import (
 	"slices"
 )
 
-// Run migrates the packages that the arguments name, as "-migrate cenkalti ./..." does. It writes the
-// files, and a summary to w. It returns the exit status.
+// Run migrates the packages that the arguments name, as "-migrate cenkalti ./..." does. It writes
+// the files, and a summary to w. It returns the exit status.
 func Run(args []string, w io.Writer) int {
 	flags := flag.NewFlagSet("backoffvet -migrate", flag.ContinueOnError)
 	flags.SetOutput(w)

@@ -68,7 +68,8 @@ func lineOf(p *analysis.Pass, pos token.Pos) line {
 	return line{at.Filename, at.Line}
 }
 
-// ignores reports whether a directive at a line silences a rule, or one of those in the lines above.
+// ignores reports whether a directive at a line silences a rule, or one of those in the lines
+// above.
 func (i ignored) ignores(p *analysis.Pass, at analysis.Range) bool {
 	here := lineOf(p, at.Pos())
 	lines := i[here]
@@ -85,8 +86,8 @@ func (i ignored) ignores(p *analysis.Pass, at analysis.Range) bool {
 	return silent
 }
 
-// Directives returns the rule about the directives themselves: each names some of the rules, gives a
-// reason, and silences what they find.
+// Directives returns the rule about the directives themselves: each names some of the rules, gives
+// a reason, and silences what they find.
 func Directives(rules []*analysis.Analyzer) *analysis.Analyzer {
 	const doc = "report //backoffvet:ignore of an unknown rule, without a reason, or where nothing is found"
 	return New("ignore", doc, func(p *Pass) {

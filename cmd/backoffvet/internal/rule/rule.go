@@ -48,8 +48,9 @@ type Pass struct {
 // Sources returns the files that the rule should look at.
 func (p *Pass) Sources() []*ast.File { return p.sources }
 
-// Report reports a finding, with the name of the rule, unless it is in a file that is not of Sources, or a directive at its
-// line or the line above ignores it. Of several at one position it reports the first.
+// Report reports a finding, with the name of the rule, unless it is in a file that is not of
+// Sources, or a directive at its line or the line above ignores it. Of several at one position it
+// reports the first.
 func (p *Pass) Report(at analysis.Range, message string, fixes ...analysis.SuggestedFix) {
 	if p.reported[at.Pos()] || !p.looksAt(at) || p.ResultOf[directives].(ignored).ignores(p.Pass, at) {
 		return

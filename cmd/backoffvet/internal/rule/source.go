@@ -26,8 +26,8 @@ func isTest(f *ast.File, name string) bool {
 		slices.ContainsFunc(f.Imports, func(i *ast.ImportSpec) bool { return i.Path.Value == `"testing"` })
 }
 
-// IsSource reports whether people wrote a file and keep it here, and rules look at it. What cgo makes
-// of a file counts as that file.
+// IsSource reports whether people wrote a file and keep it here, and rules look at it. What cgo
+// makes of a file counts as that file.
 func IsSource(p *analysis.Pass, f *ast.File) bool {
 	name := p.Fset.File(f.FileStart).Name()
 	return !isGenerated(f) &&
@@ -36,8 +36,8 @@ func IsSource(p *analysis.Pass, f *ast.File) bool {
 		(Tests || !isTest(f, name))
 }
 
-// isGenerated reports whether a comment before the package says so, which that of cgo does not count
-// as.
+// isGenerated reports whether a comment before the package says so, which that of cgo does not
+// count as.
 func isGenerated(f *ast.File) bool {
 	return slices.ContainsFunc(f.Comments, func(g *ast.CommentGroup) bool {
 		return g.Pos() < f.Package && slices.ContainsFunc(g.List, func(c *ast.Comment) bool {
