@@ -176,10 +176,10 @@ func (t *Transport) engine() *engine { return (*engine)(t) }
 // connections are refused.
 //
 // The key of a host is such as "https://example.com", and that of its second
-// credential "https://example.com#2"; SECURITY.md says which credentials share
-// one. If New returns nil, nothing guards that key. A budget with a method
-// Hold(time.Duration), such as [pace.HoldOff], gets the Retry-After of all
-// responses.
+// credential "https://example.com#2". A new credential shares one with others for
+// 2 s (docs/results/attacks.md). If New returns nil, nothing guards that key. A
+// budget with a method Hold(time.Duration), such as [pace.HoldOff], gets the
+// Retry-After of all responses.
 //
 // With Resume, the Transport asks for the rest of a body (Range) of the same
 // version (If-Range), with all attempts of the policy after each piece that
