@@ -19,9 +19,10 @@
 // [NonIdempotent] repeats only what cannot have arrived, and [Keyed] makes a
 // key for each call, by which the server knows a repetition.
 //
-// A permanent error is returned as it is. If a policy gives up, the error is an
-// [*Error]. It says why, names the field that sets the limit, and matches the
-// last error of the operation, which [Cause] returns.
+// A permanent error is returned as it is, or marked [Permanent] if Classify
+// refuses it. A policy that gives up returns an [*Error]: it says why, names the
+// field that sets the limit, and matches the last error. [Cause] returns the
+// error of the operation.
 //
 // A [Budget], such as [RetryBudget], bounds the retries of many calls, and a
 // [Breaker] stops the calls to a service that is down. A policy has neither by
@@ -38,8 +39,8 @@
 // and policies in files (spec, presets). Those below contrib, such as
 // backoffgrpc, are modules of their own.
 //
-// Everywhere 0 means the documented default and a negative number no limit,
-// unless the field says otherwise. Attempts include the first call, retries do
+// 0 means the documented default and a negative number no limit, unless the
+// field says otherwise. Attempts include the first call, retries do
 // not. A delay is what the schedule says, a wait is what the call sleeps. There
 // is no clock to inject: run tests under testing/synctest.
 package backoff

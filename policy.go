@@ -217,8 +217,8 @@ func (p Policy) WaitBefore(retry int) time.Duration {
 	return p.jittered(p.Jitter, delayOf(p.Schedule, retry), 0)
 }
 
-// Retryable reports whether an error is of a class that may be retried. It is
-// false for nil. Many clients take such a func(error) bool.
+// Retryable reports whether an error is of a class that may be retried, whatever
+// Idempotency says. It is false for nil. Many clients take a func(error) bool.
 func (p Policy) Retryable(err error) bool {
 	return judge(p.Classify, err).class.Retryable()
 }

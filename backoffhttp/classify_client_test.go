@@ -289,7 +289,9 @@ func TestStatusErrorTellsTheStatusAndNoMore(t *testing.T) {
 	require.EqualError(t, err, "status 503 Service Unavailable")
 	e := statusOf(t, err)
 	require.Equal(t, 503, e.HTTPStatusCode())
-	require.EqualError(t, &backoffhttp.StatusError{Code: 404}, "status Not Found")
+	require.EqualError(t, &backoffhttp.StatusError{Code: 404}, "status 404 Not Found")
+	require.EqualError(t, &backoffhttp.StatusError{Code: 529}, "status 529")
+	require.EqualError(t, &backoffhttp.StatusError{Code: 529, Status: "529 "}, "status 529")
 	header := e.ResponseHeader()
 	header["Set-Cookie"] = nil
 	require.Equal(t, "secret", resp.Header.Get("Set-Cookie"), "it is a copy")

@@ -295,7 +295,7 @@ func ExampleClassify() {
 	}
 	// Output:
 	// unexpected EOF: retryable
-	// status Too Many Requests: throttled
+	// status 429 Too Many Requests: throttled
 	// never heard of it: permanent
 }
 

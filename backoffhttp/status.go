@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode"
@@ -38,7 +39,8 @@ func (e *StatusError) Error() string {
 	if e == nil {
 		return "<nil>"
 	}
-	return "status " + printable(cmp.Or(e.Status, http.StatusText(e.Code)))
+	status := cmp.Or(e.Status, strconv.Itoa(e.Code)+" "+http.StatusText(e.Code))
+	return "status " + strings.TrimSpace(printable(status)) // a code without a text ends with a space
 }
 
 // printable returns up to 200 bytes of a server's text, without the controls that
