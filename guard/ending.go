@@ -3,28 +3,33 @@ package guard
 import (
 	"cmp"
 	"context"
+	"time"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/internal/clock"
 )
 
 // An ending holds back that the policy of a call gave up, until the call does not wait any
 // more. So its Observer hears once of the end of a call, however often it was made, and
-// once of each attempt, numbered through the call.
+// once of each attempt, numbered and timed through the call.
 type ending struct {
 	policy   backoff.Policy   // of the call, with hear
 	observer backoff.Observer // that of the policy
+	began    time.Time        // start of the call
 	event    backoff.Event    // the last EventGiveUp
 	held     bool
+	waits    bool // the call has waited, or waits now
 	made     int // attempts before the present turn
 	most     int // attempts of a call that has waited; 0 before that
 }
 
-// observed returns p with an Observer that waits for the end of the call, if p has one.
-func observed(p *backoff.Policy) (*backoff.Policy, *ending) {
+// observed returns p with an Observer that waits for the end of the call, which began then,
+// if p has an Observer.
+func observed(p *backoff.Policy, began time.Time) (*backoff.Policy, *ending) {
 	if p.Observer == nil {
 		return nil, nil
 	}
-	e := &ending{policy: *p, observer: p.Observer}
+	e := &ending{policy: *p, observer: p.Observer, began: began}
 	e.policy.Observer = e.hear
 	return &e.policy, e
 }
@@ -39,17 +44,29 @@ func (e *ending) hear(ctx context.Context, event backoff.Event) {
 		e.event, e.held = event, true
 		return
 	}
+	e.notify(ctx, event)
+}
+
+// notify tells the Observer of an event. A policy knows only how long its own turn took.
+func (e *ending) notify(ctx context.Context, event backoff.Event) {
+	if e.waits {
+		event.Elapsed = clock.Since(e.began)
+	}
 	e.observer.Notify(ctx, event)
 }
 
 // goesOn tells the Observer that the call waits for another attempt.
 func (e *ending) goesOn(ctx context.Context) {
-	if e == nil || !e.held || e.event.Attempt == 0 || e.event.Waiting {
+	if e == nil {
+		return
+	}
+	e.waits = true
+	if !e.held || e.event.Attempt == 0 || e.event.Waiting {
 		return
 	}
 	retry := e.event
 	retry.Kind, retry.Reason = backoff.EventRetry, 0
-	e.observer.Notify(ctx, retry)
+	e.notify(ctx, retry)
 	e.event.Waiting, e.made = true, e.event.Attempt
 }
 
@@ -61,5 +78,5 @@ func (e *ending) tell(ctx context.Context, err error) {
 	if gave, ok := err.(*backoff.Error); ok { // event.Err is that of the last attempt
 		e.event.Reason, e.event.Attempt = gave.Reason, gave.Attempts
 	}
-	e.observer.Notify(ctx, e.event)
+	e.notify(ctx, e.event)
 }

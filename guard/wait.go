@@ -33,11 +33,11 @@ type attempts = func(context.Context, *backoff.Policy) error
 func (s *Service) serve(ctx context.Context, p *backoff.Policy, t *Turn, call attempts) error {
 	keyed, made := withKey(ctx, p.Idempotency)
 	var began time.Time
-	if p.MaxElapsed > 0 {
+	if p.MaxElapsed > 0 || p.Observer != nil {
 		began = clock.Now()
 	}
 	var err error
-	first, end := observed(p)
+	first, end := observed(p, began)
 	of, wait := s.line.NewCall()
 	if !wait {
 		if err = s.callOnce(keyed, first, t, call); err == nil {
@@ -65,7 +65,7 @@ type waiting struct {
 	call    line.Call
 	ctx     context.Context // of the caller
 	keyed   bool            // the service has put a key there
-	began   time.Time       // if the policy has a MaxElapsed
+	began   time.Time       // if the policy has a MaxElapsed or an Observer
 
 	end         time.Time      // when the call waits no longer; zero before it waits
 	made        bool           // the breaker let the call pass, at last
@@ -239,8 +239,10 @@ func (w *waiting) bounded() bool {
 
 // told tells the observer of a call without an attempt that it ended.
 func (w *waiting) told(err error) error {
-	if w.attempts == 0 && w.reason != backoff.ReasonBudget {
-		refused.Tell(w.ctx, w.policy, err)
+	if w.attempts == 0 && w.reason != backoff.ReasonBudget && w.ending != nil {
+		own := *w.policy
+		own.Observer = w.ending.notify
+		refused.Tell(w.ctx, &own, err)
 	}
 	return err
 }

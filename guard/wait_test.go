@@ -431,3 +431,27 @@ func TestAnObserverHearsHowManyAttemptsACallMayMakeThatHasWaited(t *testing.T) {
 		})
 	}
 }
+
+func TestAnEventSaysHowLongTheWholeCallHasTaken(t *testing.T) {
+	for name, c := range map[string]struct {
+		service func() *guard.Service
+		events  int // at least
+	}{
+		"down": {func() *guard.Service { return new(guard.Service) }, 5},
+		"open": {func() *guard.Service { _, s := tripped(time.Minute); return s }, 1},
+		"full": {func() *guard.Service { return &guard.Service{Budget: refusing{}} }, 1},
+	} {
+		bubble(t, name, func(t *testing.T) {
+			s, began, heard := c.service(), time.Now(), 0
+			p := backoff.Policy{Observer: func(_ context.Context, e backoff.Event) {
+				heard++
+				require.Equal(t, time.Since(began), e.Elapsed, "%v", e)
+			}}
+			ctx, cancel := context.WithCancel(deadline(t.Context(), time.Hour))
+			time.AfterFunc(2500*time.Millisecond, cancel)
+			require.ErrorIs(t, s.Do(ctx, p, boom), context.Canceled)
+			require.Equal(t, 2500*time.Millisecond, time.Since(began))
+			require.GreaterOrEqual(t, heard, c.events)
+		})
+	}
+}
