@@ -244,7 +244,7 @@ func (c *Client) Do(ctx context.Context, op func(context.Context) error) error {
 	})
 	if gave, ok := err.(*backoff.Error); ok && c.lends && gave.Reason == backoff.ReasonBudget {
 		named := *gave
-		named.Note = strings.TrimPrefix(gave.Note+"; the guard.Service has it", "; ")
+		named.Note = strings.TrimPrefix(gave.Note+"; refused by the Budget of the guard.Service", "; ")
 		return &named
 	}
 	return err

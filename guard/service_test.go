@@ -180,7 +180,7 @@ func (refusing) Reserve(backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
 func TestARefusalOfTheServicesBudgetNamesIt(t *testing.T) {
 	s := guard.Service{Budget: refusing{}, FailFast: true}
 	text := s.Do(t.Context(), backoff.Policy{}, func(context.Context) error { return nil }).Error()
-	require.Equal(t, "backoff: not started: budget refused (Budget); the guard.Service has it", text)
+	require.Equal(t, "backoff: not started: budget refused (Budget); refused by the Budget of the guard.Service", text)
 	text = s.Do(t.Context(), backoff.Policy{Budget: refusing{}}, func(context.Context) error { return nil }).Error()
 	require.Equal(t, "backoff: not started: budget refused (Budget)", text)
 }

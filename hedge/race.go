@@ -295,7 +295,7 @@ func (r *race) giveUp(why backoff.Reason, interrupted error) {
 	case backoff.ReasonOpen:
 		e.Interrupted = r.refusal
 	case backoff.ReasonBudget:
-		e.Note = "MaxExtraLoad counts, too"
+		e.Note = "the limit may be MaxExtraLoad"
 	case backoff.ReasonRetryAfter:
 		if after, _ := backoff.RetryAfterOf(r.last); after < r.retryAfter { // as the server said to another attempt
 			e.Last = backoff.RetryAfter(r.last, r.retryAfter)

@@ -57,7 +57,7 @@ func TestHedgeIsNotSentIfItsBudgetRefuses(t *testing.T) {
 			_, err := hedge.Value(t.Context(), h, inTime(150*milli, 0, errHedgeUnknown), nil)
 			require.ErrorIs(t, err, backoff.ErrBudget)
 			require.ErrorIs(t, err, errHedgeUnknown)
-			require.ErrorContains(t, err, "budget refused (Budget); MaxExtraLoad counts, too: UNKNOWN")
+			require.ErrorContains(t, err, "budget refused (Budget); the limit may be MaxExtraLoad: UNKNOWN")
 		}
 		require.Len(t, b.asked, 42)
 	})
@@ -174,9 +174,9 @@ func TestHedgeStartsNoCallThatItsBudgetDoesNotLetGoInTime(t *testing.T) {
 		outcomes map[uint64][]string
 	}{
 		"it refuses": {(*testing.T).Context, &hedgeBudget{depart: never, grant: func(backoff.Attempt) (time.Duration, bool) { return 0, false }},
-			backoff.ErrBudget, "backoff: not started: budget refused (Budget); MaxExtraLoad counts, too", nil},
+			backoff.ErrBudget, "backoff: not started: budget refused (Budget); the limit may be MaxExtraLoad", nil},
 		"it is out of places at the last moment": {(*testing.T).Context, &hedgeBudget{depart: func(int) bool { return false }},
-			backoff.ErrBudget, "backoff: not started: budget refused (Budget); MaxExtraLoad counts, too", notSent},
+			backoff.ErrBudget, "backoff: not started: budget refused (Budget); the limit may be MaxExtraLoad", notSent},
 		"the wait passes the deadline": {func(t *testing.T) context.Context { return within(t, second) },
 			&hedgeBudget{grant: waitASecond, depart: never},
 			context.DeadlineExceeded, "backoff: not started: the next wait would pass the deadline", notSent},
@@ -468,7 +468,7 @@ func TestHedgeRefusedLocallyLeavesTheFirstAttemptAlone(t *testing.T) {
 	}{
 		{"by a breaker", 5, open, "not sent"},
 		{"by a breaker", 2, open, "not sent"},
-		{"by a budget", 5, "backoff: gave up after 2 attempts: budget refused (Budget); MaxExtraLoad counts, too: UNKNOWN", "permanent"},
+		{"by a budget", 5, "backoff: gave up after 2 attempts: budget refused (Budget); the limit may be MaxExtraLoad: UNKNOWN", "permanent"},
 	} {
 		hedgeTest(t, fmt.Sprint(row.name, ", of ", row.maxAttempts), func(t *testing.T) {
 			for _, first := range []error{nil, errHedgeUnknown} {
