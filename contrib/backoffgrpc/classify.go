@@ -20,6 +20,8 @@ import (
 const (
 	pushbackKey = "grpc-retry-pushback-ms"
 	attemptsKey = "grpc-previous-rpc-attempts"
+
+	idempotencyKey = "idempotency-key"
 )
 
 // Classify sorts the errors of calls by their code. UNAVAILABLE is

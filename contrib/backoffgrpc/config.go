@@ -76,7 +76,8 @@ type Method struct {
 
 // A Config says what a client does with its methods. The zero value does
 // nothing. It is safe for concurrent use. It must not be changed once a client
-// uses it.
+// uses it. Calls whose policy is backoff.Keyed send the metadata "idempotency-key",
+// which the server must know.
 type Config struct {
 	// Methods has an entry for each full name: "/package.Service/Method",
 	// "/package.Service/" for all other methods of the service, or "" for

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -36,6 +37,7 @@ type service struct {
 	mu       sync.Mutex
 	n        int
 	previous []string // grpc-previous-rpc-attempts of each call
+	keys     []string // idempotency-key of each call
 	times    []time.Time
 }
 
@@ -49,6 +51,7 @@ func (s *service) enter(ctx context.Context) int {
 		previous += v
 	}
 	s.previous = append(s.previous, previous)
+	s.keys = append(s.keys, strings.Join(metadata.ValueFromIncomingContext(ctx, "idempotency-key"), ","))
 	return s.n
 }
 
@@ -61,7 +64,7 @@ func (s *service) calls() int {
 func (s *service) reset() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.n = 0
+	s.n, s.keys = 0, nil
 }
 
 func (s *service) UnaryCall(ctx context.Context, req *pb.SimpleRequest) (*pb.SimpleResponse, error) {

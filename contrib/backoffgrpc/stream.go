@@ -44,9 +44,9 @@ const (
 // does not. A message is kept only if SendMsg did not panic. Errors and replies
 // are those of [Config.Unary]. Messages must not be changed after SendMsg, which
 // grpc-go demands, too. A policy's AttemptTimeout and hedges do not apply to
-// streams. The key of a Keyed policy is in the context of all attempts, for an
-// interceptor that sends it. Observers can see which method is called, but attempts are not
-// measured: how long a stream takes is up to the program.
+// streams. Under a Keyed policy all attempts send the same key, as those of Unary do.
+// Observers can see which method is called, but attempts are not measured: how long a
+// stream takes is up to the program.
 func (c *Config) Stream() grpc.StreamClientInterceptor { return c.client().stream }
 
 // stream is the interceptor.
@@ -209,7 +209,7 @@ func (s *stream) attempt() (inner grpc.ClientStream, err error) {
 		}
 	}()
 	seen := new(sight)
-	inner, err = s.open(withAttempt(s.ctx, int(s.attempts.Add(1))), seen)
+	inner, err = s.open(withAttempt(s.ctx, int(s.attempts.Add(1)), s.carried.policy.Idempotency), seen)
 	if err != nil {
 		return nil, seen.error(s.ctx, err)
 	}

@@ -28,6 +28,11 @@ import (
 // header that the server sent before it failed does not keep a call from being
 // sent again.
 //
+// Under a policy or a hedge that is Keyed, each attempt sends the key of its context in
+// the metadata "idempotency-key", unless the outgoing metadata of the call has one. The
+// server must know the key, and make one order of two attempts: gRPC itself does not.
+// Under any other Idempotency no key is sent.
+//
 // The error of a call has the status of its last attempt as the server sent it,
 // including the details. Of one that is longer than 64 KiB, it has half of that
 // of the message, and the details that fit. Once the call's context has ended, the status is
@@ -62,9 +67,11 @@ func (c *client) unary(ctx context.Context, method string, req, reply any, cc *g
 	switch {
 	case carried != nil:
 		ctx, u.to = c.observed(ctx, carried.policy.Observer, cc, method)
+		u.said = carried.policy.Idempotency
 		return carried.error(ctx, u.retry(ctx, carried, c.services, reply))
 	case m.Hedge != nil:
 		ctx, u.to = c.observed(ctx, m.Hedge.Observer, cc, method)
+		u.said = m.Hedge.Idempotency
 		return callError(ctx, u.hedge(ctx, m.Hedge, reply))
 	}
 	return invoke(ctx, method, req, reply, cc, u.opts...)
@@ -77,7 +84,8 @@ type unary struct {
 	cc     *grpc.ClientConn
 	invoke grpc.UnaryInvoker
 	opts   []grpc.CallOption
-	to     *endpoint.Endpoint // nil if no observer asks
+	to     *endpoint.Endpoint  // nil if no observer asks
+	said   backoff.Idempotency // of the policy or the hedge
 }
 
 // retry makes the call under a policy, and under the guards of its server if there
@@ -118,24 +126,30 @@ func (u *unary) attempt(ctx context.Context, number int, reply any, opts []grpc.
 
 // send sends the request of an attempt, and receives the reply.
 func (u *unary) send(ctx context.Context, number int, reply any, opts []grpc.CallOption, seen *sight) error {
-	err := u.invoke(withAttempt(ctx, number), u.method, u.req, reply, u.cc, seen.options(opts)...)
+	err := u.invoke(withAttempt(ctx, number, u.said), u.method, u.req, reply, u.cc, seen.options(opts)...)
 	if err == nil {
 		return nil
 	}
 	return seen.error(ctx, err)
 }
 
-// withAttempt adds the number of attempts before this one to the call's
-// metadata.
-func withAttempt(ctx context.Context, number int) context.Context {
-	if number <= 1 {
+// withAttempt adds to the call's metadata the number of attempts before this one, and the
+// key of the context if the call is Keyed and has none there.
+func withAttempt(ctx context.Context, number int, said backoff.Idempotency) context.Context {
+	keyed := said == backoff.Keyed
+	if number <= 1 && !keyed {
 		return ctx
 	}
 	md, _ := metadata.FromOutgoingContext(ctx) // a copy
 	if md == nil {
 		md = metadata.MD{}
 	}
-	md.Set(attemptsKey, strconv.Itoa(number-1))
+	if number > 1 {
+		md.Set(attemptsKey, strconv.Itoa(number-1))
+	}
+	if keyed && len(md.Get(idempotencyKey)) == 0 {
+		md.Set(idempotencyKey, backoff.IdempotencyKey(ctx))
+	}
 	return metadata.NewOutgoingContext(ctx, md)
 }
 
