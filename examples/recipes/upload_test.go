@@ -28,8 +28,11 @@ func upload(ctx context.Context, client *http.Client, url, path string) error {
 	if err != nil {
 		return err
 	}
-	req.ContentLength = info.Size()
 	req.GetBody = func() (io.ReadCloser, error) { return os.Open(path) } // for each further attempt
+	if req.ContentLength = info.Size(); req.ContentLength == 0 {
+		file.Close()
+		req.Body = http.NoBody // any other body of length 0 is sent in chunks
+	}
 	resp, err := client.Do(req)
 	if err != nil {
 		return err
@@ -40,7 +43,12 @@ func upload(ctx context.Context, client *http.Client, url, path string) error {
 
 // The server reads a part of the file, and is busy. It does so twice.
 func TestAnUploadIsSentWholeAgain(t *testing.T) {
-	text := bytes.Repeat([]byte("seven\n"), 100_000)
+	uploadToBusyServer(t, bytes.Repeat([]byte("seven\n"), 100_000))
+}
+
+func TestAnEmptyFileIsSentWithItsLength(t *testing.T) { uploadToBusyServer(t, nil) }
+
+func uploadToBusyServer(t *testing.T, text []byte) {
 	path := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(path, text, 0o600); err != nil {
 		t.Fatal(err)
