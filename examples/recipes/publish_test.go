@@ -25,7 +25,8 @@ type link chan conn
 // keep holds a connection until ctx ends.
 func (l link) keep(ctx context.Context, dial func(context.Context) (conn, error)) error {
 	policy := backoff.Policy{Name: "broker", Schedule: backoff.Exponential{Max: 5 * time.Second}}
-	return backoff.Supervisor{Policy: policy}.RunReady(ctx, func(ctx context.Context, ready func()) error {
+	loop := backoff.Supervisor{Policy: policy, ResetAfter: time.Second / 2} // less than a connection lasts
+	return loop.RunReady(ctx, func(ctx context.Context, ready func()) error {
 		c, err := dial(ctx)
 		if err != nil {
 			return err
@@ -44,7 +45,9 @@ func (l link) keep(ctx context.Context, dial func(context.Context) (conn, error)
 	})
 }
 
-var publishing = backoff.Policy{Name: "publish", MaxAttempts: -1} // the deadline of the caller ends it
+var publishing = backoff.Policy{ // the deadline of the caller ends it, and AttemptTimeout a confirmation that never comes
+	Name: "publish", MaxAttempts: -1, AttemptTimeout: 10 * time.Second, Schedule: backoff.Exponential{Max: time.Second},
+}
 
 // publish returns when the broker has the message, or when ctx ends.
 func (l link) publish(ctx context.Context, message string) error {
@@ -129,5 +132,60 @@ func TestWhatIsPublishedWhileTheConnectionIsDownWaits(t *testing.T) {
 		}
 		stop()
 		<-ended
+	})
+}
+
+// A connection that a proxy ends a second after its dial.
+type cutConn struct {
+	fakeConn
+	publish func(context.Context) error
+}
+
+func (c cutConn) Publish(ctx context.Context, _ string) error { return c.publish(ctx) }
+
+// publishAll publishes so many messages, one after the other, over connections that are cut.
+func publishAll(t *testing.T, messages int, publish func(context.Context) error) (took time.Duration) {
+	ctx, stop := context.WithTimeout(t.Context(), 5*time.Minute)
+	l, ended, began := make(link), make(chan error), time.Now()
+	go func() {
+		ended <- l.keep(ctx, func(context.Context) (conn, error) {
+			c := cutConn{fakeConn{nil, make(chan error, 1)}, publish}
+			time.AfterFunc(time.Second, func() { c.closed <- errors.New("cut") })
+			return c, nil
+		})
+	}()
+	for n := range messages {
+		if err := l.publish(ctx, fmt.Sprint(n)); err != nil {
+			t.Error(err)
+		}
+	}
+	took = time.Since(began)
+	stop()
+	<-ended
+	return took
+}
+
+func TestConnectionsThatEndOnScheduleDelayNoMessage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		took := publishAll(t, 500, func(context.Context) error { time.Sleep(20 * time.Millisecond); return nil })
+		if took > 12*time.Second {
+			t.Errorf("500 messages of 20 ms took %v", took)
+		}
+	})
+}
+
+func TestAMessageWhoseConfirmationNeverComesIsSentAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sent := 0
+		took := publishAll(t, 1, func(ctx context.Context) error {
+			if sent++; sent > 1 {
+				return nil
+			}
+			<-ctx.Done()
+			return ctx.Err()
+		})
+		if sent != 2 || took > 15*time.Second {
+			t.Errorf("%d times, %v", sent, took)
+		}
 	})
 }
