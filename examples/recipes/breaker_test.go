@@ -25,6 +25,8 @@ var cache = &backoff.Breaker{ // one for the cache
 // look returns what the cache has, or what else will do while that is down.
 func look(ctx context.Context, key string, get func(context.Context, string) (string, error)) (string, error) {
 	v, err := backoff.DoValue(ctx, cache, func(ctx context.Context) (string, error) {
+		ctx, cancel := context.WithTimeout(ctx, 200*time.Millisecond) // in here, so that a cache that hangs holds no caller
+		defer cancel()
 		v, err := get(ctx, key)
 		if errors.Is(err, errMiss) {
 			return "", backoff.Permanent(err) // an answer, and no failure of the cache
@@ -67,6 +69,31 @@ func TestAFallbackIsForTheTimeThatTheCircuitIsOpen(t *testing.T) {
 		answers = nil
 		if _, hits, failures := count(100); hits < 40 || failures > 0 {
 			t.Errorf("%d hits, %d failures", hits, failures)
+		}
+	})
+}
+
+// Nobody waits long for a cache that hangs, whether its caller has set a limit or not.
+func TestACacheThatHangsHoldsNoCaller(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cache.Reset()
+		hang := func(ctx context.Context, _ string) (string, error) { <-ctx.Done(); return "", ctx.Err() }
+		defaults := 0
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		for range 40 {
+			began := time.Now()
+			v, _ := look(ctx, "k", hang)
+			if took := time.Since(began); took > 200*time.Millisecond {
+				t.Fatalf("a call took %v", took)
+			}
+			if v != "" {
+				defaults++
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+		if defaults < 10 {
+			t.Errorf("%d of 40 calls did not wait for the cache", defaults)
 		}
 	})
 }
