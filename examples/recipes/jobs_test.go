@@ -56,7 +56,8 @@ func (w *worker) attempt(ctx context.Context, j delivery) {
 	case ctx.Err() != nil:
 		return // this process stops, and the row stays
 	case !sent: // the receiver is known to be down: that costs no attempt
-		j.Due = time.Now().Add(delivering.WaitBefore(j.Failures + 1))
+		after, _ := backoff.RetryAfterOf(err) // for so long the circuit stays open
+		j.Due = time.Now().Add(max(after, time.Minute))
 	case next.Again:
 		j.Failures++
 		j.Due = time.Now().Add(next.Wait)
@@ -161,6 +162,29 @@ func TestAnOpenCircuitCostsAJobNoAttempt(t *testing.T) {
 		}
 		if slices.Max(counts) > 7 {
 			t.Errorf("attempts in an hour: %v", counts)
+		}
+	})
+}
+
+// A job that has failed often is refused by an open circuit. It does not wait for hours then.
+func TestAJobThatACircuitRefusedIsTriedSoonAfterIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var row delivery
+		sent, removed := 0, false
+		w := &worker{
+			send:   func(context.Context, delivery) error { sent++; return nil },
+			save:   func(j delivery) { row = j },
+			remove: func(delivery) { removed = true },
+		}
+		_, breaker := w.receivers.For("down").Parts()
+		breaker.Trip()
+		w.attempt(t.Context(), delivery{Host: "down", Failures: 8})
+		if wait := time.Until(row.Due); row.Failures != 8 || sent > 0 || wait < time.Minute || wait > 2*time.Minute {
+			t.Fatalf("%+v, due in %v", row, wait)
+		}
+		time.Sleep(time.Until(row.Due))
+		if w.attempt(t.Context(), row); !removed {
+			t.Errorf("%+v is not delivered", row)
 		}
 	})
 }
