@@ -19,8 +19,8 @@ type ending struct {
 	event    backoff.Event    // the last EventGiveUp
 	held     bool
 	waits    bool // the call has waited, or waits now
-	made     int // attempts before the present turn
-	most     int // attempts of a call that has waited; 0 before that
+	made     int  // attempts before the present turn
+	most     int  // attempts of a call that has waited; 0 before that
 }
 
 // observed returns p with an Observer that waits for the end of the call, which began then,
