@@ -96,6 +96,9 @@ func (c *call) runGuarded(ctx context.Context, p *backoff.Policy) error {
 	own := *c.policy
 	if p != nil {
 		own.MaxAttempts, own.ByClass, own.MaxElapsed, own.Observer = p.MaxAttempts, p.ByClass, p.MaxElapsed, p.Observer
+		if c.number > 0 { // p comes from the policy of the call
+			own.Budget = p.Budget
+		}
 	}
 	c.discard()
 	return c.run(own.Start(ctx))

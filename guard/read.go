@@ -96,6 +96,9 @@ func (w *waiting) readGivenUp(gave *backoff.Error, r *line.Result) (again bool) 
 		r.Verdict = line.Refused
 		return gave.Repeatable() && w.hasAttempts()
 	case backoff.ReasonBudget:
+		if gave.Attempts == 0 && w.after.Again { // a retry does not wait for room
+			return false
+		}
 		if gave.Attempts == 0 {
 			r.Verdict, r.After = line.Full, 0
 			return true

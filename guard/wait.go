@@ -15,6 +15,9 @@ import (
 	"github.com/gobackoff/backoff/internal/refused"
 )
 
+// defaultMaxAttempts is the default of [backoff.Policy.MaxAttempts].
+const defaultMaxAttempts = 4
+
 // longest is how long a call without a deadline waits for its service.
 const longest = 5 * time.Second
 
@@ -67,6 +70,8 @@ type waiting struct {
 	keyed   bool            // the service has put a key there
 	began   time.Time       // if the policy has a MaxElapsed or an Observer
 
+	after backoff.Decision // after the last failure, if the next attempt is a retry of the policy
+
 	end         time.Time      // when the call waits no longer; zero before it waits
 	made        bool           // the breaker let the call pass, at last
 	attempts    int            // made so far
@@ -84,17 +89,17 @@ func (w *waiting) serve(t *Turn, call attempts, err error) error {
 		if r.Verdict == line.Full && w.ctx.Value(inside{w.service}) != nil {
 			return w.passFull(t, call, r)
 		}
-		if again = (err == nil || w.call.Settle(r) && again) && waits; err != nil && !again {
-			return w.failed(err)
+		again = (err == nil || w.call.Settle(r) && again) && waits
+		if w.after = (backoff.Decision{}); err != nil && !again {
+			w.after = w.retry(t, err)
 		}
-		if again {
-			w.ending.goesOn(w.ctx)
-			if t.BeforeWait != nil {
-				t.BeforeWait()
-			}
-			if end := w.wait(r); end != line.Went {
+		switch {
+		case again || w.after.Again:
+			if end := w.pause(t, r); end != line.Went {
 				return w.gaveUp(end, err)
 			}
+		case err != nil:
+			return w.failed(err)
 		}
 		if err = w.again(t, call); err == nil {
 			w.call.Succeed()
@@ -136,6 +141,18 @@ type turnOf struct {
 	returned bool // without a panic
 }
 
+// pause waits until the call, which ended with r, may go on.
+func (w *waiting) pause(t *Turn, r line.Result) line.End {
+	w.ending.goesOn(w.ctx)
+	if t.BeforeWait != nil {
+		t.BeforeWait()
+	}
+	if w.after.Again {
+		return w.sleep(w.after.Wait)
+	}
+	return w.wait(r)
+}
+
 // wait waits for the turn of the call, which ended with r, or has not begun.
 func (w *waiting) wait(r line.Result) line.End {
 	if w.end.IsZero() {
@@ -169,6 +186,10 @@ func (w *waiting) again(t *Turn, call attempts) error {
 	if !w.end.IsZero() {
 		own := *w.policy
 		own.MaxAttempts, own.ByClass = 1, nil
+		if w.after.Again && own.Budget != nil {
+			most := limits.Or(w.policy.MaxAttempts, defaultMaxAttempts)
+			own.Budget = &retries{own.Budget, w.attempts, most, w.after.Class}
+		}
 		if w.ending != nil {
 			own.Observer, w.ending.most = w.ending.hear, limits.Or(w.policy.MaxAttempts, -1)
 		}
