@@ -278,7 +278,7 @@ func (w *waiting) error(why backoff.Reason) error {
 	case why != w.reason:
 		e.Last = backoff.ErrBudget
 	}
-	if w.call.Waited > 0 {
+	if w.call.Waited >= time.Millisecond {
 		e.Note = waited(&w.call)
 	}
 	return w.policy.GiveUp(w.ctx, e)
