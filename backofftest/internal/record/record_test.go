@@ -1,0 +1,190 @@
+package record_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"testing/iotest"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gobackoff/backoff/backofftest/internal/record"
+)
+
+func sum(s string) string {
+	h := sha256.Sum256([]byte(s))
+	return hex.EncodeToString(h[:])
+}
+
+func post(t *testing.T, body io.Reader) *http.Request {
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://shop/a%2Fb?x=1", body)
+	require.NoError(t, err)
+	r.Header.Set("Idempotency-Key", "k")
+	return r
+}
+
+func TestARequestIsRecordedAsItIsRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := post(t, strings.NewReader("hello"))
+		e, sent := record.Watch(r)
+		n := e.Note()
+		require.Equal(t, record.Body{Sum: sum("")}, n.Body)
+		require.Equal(t, []string{"POST", "/a%2Fb", "k"}, []string{n.Method, n.Path, n.Header.Get("Idempotency-Key")})
+		require.Equal(t, time.Now(), n.Began)
+
+		_, err := io.ReadFull(sent.Body, make([]byte, 2))
+		require.NoError(t, err)
+		require.Equal(t, record.Body{Sum: sum("he"), Length: 2}, e.Note().Body)
+		_, err = io.ReadAll(sent.Body)
+		require.NoError(t, err)
+		require.NoError(t, sent.Body.Close())
+		require.Equal(t, record.Body{Sum: sum("hello"), Length: 5, Whole: true, Closed: true}, e.Note().Body)
+	})
+}
+
+// The caller may use its request again; a RoundTripper must not change it.
+func TestTheRequestIsNotChanged(t *testing.T) {
+	r := post(t, strings.NewReader("hello"))
+	body := r.Body
+	e, sent := record.Watch(r)
+	require.Equal(t, body, r.Body)
+	require.NotEqual(t, body, sent.Body)
+	r.Header.Set("Idempotency-Key", "other")
+	require.Equal(t, "k", e.Note().Header.Get("Idempotency-Key"))
+}
+
+func TestABodyIsWholeWithAllItsBytesAlsoBeforeTheEnd(t *testing.T) {
+	e, sent := record.Watch(post(t, strings.NewReader("hello")))
+	_, err := io.ReadFull(sent.Body, make([]byte, 5))
+	require.NoError(t, err)
+	require.True(t, e.Note().Body.Whole)
+}
+
+func TestABodyOfUnknownLengthIsWholeAtItsEnd(t *testing.T) {
+	e, sent := record.Watch(post(t, iotest.OneByteReader(strings.NewReader("hello"))))
+	_, err := io.ReadFull(sent.Body, make([]byte, 5))
+	require.NoError(t, err)
+	require.False(t, e.Note().Body.Whole)
+	_, err = sent.Body.Read(make([]byte, 1))
+	require.Equal(t, io.EOF, err)
+	require.True(t, e.Note().Body.Whole)
+}
+
+func TestABodyThatFailsIsNotWhole(t *testing.T) {
+	broken := errors.New("broken")
+	e, sent := record.Watch(post(t, io.MultiReader(strings.NewReader("he"), iotest.ErrReader(broken))))
+	_, err := io.ReadAll(sent.Body)
+	require.ErrorIs(t, err, broken)
+	require.Equal(t, record.Body{Sum: sum("he"), Length: 2}, e.Note().Body)
+}
+
+func TestNoBodyIsWholeAndClosed(t *testing.T) {
+	for _, body := range []io.ReadCloser{nil, http.NoBody} {
+		e, sent := record.Watch(&http.Request{Body: body})
+		require.Equal(t, body, sent.Body)
+		require.Equal(t, record.Body{Sum: sum(""), Whole: true, Closed: true}, e.Note().Body)
+		require.Equal(t, "GET", e.Note().Method)
+	}
+}
+
+// A transport of net/http sends a request again if a kept connection turns out to be closed.
+func TestTheBodyThatWasSentLastIsTheOneThatCounts(t *testing.T) {
+	e, sent := record.Watch(post(t, strings.NewReader("hello")))
+	_, err := io.ReadFull(sent.Body, make([]byte, 3))
+	require.NoError(t, err)
+	again, err := sent.GetBody()
+	require.NoError(t, err)
+	require.NoError(t, sent.Body.Close()) // the first one
+	require.Equal(t, record.Body{Sum: sum("")}, e.Note().Body)
+	_, err = io.ReadAll(again)
+	require.NoError(t, err)
+	require.Equal(t, record.Body{Sum: sum("hello"), Length: 5, Whole: true}, e.Note().Body)
+}
+
+func TestABodyThatCannotBeMadeAgainKeepsTheRecord(t *testing.T) {
+	r := post(t, strings.NewReader("hello"))
+	broken := errors.New("broken")
+	r.GetBody = func() (io.ReadCloser, error) { return nil, broken }
+	e, sent := record.Watch(r)
+	_, err := sent.GetBody()
+	require.ErrorIs(t, err, broken)
+	_, err = io.ReadAll(sent.Body)
+	require.NoError(t, err)
+	require.True(t, e.Note().Body.Whole)
+	r.GetBody = nil
+	_, sent = record.Watch(r)
+	require.Nil(t, sent.GetBody)
+}
+
+func TestAResponseIsRecordedUntilItIsClosed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, _ := record.Watch(post(t, nil))
+		require.Equal(t, record.Body{}, e.Note().Response)
+		require.Zero(t, e.Note().Ended)
+		w := httptest.NewRecorder()
+		w.WriteHeader(http.StatusTeapot)
+		_, _ = w.WriteString("tea")
+		resp := w.Result()
+		time.Sleep(time.Second)
+		e.Answer(resp, nil)
+		n := e.Note()
+		require.Equal(t, http.StatusTeapot, n.Status)
+		require.Equal(t, time.Second, n.Ended.Sub(n.Began))
+		_, err := io.ReadAll(resp.Body)
+		require.NoError(t, err)
+		require.Equal(t, record.Body{Sum: sum("tea"), Length: 3, Whole: true}, e.Note().Response)
+		require.NoError(t, resp.Body.Close())
+		require.True(t, e.Note().Response.Closed)
+	})
+}
+
+func TestAnErrorIsRecordedInsteadOfAResponse(t *testing.T) {
+	e, _ := record.Watch(post(t, nil))
+	e.Answer(nil, context.Canceled)
+	require.Equal(t, context.Canceled, e.Note().Err)
+	require.Zero(t, e.Note().Status)
+	e.Answer(&http.Response{StatusCode: 204}, nil) // of a transport that gives no body
+	require.Equal(t, record.Body{}, e.Note().Response)
+}
+
+type pipe struct{ bytes.Buffer }
+
+func (*pipe) Close() error { return nil }
+
+func TestAConnectionCanStillBeWritten(t *testing.T) {
+	conn := new(pipe)
+	e, _ := record.Watch(post(t, nil))
+	resp := &http.Response{StatusCode: http.StatusSwitchingProtocols, Body: conn}
+	e.Answer(resp, nil)
+	_, err := io.WriteString(resp.Body.(io.Writer), "hello")
+	require.NoError(t, err)
+	got, err := io.ReadAll(resp.Body)
+	require.NoError(t, err)
+	require.Equal(t, "hello", string(got))
+	require.True(t, e.Note().Response.Whole)
+	require.NoError(t, resp.Body.Close())
+	require.True(t, e.Note().Response.Closed)
+}
+
+// A transport may still read the request when the response is there.
+func TestAnExchangeIsSafeForConcurrentUse(t *testing.T) {
+	e, sent := record.Watch(post(t, strings.NewReader(strings.Repeat("x", 1000))))
+	var all sync.WaitGroup
+	all.Go(func() { _, _ = io.Copy(io.Discard, iotest.OneByteReader(sent.Body)) })
+	all.Go(func() { e.Answer(httptest.NewRecorder().Result(), nil) })
+	all.Go(func() { _, _ = sent.GetBody() })
+	for range 100 {
+		e.Note()
+	}
+	all.Wait()
+}
