@@ -19,7 +19,7 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backoffhttp"
-	"github.com/gobackoff/backoff/internal/faultproxy"
+	"github.com/gobackoff/backoff/backofftest/fault"
 )
 
 // A real server behind a proxy that fails: what is sent, and how often it has
@@ -27,20 +27,20 @@ import (
 func TestEveryFaultOfAConnection(t *testing.T) {
 	const page = 8 << 10
 	for name, c := range map[string]struct {
-		fault     faultproxy.Fault
+		fault     fault.Fault
 		put, post int64 // effects
 		postFails bool
 	}{
-		"pass":           {fault: faultproxy.Pass(), put: 1, post: 1},
-		"reset":          {fault: faultproxy.Reset(), put: 1, post: 0, postFails: true},
-		"request cut":    {fault: faultproxy.CutRequest(60), put: 1, post: 0, postFails: true},
-		"answer dropped": {fault: faultproxy.DropAnswer(), put: 2, post: 1, postFails: true},
-		"header cut":     {fault: faultproxy.ResetAfter(20), put: 2, post: 1, postFails: true},
-		"body reset":     {fault: faultproxy.ResetAfter(4000), put: 2, post: 1, postFails: true},
-		"body truncated": {fault: faultproxy.Truncate(4000), put: 2, post: 1, postFails: true},
-		"header stalls":  {fault: faultproxy.Stall(10, 0), put: 2, post: 1, postFails: true},
-		"body stalls":    {fault: faultproxy.Stall(4000, 0), put: 2, post: 1, postFails: true},
-		"body trickles":  {fault: faultproxy.Trickle(1000, time.Millisecond), put: 1, post: 1},
+		"pass":           {fault: fault.OK(), put: 1, post: 1},
+		"reset":          {fault: fault.Reset(), put: 1, post: 0, postFails: true},
+		"request cut":    {fault: fault.CutRequest(60), put: 1, post: 0, postFails: true},
+		"answer dropped": {fault: fault.Lost(), put: 2, post: 1, postFails: true},
+		"header cut":     {fault: fault.Cut(20), put: 2, post: 1, postFails: true},
+		"body reset":     {fault: fault.Cut(4000), put: 2, post: 1, postFails: true},
+		"body truncated": {fault: fault.Truncate(4000), put: 2, post: 1, postFails: true},
+		"header stalls":  {fault: fault.Hang().After(10), put: 2, post: 1, postFails: true},
+		"body stalls":    {fault: fault.Hang().After(4000), put: 2, post: 1, postFails: true},
+		"body trickles":  {fault: fault.Trickle(1000, time.Millisecond), put: 1, post: 1},
 	} {
 		for method, want := range map[string]int64{"PUT": c.put, "POST": c.post} {
 			t.Run(name+"/"+method, func(t *testing.T) {
@@ -71,10 +71,10 @@ type faultyTransport struct {
 	addr string
 }
 
-// faulty reaches s through a proxy that does fault to the first exchange.
+// faulty reaches s through a proxy that does f to the first exchange.
 // Answers are read ahead, and may take 300 ms.
-func faulty(t *testing.T, s *testServer, fault faultproxy.Fault) faultyTransport {
-	proxy, err := faultproxy.Start(s.Listener.Addr().String(), faultproxy.Script(fault))
+func faulty(t *testing.T, s *testServer, f fault.Fault) faultyTransport {
+	proxy, err := (&fault.Injector{Plan: fault.Script(f)}).Proxy(s.Listener.Addr().String())
 	require.NoError(t, err)
 	base := &http.Transport{}
 	t.Cleanup(func() {

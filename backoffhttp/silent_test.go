@@ -16,13 +16,13 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backoffhttp"
-	"github.com/gobackoff/backoff/internal/faultproxy"
+	"github.com/gobackoff/backoff/backofftest/fault"
 )
 
 // A host is a server of HTTP/2 behind a proxy, to which all of its connections go.
 type host struct {
 	*testServer
-	*faultproxy.Proxy
+	*fault.Proxy
 }
 
 func (h host) URL() string { return "https://" + h.Addr() }
@@ -30,7 +30,7 @@ func (h host) URL() string { return "https://" + h.Addr() }
 // speakHTTP2 starts a server behind a proxy.
 func speakHTTP2(t *testing.T, h http.HandlerFunc) host {
 	s := serve(t, h, protocols["HTTP/2"])
-	proxy, err := faultproxy.Config{Target: s.Listener.Addr().String(), PerConnection: true}.Start()
+	proxy, err := (&fault.Injector{PerConnection: true}).Proxy(s.Listener.Addr().String())
 	require.NoError(t, err)
 	t.Cleanup(proxy.Close)
 	return host{s, proxy}
@@ -78,10 +78,10 @@ func TestARetryDoesNotGoOutOnTheConnectionThatWentSilent(t *testing.T) {
 			h.Silence()
 			get()
 			require.Equal(t, 3, n, "the second attempt gets through")
-			require.Equal(t, 2, h.Stats().Connections)
+			require.Equal(t, 2, h.Connections())
 			get()
 			require.Equal(t, 4, n)
-			require.Equal(t, 2, h.Stats().Connections)
+			require.Equal(t, 2, h.Connections())
 		})
 	}
 }
@@ -98,7 +98,7 @@ func TestAPostThatIsNotRepeatedLeavesTheNextCallNoSilentConnection(t *testing.T)
 	ctx := backoffhttp.WithRetry(t.Context(), func(p *backoff.Policy) { p.AttemptTimeout = time.Minute })
 	require.NoError(t, try(tr, newRequest(t, "POST", h.URL(), strings.NewReader("charge")).WithContext(ctx)))
 	require.Equal(t, 3, n)
-	require.Equal(t, 2, h.Stats().Connections)
+	require.Equal(t, 2, h.Connections())
 }
 
 func TestASilentConnectionCostsOtherHostsNothing(t *testing.T) {
@@ -110,8 +110,8 @@ func TestASilentConnectionCostsOtherHostsNothing(t *testing.T) {
 		require.NoError(t, try(tr, newRequest(t, "GET", dead.URL(), nil)))
 		dead.Silence()
 	}
-	require.Equal(t, 3, dead.Stats().Connections)
-	require.Equal(t, 1, alive.Stats().Connections)
+	require.Equal(t, 3, dead.Connections())
+	require.Equal(t, 1, alive.Connections())
 }
 
 func TestTheTimeoutOfAWrappedClientGivesTheSilentConnectionUp(t *testing.T) {
@@ -128,7 +128,7 @@ func TestTheTimeoutOfAWrappedClientGivesTheSilentConnectionUp(t *testing.T) {
 	h.Silence()
 	get()
 	require.Less(t, n, 10)
-	require.GreaterOrEqual(t, h.Stats().Connections, 2)
+	require.GreaterOrEqual(t, h.Connections(), 2)
 }
 
 // paths answers /slow after 3 s, sends a byte of /stream each 100 ms for 10 s, and says

@@ -26,10 +26,10 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/backofftest/fault"
 	"github.com/gobackoff/backoff/contrib/backoffgrpc"
 	"github.com/gobackoff/backoff/control"
 	"github.com/gobackoff/backoff/hedge"
-	"github.com/gobackoff/backoff/internal/faultproxy"
 )
 
 func TestCodesThatAreRetried(t *testing.T) {
@@ -168,8 +168,8 @@ func TestAttemptTimeoutIsRetriedAndTheCallsIsNot(t *testing.T) {
 
 // refusing returns an address that refuses connections, and a function that
 // makes it accept them.
-func refusing(t *testing.T, s *service) (string, *faultproxy.Proxy) {
-	p, err := faultproxy.Config{Target: s.serve(t), PerConnection: true}.Start()
+func refusing(t *testing.T, s *service) (string, *fault.Proxy) {
+	p, err := (&fault.Injector{PerConnection: true}).Proxy(s.serve(t))
 	require.NoError(t, err)
 	t.Cleanup(p.Close)
 	p.Refuse()

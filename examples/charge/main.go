@@ -21,7 +21,7 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backoffhttp"
-	"github.com/gobackoff/backoff/internal/faultproxy"
+	"github.com/gobackoff/backoff/backofftest/fault"
 )
 
 const (
@@ -89,8 +89,8 @@ func (r result) String() string {
 func charge(ctx context.Context, t *backoffhttp.Unguarded, keyed bool, n int) (result, error) {
 	service := startService(keyed)
 	defer service.Close()
-	network, err := faultproxy.Start(service.Listener.Addr().String(), faultproxy.Randomly(1,
-		faultproxy.Share{Fault: faultproxy.DropAnswer(), Probability: 0.2}))
+	dropping := &fault.Injector{Plan: fault.Seeded(1, fault.Share{Fault: fault.Lost(), Probability: 0.2})}
+	network, err := dropping.Proxy(service.Listener.Addr().String())
 	if err != nil {
 		return result{}, err
 	}
@@ -99,7 +99,7 @@ func charge(ctx context.Context, t *backoffhttp.Unguarded, keyed bool, n int) (r
 
 	confirmed := send(ctx, &http.Client{Transport: t}, network.URL(), n)
 	r := service.audit(confirmed)
-	r.requests, r.dropped = network.Stats().Exchanges, network.Stats().Faults
+	r.requests, r.dropped = network.Counts()
 	return r, ctx.Err()
 }
 

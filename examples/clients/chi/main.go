@@ -15,9 +15,9 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backoffhttp"
+	"github.com/gobackoff/backoff/backofftest/fault"
 	"github.com/gobackoff/backoff/examples/internal/journal"
 	"github.com/gobackoff/backoff/idempotency"
-	"github.com/gobackoff/backoff/internal/faultproxy"
 )
 
 func main() { journal.Main(run) }
@@ -53,7 +53,7 @@ func run(ctx context.Context, out io.Writer) error {
 	prices := &http.Client{Transport: &backoffhttp.Transport{Policy: backoff.Policy{Name: "price"}, FailFast: true}}
 	server := httptest.NewServer(routes(log, prices, down.URL))
 	defer server.Close()
-	network, err := faultproxy.Start(server.Listener.Addr().String(), faultproxy.Script(faultproxy.DropAnswer()))
+	network, err := (&fault.Injector{Plan: fault.Script(fault.Lost())}).Proxy(server.Listener.Addr().String())
 	if err != nil {
 		return err
 	}

@@ -23,10 +23,10 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/backofftest/fault"
 	"github.com/gobackoff/backoff/contrib/backoffgrpc"
 	"github.com/gobackoff/backoff/examples/internal/journal"
 	"github.com/gobackoff/backoff/hedge"
-	"github.com/gobackoff/backoff/internal/faultproxy"
 )
 
 func main() {
@@ -129,7 +129,7 @@ type step struct {
 	hedged bool
 }
 
-func (s *service) steps(proxy *faultproxy.Proxy) []step {
+func (s *service) steps(proxy *fault.Proxy) []step {
 	return []step{
 		{what: "nothing happens"},
 		{what: "the server is unavailable", fail: func(context.Context) error {
@@ -155,7 +155,7 @@ func (s *service) steps(proxy *faultproxy.Proxy) []step {
 }
 
 // start starts the server and a proxy in front of it.
-func (s *service) start() (*faultproxy.Proxy, func(), error) {
+func (s *service) start() (*fault.Proxy, func(), error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, nil, err
@@ -163,7 +163,7 @@ func (s *service) start() (*faultproxy.Proxy, func(), error) {
 	server := grpc.NewServer(grpc.UnaryInterceptor(backoffgrpc.UnaryServer), grpc.KeepaliveEnforcementPolicy(allowed))
 	pb.RegisterTestServiceServer(server, s)
 	go server.Serve(l)
-	proxy, err := faultproxy.Config{Target: l.Addr().String(), PerConnection: true}.Start()
+	proxy, err := (&fault.Injector{PerConnection: true}).Proxy(l.Addr().String())
 	if err != nil {
 		server.Stop()
 		return nil, nil, err

@@ -46,11 +46,11 @@ func TestACallLeavesAConnectionThatWentSilent(t *testing.T) {
 		if _, err := client.UnaryCall(ctx, &pb.SimpleRequest{}); err != nil {
 			t.Fatal(err)
 		}
-		if n := proxy.Stats().Connections; n == 1 {
+		if n := proxy.Connections(); n == 1 {
 			proxy.Silence()
 		}
 	}
-	if n := proxy.Stats().Connections; n != 2 {
+	if n := proxy.Connections(); n != 2 {
 		t.Errorf("%d connections, want 2", n)
 	}
 }

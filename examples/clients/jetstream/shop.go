@@ -13,8 +13,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/backofftest/fault"
 	"github.com/gobackoff/backoff/examples/internal/journal"
-	"github.com/gobackoff/backoff/internal/faultproxy"
 )
 
 const server = "127.0.0.1:4222"
@@ -35,7 +35,7 @@ func handle(order string, delivery int) error {
 // run publishes the orders through a proxy that loses an answer, and consumes
 // them.
 func run(ctx context.Context, out io.Writer) error {
-	proxy, err := faultproxy.Start(server, nil)
+	proxy, err := new(fault.Injector).Proxy(server)
 	if err != nil {
 		return err
 	}
@@ -63,11 +63,11 @@ func run(ctx context.Context, out io.Writer) error {
 	log := journal.New(out)
 	defer log.Sum()
 	var answers atomic.Int64
-	proxy.SetPlan(func(int) faultproxy.Fault {
+	proxy.SetPlan(func(fault.Attempt) fault.Fault {
 		if answers.Add(1) == 1 {
-			return faultproxy.DropAnswer()
+			return fault.Lost()
 		}
-		return faultproxy.Pass()
+		return fault.OK()
 	})
 	for _, order := range orders {
 		if err := publish(ctx, log, js, name, order); err != nil {

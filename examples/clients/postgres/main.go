@@ -24,9 +24,9 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/backofftest/fault"
 	"github.com/gobackoff/backoff/contrib/backoffpgx"
 	"github.com/gobackoff/backoff/examples/internal/journal"
-	"github.com/gobackoff/backoff/internal/faultproxy"
 )
 
 const server = "127.0.0.1:5432"
@@ -41,7 +41,7 @@ func main() {
 // A bank is two accounts and the transfers between them.
 type bank struct {
 	db, direct *pgxpool.Pool // through the proxy, and not
-	proxy      *faultproxy.Proxy
+	proxy      *fault.Proxy
 	policy     backoff.Policy
 	schema     string
 }
@@ -136,16 +136,16 @@ func (b *bank) steps() []step {
 // lose drops the answer after the next one, which is that of the second UPDATE.
 func (b *bank) lose() {
 	n := 0
-	b.proxy.SetPlan(func(int) faultproxy.Fault {
+	b.proxy.SetPlan(func(fault.Attempt) fault.Fault {
 		if n++; n == 2 {
-			return faultproxy.DropAnswer()
+			return fault.Lost()
 		}
-		return faultproxy.Pass()
+		return fault.OK()
 	})
 }
 
 func open(ctx context.Context) (*bank, error) {
-	proxy, err := faultproxy.Start(server, nil)
+	proxy, err := new(fault.Injector).Proxy(server)
 	if err != nil {
 		return nil, err
 	}

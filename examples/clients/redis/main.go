@@ -23,8 +23,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/backofftest/fault"
 	"github.com/gobackoff/backoff/examples/internal/journal"
-	"github.com/gobackoff/backoff/internal/faultproxy"
 )
 
 const server = "127.0.0.1:6379"
@@ -83,7 +83,7 @@ if ARGV[n] then return redis.error_reply(ARGV[n]) end
 return n`
 
 func run(ctx context.Context, out io.Writer, policy backoff.Policy) error {
-	proxy, err := faultproxy.Start(server, nil)
+	proxy, err := new(fault.Injector).Proxy(server)
 	if err != nil {
 		return err
 	}
@@ -101,7 +101,7 @@ func run(ctx context.Context, out io.Writer, policy backoff.Policy) error {
 	}
 
 	key := fmt.Sprintf("example:%d", time.Now().UnixNano())
-	proxy.SetPlan(faultproxy.Always(faultproxy.DropAnswer())) // the first call is made, but its answer is lost
+	proxy.SetPlan(func(fault.Attempt) fault.Fault { return fault.Lost() }) // the first call is made, but its answer is lost
 	n, err := backoff.DoValue(ctx, policy, func(ctx context.Context) (int64, error) {
 		n, err := s.Eval(ctx, script, []string{key}, "", // for the call whose answer is lost
 			"LOADING Redis is loading the dataset in memory",

@@ -19,7 +19,7 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backoffhttp"
-	"github.com/gobackoff/backoff/internal/faultproxy"
+	"github.com/gobackoff/backoff/backofftest/fault"
 )
 
 // patience lets a call make attempts of half a second for half a minute.
@@ -47,13 +47,13 @@ func TestARetryOverXNetLeavesTheConnectionThatWentSilent(t *testing.T) {
 	server.EnableHTTP2 = true
 	server.StartTLS()
 	defer server.Close()
-	proxy, err := faultproxy.Config{Target: server.Listener.Addr().String(), PerConnection: true}.Start()
+	proxy, err := (&fault.Injector{PerConnection: true}).Proxy(server.Listener.Addr().String())
 	require.NoError(t, err)
 	defer proxy.Close()
 	base := &http2.Transport{TLSClientConfig: server.Client().Transport.(*http.Transport).TLSClientConfig.Clone()}
 	defer base.CloseIdleConnections()
 	getTwice(t, base, "https://"+proxy.Addr(), proxy.Silence)
-	require.GreaterOrEqual(t, proxy.Stats().Connections, 2)
+	require.GreaterOrEqual(t, proxy.Connections(), 2)
 }
 
 // http3Transport closes a connection that is silent for 3 s. By default that takes 30 s.

@@ -32,10 +32,11 @@ func (r *rig) account(t *testing.T) {
 }
 
 func (r *rig) report(t *testing.T) {
-	s, h := r.network.Stats(), r.client.hedge.Stats()
+	exchanges, faults := r.network.Counts()
+	h := r.client.hedge.Stats()
 	t.Logf("%d calls: %v", r.calls, r.tally)
 	t.Logf("%d attempts, %d of them hedges; %d exchanges on %d connections, of which %d failed; %d requests arrived",
-		r.client.base.attempts.Load(), h.Hedges, s.Exchanges, s.Connections, s.Faults, r.service.requests.Load())
+		r.client.base.attempts.Load(), h.Hedges, exchanges, r.network.Connections(), faults, r.service.requests.Load())
 	t.Logf("%d calls carried out, %d of them repeatedly, %d without the caller's knowing",
 		r.service.done.count(), r.service.twice.count(), r.service.done.without(r.tally.confirmed))
 	t.Logf("circuit opened %d times; %d bodies; at most %d goroutines",
@@ -85,7 +86,8 @@ func (r *rig) theServiceAgrees(t *testing.T) {
 	require.Zero(t, r.tally.confirmed.without(done), "calls that were confirmed, and not carried out")
 	require.Zero(t, r.tally.unsent.with(done), "calls that were refused before they were sent, and carried out")
 	require.Positive(t, done.without(r.tally.confirmed), "no answer was lost")
-	require.Equal(t, int64(r.network.Stats().Exchanges)-r.network.stopped.Load(), r.service.requests.Load(), "requests")
+	exchanges, _ := r.network.Counts()
+	require.Equal(t, int64(exchanges)-r.network.stopped.Load(), r.service.requests.Load(), "requests")
 	for n := range r.calls {
 		if k := kindOf(n); k == keyed || k == single {
 			require.False(t, r.service.twice.has(n), "call %d was carried out twice", n)

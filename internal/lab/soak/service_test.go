@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/gobackoff/backoff/backoffhttp"
+	"github.com/gobackoff/backoff/backofftest/fault"
 	"github.com/gobackoff/backoff/idempotency"
-	"github.com/gobackoff/backoff/internal/faultproxy"
 )
 
 // service carries out calls and records which. Now and then it fails, as
@@ -124,15 +124,15 @@ const part = 200
 
 // shares are the faults of the network. A stall without an end lasts until the
 // client gives up.
-var shares = []faultproxy.Share{
-	{Fault: faultproxy.Reset(), Probability: 0.003},
-	{Fault: faultproxy.CutRequest(40), Probability: 0.002},
-	{Fault: faultproxy.DropAnswer(), Probability: 0.004},
-	{Fault: faultproxy.ResetAfter(part), Probability: 0.002},
-	{Fault: faultproxy.Truncate(part), Probability: 0.002},
-	{Fault: faultproxy.Stall(part, 3*time.Millisecond), Probability: 0.002},
-	{Fault: faultproxy.Stall(part, 0), Probability: 0.0001},
-	{Fault: faultproxy.Trickle(part, 100*time.Microsecond), Probability: 0.001},
+var shares = []fault.Share{
+	{Fault: fault.Reset(), Probability: 0.003},
+	{Fault: fault.CutRequest(40), Probability: 0.002},
+	{Fault: fault.Lost(), Probability: 0.004},
+	{Fault: fault.Cut(part), Probability: 0.002},
+	{Fault: fault.Truncate(part), Probability: 0.002},
+	{Fault: fault.Slow(3 * time.Millisecond).After(part), Probability: 0.002},
+	{Fault: fault.Hang().After(part), Probability: 0.0001},
+	{Fault: fault.Trickle(part, 100*time.Microsecond), Probability: 0.001},
 }
 
 // Once in as many exchanges as between says, the service cannot be reached for
@@ -145,32 +145,32 @@ const (
 // network chooses the faults of exchanges, and counts the requests that do not
 // arrive whole.
 type network struct {
-	*faultproxy.Proxy
-	random  faultproxy.Plan
+	*fault.Proxy
+	random  fault.Plan
 	down    time.Time // until then
 	stopped atomic.Int64
 }
 
 func newNetwork(target string, seed uint64) (*network, error) {
-	n := &network{random: faultproxy.Randomly(seed, shares...)}
-	proxy, err := faultproxy.Start(target, n.plan)
+	n := &network{random: fault.Seeded(seed, shares...)}
+	proxy, err := (&fault.Injector{Plan: n.plan}).Proxy(target)
 	n.Proxy = proxy
 	return n, err
 }
 
-func (n *network) plan(exchange int) faultproxy.Fault {
+func (n *network) plan(a fault.Attempt) fault.Fault {
 	now := time.Now()
-	if exchange%between == between/2 {
+	if a.Number%between == between/2 {
 		n.down = now.Add(outage)
 	}
-	fault := n.random(exchange)
+	f := n.random(a)
 	if now.Before(n.down) {
-		fault = faultproxy.Reset()
+		f = fault.Reset()
 	}
-	if fault == faultproxy.Reset() || fault == faultproxy.CutRequest(40) {
+	if f == fault.Reset() || f == fault.CutRequest(40) {
 		n.stopped.Add(1)
 	}
-	return fault
+	return f
 }
 
 // draw returns a number in [0,1) that depends on n only.

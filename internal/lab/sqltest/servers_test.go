@@ -23,8 +23,8 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backoffsql"
+	"github.com/gobackoff/backoff/backofftest/fault"
 	"github.com/gobackoff/backoff/contrib/backoffpgx"
-	"github.com/gobackoff/backoff/internal/faultproxy"
 )
 
 // server is a database server of one kind.
@@ -121,7 +121,7 @@ type fixture struct {
 	db     *sql.DB       // through the proxy
 	pool   *pgxpool.Pool // the same, if the server is native
 	direct *sql.DB
-	proxy  *faultproxy.Proxy
+	proxy  *fault.Proxy
 	policy backoff.Policy
 
 	accounts, transfers string
@@ -131,7 +131,7 @@ type fixture struct {
 }
 
 func setUp(t *testing.T, s server) *fixture {
-	proxy, err := faultproxy.Start(s.addr, nil)
+	proxy, err := new(fault.Injector).Proxy(s.addr)
 	require.NoError(t, err)
 	t.Cleanup(proxy.Close)
 	f := &fixture{server: s, proxy: proxy, seen: make(map[string]int)}

@@ -17,7 +17,7 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backoffsql"
-	"github.com/gobackoff/backoff/internal/faultproxy"
+	"github.com/gobackoff/backoff/backofftest/fault"
 )
 
 func TestADeadlockIsRepeated(t *testing.T) {
@@ -110,25 +110,25 @@ func TestAFailoverIsSurvived(t *testing.T) {
 }
 
 // next gives the next exchange a fault.
-func (f *fixture) next(fault faultproxy.Fault) {
+func (f *fixture) next(planned fault.Fault) {
 	fired := false
-	f.proxy.SetPlan(func(int) faultproxy.Fault {
+	f.proxy.SetPlan(func(fault.Attempt) fault.Fault {
 		if fired {
-			return faultproxy.Pass()
+			return fault.OK()
 		}
 		fired = true
-		return fault
+		return planned
 	})
 }
 
 func TestACommitWithoutAnAnswer(t *testing.T) {
 	for _, c := range []struct {
 		name      string
-		fault     faultproxy.Fault
+		fault     fault.Fault
 		committed int
 	}{
-		{"that was made", faultproxy.DropAnswer(), 1},
-		{"that was not", faultproxy.Reset(), 0},
+		{"that was made", fault.Lost(), 1},
+		{"that was not", fault.Reset(), 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			onEach(t, func(t *testing.T, f *fixture) {
@@ -200,9 +200,9 @@ const (
 func TestTransfersUnderFaults(t *testing.T) {
 	onEach(t, func(t *testing.T, f *fixture) {
 		f.fill(t, f.width)
-		f.proxy.SetPlan(faultproxy.Randomly(rand.Uint64(),
-			faultproxy.Share{Fault: faultproxy.DropAnswer(), Probability: 0.004},
-			faultproxy.Share{Fault: faultproxy.Reset(), Probability: 0.002},
+		f.proxy.SetPlan(fault.Seeded(rand.Uint64(),
+			fault.Share{Fault: fault.Lost(), Probability: 0.004},
+			fault.Share{Fault: fault.Reset(), Probability: 0.002},
 		))
 		ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute) // it takes seconds, but not on a busy machine
 		defer cancel()

@@ -19,8 +19,8 @@ import (
 	"time"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/backofftest/fault"
 	"github.com/gobackoff/backoff/examples/internal/journal"
-	"github.com/gobackoff/backoff/internal/faultproxy"
 )
 
 const (
@@ -34,7 +34,7 @@ const (
 
 // A Drill is one run of an example. It is safe for concurrent use.
 type Drill struct {
-	proxy *faultproxy.Proxy
+	proxy *fault.Proxy
 	done  chan struct{}
 
 	mu       sync.Mutex
@@ -62,7 +62,7 @@ func Start(out io.Writer, broker string) (*Drill, error) {
 		return nil, fmt.Errorf("%w (compose.yaml starts the brokers)", err)
 	}
 	conn.Close()
-	proxy, err := faultproxy.Config{Target: broker, PerConnection: true}.Start()
+	proxy, err := (&fault.Injector{PerConnection: true}).Proxy(broker)
 	if err != nil {
 		return nil, err
 	}
@@ -219,7 +219,7 @@ type Report struct {
 func (d *Drill) Report() Report {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	r := Report{Received: len(d.received), Connections: d.proxy.Stats().Connections, Retries: d.retries}
+	r := Report{Received: len(d.received), Connections: d.proxy.Connections(), Retries: d.retries}
 	for _, times := range d.received {
 		r.Repeated += times - 1
 	}

@@ -1,4 +1,4 @@
-package faultproxy_test
+package fault_test
 
 import (
 	"io"
@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gobackoff/backoff/internal/faultproxy"
+	"github.com/gobackoff/backoff/backofftest/fault"
 	"github.com/stretchr/testify/require"
 )
 
@@ -21,12 +21,12 @@ const text = "0123456789"
 
 // rig is a server behind a proxy, and a client that asks through it.
 type rig struct {
-	*faultproxy.Proxy
+	*fault.Proxy
 	client  *http.Client
 	effects atomic.Int64 // requests that were carried out
 }
 
-func start(t *testing.T, c faultproxy.Config) *rig {
+func start(t *testing.T, c *fault.Injector) *rig {
 	t.Helper()
 	r := new(rig)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
@@ -37,8 +37,7 @@ func start(t *testing.T, c faultproxy.Config) *rig {
 		io.WriteString(w, text)
 	}))
 	t.Cleanup(server.Close)
-	c.Target = server.Listener.Addr().String()
-	proxy, err := c.Start()
+	proxy, err := c.Proxy(server.Listener.Addr().String())
 	require.NoError(t, err)
 	t.Cleanup(proxy.Close)
 	r.Proxy = proxy
@@ -47,9 +46,9 @@ func start(t *testing.T, c faultproxy.Config) *rig {
 	return r
 }
 
-func scripted(t *testing.T, faults ...faultproxy.Fault) *rig {
+func scripted(t *testing.T, faults ...fault.Fault) *rig {
 	t.Helper()
-	return start(t, faultproxy.Config{Plan: faultproxy.Script(faults...)})
+	return start(t, &fault.Injector{Plan: fault.Script(faults...)})
 }
 
 // post sends a request that net/http does not repeat by itself.
@@ -70,43 +69,53 @@ func (r *rig) passes(t *testing.T) {
 	require.Equal(t, text, got)
 }
 
+func (r *rig) counted(t *testing.T, connections, attempts, faults int) {
+	t.Helper()
+	made, bad := r.Counts()
+	require.Equal(t, []int{connections, attempts, faults}, []int{r.Connections(), made, bad})
+}
+
+// always is a plan with one fault.
+func always(f fault.Fault) fault.Plan { return func(fault.Attempt) fault.Fault { return f } }
+
 func TestPassesWhatNoFaultIsPlannedFor(t *testing.T) {
-	r := start(t, faultproxy.Config{})
+	r := start(t, &fault.Injector{})
 	for range 5 {
 		r.passes(t)
 	}
-	require.Equal(t, faultproxy.Stats{Connections: 1, Exchanges: 5}, r.Stats())
+	r.counted(t, 1, 5, 0)
 	require.True(t, strings.HasPrefix(r.URL(), "http://127.0.0.1:"))
 }
 
 func TestAFaultComesBeforeOrAfterTheEffect(t *testing.T) {
 	for _, c := range []struct {
-		fault   faultproxy.Fault
+		fault   fault.Fault
 		body    string
 		effects int64
 	}{
-		{faultproxy.Reset(), "x", 0},
-		{faultproxy.DropAnswer(), "x", 1},
-		{faultproxy.CutRequest(1000), strings.Repeat("x", 5000), 0},
+		{fault.Reset(), "x", 0},
+		{fault.Lost(), "x", 1},
+		{fault.CutRequest(1000), strings.Repeat("x", 5000), 0},
 	} {
 		r := scripted(t, c.fault)
 		_, err := r.post(c.body)
 		require.Error(t, err, c.fault)
 		require.Equal(t, c.effects, r.effects.Load(), c.fault)
 		r.passes(t)
-		require.Equal(t, 1, r.Stats().Faults)
+		_, faults := r.Counts()
+		require.Equal(t, 1, faults)
 	}
 }
 
 func TestResetAfterCutsTheAnswer(t *testing.T) {
-	r := scripted(t, faultproxy.ResetAfter(head(t)+4))
+	r := scripted(t, fault.Cut(head(t)+4))
 	got, err := r.post("x")
 	require.Equal(t, text[:4], got)
 	require.ErrorIs(t, err, syscall.ECONNRESET)
 }
 
 func TestTruncateEndsTheAnswerInGoodOrder(t *testing.T) {
-	r := scripted(t, faultproxy.Truncate(head(t)+4))
+	r := scripted(t, fault.Truncate(head(t)+4))
 	got, err := r.post("x")
 	require.Equal(t, text[:4], got)
 	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
@@ -115,7 +124,7 @@ func TestTruncateEndsTheAnswerInGoodOrder(t *testing.T) {
 
 // head is the length of the header of the server's answer.
 func head(t *testing.T) int64 {
-	r := start(t, faultproxy.Config{})
+	r := start(t, &fault.Injector{})
 	conn, err := net.Dial("tcp", r.Addr())
 	require.NoError(t, err)
 	defer conn.Close()
@@ -128,7 +137,7 @@ func head(t *testing.T) int64 {
 
 func TestStallHoldsTheRestBack(t *testing.T) {
 	const d = 50 * time.Millisecond
-	r := scripted(t, faultproxy.Stall(0, d), faultproxy.Stall(20, d))
+	r := scripted(t, fault.Slow(d).After(0), fault.Slow(d).After(20))
 	for range 2 {
 		begun := time.Now()
 		r.passes(t)
@@ -137,7 +146,7 @@ func TestStallHoldsTheRestBack(t *testing.T) {
 }
 
 func TestStallForEverEndsWithTheConnection(t *testing.T) {
-	r := scripted(t, faultproxy.Stall(0, 0))
+	r := scripted(t, fault.Hang().After(0))
 	r.client.Timeout = 30 * time.Millisecond
 	_, err := r.post("x")
 	var timeout net.Error
@@ -147,7 +156,7 @@ func TestStallForEverEndsWithTheConnection(t *testing.T) {
 }
 
 func TestTrickleTakesItsTime(t *testing.T) {
-	r := scripted(t, faultproxy.Trickle(50, 10*time.Millisecond), faultproxy.Trickle(0, time.Nanosecond))
+	r := scripted(t, fault.Trickle(50, 10*time.Millisecond), fault.Trickle(0, time.Nanosecond))
 	begun := time.Now()
 	r.passes(t)
 	require.GreaterOrEqual(t, time.Since(begun), 20*time.Millisecond)
@@ -155,7 +164,7 @@ func TestTrickleTakesItsTime(t *testing.T) {
 }
 
 func TestRefuseAndRestoreKeepThePort(t *testing.T) {
-	r := start(t, faultproxy.Config{})
+	r := start(t, &fault.Injector{})
 	addr := r.Addr()
 	for range 3 {
 		r.passes(t)
@@ -173,7 +182,7 @@ func TestRefuseAndRestoreKeepThePort(t *testing.T) {
 }
 
 func TestCutResetsAllConnections(t *testing.T) {
-	r := start(t, faultproxy.Config{Plan: faultproxy.Always(faultproxy.Stall(0, 0))})
+	r := start(t, &fault.Injector{Plan: always(fault.Hang().After(0))})
 	errs := make(chan error)
 	for range 3 {
 		go func() { _, err := r.post("x"); errs <- err }()
@@ -188,9 +197,9 @@ func TestCutResetsAllConnections(t *testing.T) {
 }
 
 func TestConnectionsCanBePlannedInsteadOfExchanges(t *testing.T) {
-	r := start(t, faultproxy.Config{
+	r := start(t, &fault.Injector{
 		PerConnection: true,
-		Plan:          faultproxy.Script(faultproxy.Reset(), faultproxy.Pass(), faultproxy.DropAnswer()),
+		Plan:          fault.Script(fault.Reset(), fault.OK(), fault.Lost()),
 	})
 	_, err := r.post("x")
 	require.ErrorIs(t, err, syscall.ECONNRESET)
@@ -199,25 +208,25 @@ func TestConnectionsCanBePlannedInsteadOfExchanges(t *testing.T) {
 	r.client.CloseIdleConnections()
 	_, err = r.post("x")
 	require.Error(t, err)
-	require.Equal(t, faultproxy.Stats{Connections: 3, Exchanges: 3, Faults: 2}, r.Stats())
+	r.counted(t, 3, 3, 2)
 }
 
 func TestRandomlyIsTheSameForASeed(t *testing.T) {
-	draw := func(seed uint64) (counts map[faultproxy.Fault]int, order []faultproxy.Fault) {
-		plan := faultproxy.Randomly(seed,
-			faultproxy.Share{Fault: faultproxy.DropAnswer(), Probability: 0.2},
-			faultproxy.Share{Fault: faultproxy.Reset(), Probability: 0.1})
-		counts = make(map[faultproxy.Fault]int)
+	draw := func(seed uint64) (counts map[fault.Fault]int, order []fault.Fault) {
+		plan := fault.Seeded(seed,
+			fault.Share{Fault: fault.Lost(), Probability: 0.2},
+			fault.Share{Fault: fault.Reset(), Probability: 0.1})
+		counts = make(map[fault.Fault]int)
 		for n := range 10000 {
-			f := plan(n + 1)
+			f := plan(fault.Attempt{Number: n + 1})
 			counts[f]++
 			order = append(order, f)
 		}
 		return counts, order
 	}
 	counts, first := draw(1)
-	require.InDelta(t, 2000, counts[faultproxy.DropAnswer()], 150)
-	require.InDelta(t, 1000, counts[faultproxy.Reset()], 120)
+	require.InDelta(t, 2000, counts[fault.Lost()], 150)
+	require.InDelta(t, 1000, counts[fault.Reset()], 120)
 	_, again := draw(1)
 	_, other := draw(2)
 	require.Equal(t, first, again)
@@ -227,14 +236,14 @@ func TestRandomlyIsTheSameForASeed(t *testing.T) {
 func TestNoGoroutineIsLeftAfterClose(t *testing.T) {
 	before := runtime.NumGoroutine()
 	t.Run("run", func(t *testing.T) {
-		r := start(t, faultproxy.Config{Plan: faultproxy.Randomly(7,
-			faultproxy.Share{Fault: faultproxy.DropAnswer(), Probability: 0.1},
-			faultproxy.Share{Fault: faultproxy.Reset(), Probability: 0.1},
-			faultproxy.Share{Fault: faultproxy.CutRequest(10), Probability: 0.1},
-			faultproxy.Share{Fault: faultproxy.ResetAfter(10), Probability: 0.1},
-			faultproxy.Share{Fault: faultproxy.Truncate(10), Probability: 0.1},
-			faultproxy.Share{Fault: faultproxy.Stall(10, 0), Probability: 0.1},
-			faultproxy.Share{Fault: faultproxy.Trickle(1, time.Millisecond), Probability: 0.1})})
+		r := start(t, &fault.Injector{Plan: fault.Seeded(7,
+			fault.Share{Fault: fault.Lost(), Probability: 0.1},
+			fault.Share{Fault: fault.Reset(), Probability: 0.1},
+			fault.Share{Fault: fault.CutRequest(10), Probability: 0.1},
+			fault.Share{Fault: fault.Cut(10), Probability: 0.1},
+			fault.Share{Fault: fault.Truncate(10), Probability: 0.1},
+			fault.Share{Fault: fault.Hang().After(10), Probability: 0.1},
+			fault.Share{Fault: fault.Trickle(1, time.Millisecond), Probability: 0.1})})
 		r.client.Timeout = 100 * time.Millisecond
 		var all sync.WaitGroup
 		for range 8 {
@@ -247,7 +256,7 @@ func TestNoGoroutineIsLeftAfterClose(t *testing.T) {
 		all.Go(func() {
 			for range 20 {
 				r.Cut()
-				r.Stats()
+				r.Counts()
 				time.Sleep(time.Millisecond)
 			}
 		})
@@ -263,7 +272,7 @@ func TestNoGoroutineIsLeftAfterClose(t *testing.T) {
 
 // What is silent stays open: no error tells of it.
 func TestSilenceSwallowsWhatComesOnTheConnectionsOfTheMoment(t *testing.T) {
-	r := start(t, faultproxy.Config{})
+	r := start(t, &fault.Injector{})
 	_, err := r.post(text)
 	require.NoError(t, err)
 	r.Silence()
@@ -274,5 +283,5 @@ func TestSilenceSwallowsWhatComesOnTheConnectionsOfTheMoment(t *testing.T) {
 	r.client.Timeout = 0
 	_, err = r.post(text)
 	require.NoError(t, err)
-	require.Equal(t, 2, r.Stats().Connections)
+	require.Equal(t, 2, r.Connections())
 }

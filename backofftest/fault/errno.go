@@ -1,0 +1,10 @@
+//go:build !plan9
+
+package fault
+
+import (
+	"os"
+	"syscall"
+)
+
+var errReset = os.NewSyscallError("read", syscall.ECONNRESET)

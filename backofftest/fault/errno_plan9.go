@@ -1,0 +1,5 @@
+package fault
+
+import "errors"
+
+var errReset = errors.New("connection reset")
