@@ -25,7 +25,7 @@ func (r *Run) fail(err error) (wait time.Duration, again bool) {
 	case why == goOn:
 		r.phase, r.slept = waiting, 0
 		if wait > 0 && r.began.IsZero() {
-			r.began = clock.Now() // the timer needs it, see clock.Monotonic
+			r.began = clock.Real() // the timer needs it, see clock.Monotonic
 		}
 		return wait, true
 	case r.policy.persists:

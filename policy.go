@@ -174,7 +174,7 @@ func (p *Policy) simple(ctx context.Context) bool {
 // startTime returns when a call begins, if an observer is to know.
 func (p *Policy) startTime() (now time.Time) {
 	if p.Observer != nil {
-		now = clock.Now()
+		now = clock.Real()
 	}
 	return now
 }
@@ -189,7 +189,7 @@ func (p *Policy) tellSuccess(ctx context.Context, began time.Time) {
 		p.Budget.Done(Ticket{}, Result{})
 	}
 	if p.Observer != nil {
-		elapsed := clock.Now().Sub(began)
+		elapsed := clock.Real().Sub(began)
 		p.Observer.Notify(ctx, Event{Kind: EventSuccess, Name: p.Name, Attempt: 1, MaxAttempts: p.maxAttempts(), Elapsed: elapsed})
 	}
 }

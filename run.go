@@ -340,7 +340,7 @@ func (r *Run) Progress() {
 	if r.phase == running {
 		r.base--
 	}
-	r.began = clock.Now()
+	r.began = clock.Real()
 }
 
 // Reset makes the Run as new, for a reconnect loop after a connection that
@@ -351,7 +351,7 @@ func (r *Run) Reset() {
 	*r = Run{policy: r.policy, count: count{limit: r.policy.maxAttempts()}, ctx: r.ctx}
 	if inAttempt { // what ends now is the first attempt of the new call
 		r.phase, r.number = running, 1
-		r.began, r.key = clock.Now(), keyFor(r.ctx, r.policy.Idempotency)
+		r.began, r.key = clock.Real(), keyFor(r.ctx, r.policy.Idempotency)
 	}
 }
 
@@ -375,7 +375,7 @@ func (r *Run) start(paced bool) (pause time.Duration) {
 		return 0
 	}
 	if r.key = keyFor(r.ctx, p.Idempotency); r.began.IsZero() {
-		r.began = clock.Now()
+		r.began = clock.Real()
 	}
 	if p.Budget == nil {
 		return 0
@@ -405,7 +405,7 @@ func (r *Run) age() time.Duration {
 	if r.began.IsZero() {
 		return 0
 	}
-	return clock.Now().Sub(r.began)
+	return clock.Real().Sub(r.began)
 }
 
 // sleep waits, and reports whether an attempt may follow. If the context has

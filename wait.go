@@ -83,6 +83,9 @@ func (r *Run) waitedTooLong() bool {
 
 // timeFor returns why there is no time for an attempt after wait, or goOn.
 func (r *Run) timeFor(wait, elapsedLeft time.Duration) Reason {
+	if clock.Skips() {
+		wait = 0 // it takes no time
+	}
 	noTime := wait == elapsedLeft && r.policy.MaxElapsed > 0 && r.policy.hasAttemptTimeout() // for the attempt
 	switch {
 	case wait > elapsedLeft || noTime:
@@ -106,7 +109,7 @@ func (r *Run) elapsedLeft() time.Duration {
 // context.
 func untilDeadline(ctx context.Context) time.Duration {
 	if deadline, ok := ctx.Deadline(); ok {
-		return deadline.Sub(clock.Now())
+		return deadline.Sub(clock.Real())
 	}
 	return maxDuration
 }

@@ -50,7 +50,7 @@ func (e *ending) hear(ctx context.Context, event backoff.Event) {
 // notify tells the Observer of an event. A policy knows only how long its own turn took.
 func (e *ending) notify(ctx context.Context, event backoff.Event) {
 	if e.waits {
-		event.Elapsed = clock.Since(e.began)
+		event.Elapsed = clock.Real().Sub(e.began)
 	}
 	e.observer.Notify(ctx, event)
 }

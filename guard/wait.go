@@ -37,7 +37,7 @@ func (s *Service) serve(ctx context.Context, p *backoff.Policy, t *Turn, call at
 	keyed, made := withKey(ctx, p.Idempotency)
 	var began time.Time
 	if p.MaxElapsed > 0 || p.Observer != nil {
-		began = clock.Now()
+		began = clock.Real()
 	}
 	var err error
 	first, end := observed(p, began)
@@ -176,7 +176,7 @@ func (w *waiting) endOfWaiting() time.Time {
 	case w.policy.MaxElapsed > 0 && (!bounded || elapsed.Before(end)):
 		return elapsed
 	case !bounded:
-		return clock.Now().Add(longest)
+		return clock.Real().Add(longest)
 	}
 	return end
 }
@@ -194,7 +194,7 @@ func (w *waiting) again(t *Turn, call attempts) error {
 			own.Observer, w.ending.most = w.ending.hear, limits.Or(w.policy.MaxAttempts, -1)
 		}
 		if own.MaxElapsed > 0 {
-			own.MaxElapsed = max(1, own.MaxElapsed-clock.Since(w.began))
+			own.MaxElapsed = max(1, own.MaxElapsed-clock.Real().Sub(w.began))
 		}
 		held := &turnOf{service: w.service}
 		defer w.leave(held)

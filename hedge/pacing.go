@@ -183,7 +183,7 @@ func (p *pacing) depart(now time.Time) time.Duration {
 	b, wait := p.hedge.Budget, p.earliest.Sub(now)
 	switch {
 	case p.why != goOn:
-	case wait > 0 && p.fits(now, wait):
+	case wait > 0 && (clock.Skips() || p.fits(now, wait)):
 		return wait
 	case wait > 0:
 		p.stop(backoff.ReasonDeadline)
@@ -248,6 +248,9 @@ func (p *pacing) fits(now time.Time, wait time.Duration) bool {
 // left returns how much time is left before the deadline.
 func (p *pacing) left(now time.Time) time.Duration {
 	if deadline, ok := p.ctx.Deadline(); ok {
+		if clock.Skip != nil {
+			now = clock.Real()
+		}
 		return deadline.Sub(now)
 	}
 	return maxDuration

@@ -8,7 +8,8 @@ package clock
 import "time"
 
 // Source replaces time.Now where it is not nil. It must be set before anything
-// else in the program uses the library, and is never set outside the simulator.
+// else in the program uses the library, and is set
+// by the simulator, and for tests whose waits are skipped.
 var Source func() time.Time
 
 // Now returns the current time.

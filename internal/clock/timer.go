@@ -16,9 +16,10 @@ var timers sync.Pool
 //go:noinline
 func Monotonic(now *time.Time) bool { return *now != now.Round(0) }
 
-// NewTimer returns a timer that fires after d. It takes a used one if reuse is
+// NewTimer returns a timer that fires after d, see [Wait]. It takes a used one if reuse is
 // true, which is right only where [Monotonic] is.
 func NewTimer(d time.Duration, reuse bool) *time.Timer {
+	d = Wait(d)
 	if reuse {
 		if timer, ok := timers.Get().(*time.Timer); ok {
 			timer.Reset(d)

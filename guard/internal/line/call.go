@@ -83,6 +83,12 @@ func (c *Call) Wait(ctx context.Context, rank, most int, r Result) End {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := clock.Now()
+	if clock.Skip != nil { // what others skipped takes no time from this call
+		end = end.Add(now.Sub(clock.Real()))
+	}
+	if clock.Skips() {
+		end = end.Add(-c.Waited)
+	}
 	c.Why = l.why
 	switch {
 	case r.Verdict == Silent && !l.recovers:

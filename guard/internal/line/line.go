@@ -355,7 +355,7 @@ func (l *Line) arm(now, at time.Time) {
 		l.alarm = nil
 	}
 	if l.alarm == nil && l.queue.length > 0 {
-		l.alarm, l.rings = clock.NewAlarm(at.Sub(now), l, clock.Monotonic(&now)), at
+		l.alarm, l.rings = clock.NewAlarm(clock.Wait(at.Sub(now)), l, clock.Monotonic(&now)), at
 	}
 }
 

@@ -1,0 +1,282 @@
+package fault_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/backofftest/fault"
+)
+
+// A shop carries out orders, and counts them.
+type shop struct{ effects int }
+
+func (s *shop) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if _, err := io.Copy(io.Discard, r.Body); err != nil {
+		return
+	}
+	s.effects++
+	w.Header().Set("Retry-After", "7")
+	io.WriteString(w, text)
+}
+
+// order sends one order, and reads the response.
+func order(ctx context.Context, rt http.RoundTripper) (*http.Response, string, error) {
+	r, _ := http.NewRequestWithContext(ctx, http.MethodPost, "http://shop/orders", strings.NewReader("hello"))
+	resp, err := rt.RoundTrip(r)
+	if err != nil {
+		return nil, "", err
+	}
+	defer resp.Body.Close()
+	got, err := io.ReadAll(resp.Body)
+	return resp, string(got), err
+}
+
+func TestATransportBringsAboutEachFault(t *testing.T) {
+	for _, c := range []struct {
+		fault   fault.Fault
+		effects int
+		status  int
+		body    string
+		err     error
+		took    time.Duration
+	}{
+		{fault.OK(), 1, 200, text, nil, 0},
+		{fault.Status(503), 0, 503, "Service Unavailable", nil, 0},
+		{fault.Status(200).Body("<html>"), 0, 200, "<html>", nil, 0},
+		{fault.Reset(), 0, 0, "", syscall.ECONNRESET, 0},
+		{fault.CutRequest(3), 0, 0, "", syscall.ECONNRESET, 0},
+		{fault.CutRequest(100), 1, 200, text, nil, 0},
+		{fault.Lost(), 1, 0, "", syscall.ECONNRESET, 0},
+		{fault.Cut(3), 1, 200, text[:3], syscall.ECONNRESET, 0},
+		{fault.Truncate(3), 1, 200, text[:3], io.ErrUnexpectedEOF, 0},
+		{fault.Slow(time.Second), 1, 200, text, nil, time.Second},
+		{fault.Slow(time.Second).After(3), 1, 200, text, nil, time.Second},
+		{fault.Slow(-1), 1, 200, text, nil, 0},
+		{fault.Trickle(4, time.Second), 1, 200, text, nil, 4 * time.Second}, // 4 + 4 + 2, and the end
+		{fault.Hang(), 1, 0, "", context.DeadlineExceeded, time.Minute},
+		{fault.Hang().After(3), 1, 200, text[:3], context.DeadlineExceeded, time.Minute},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			server, sent := new(shop), &fault.Injector{Plan: fault.Script(c.fault)}
+			began := time.Now()
+			resp, got, err := order(ctx, sent.Handler(server))
+			require.ErrorIs(t, err, c.err, c.fault)
+			require.Equal(t, c.took, time.Since(began), c.fault)
+			require.Equal(t, c.effects, server.effects, c.fault)
+			require.Equal(t, c.body, got, c.fault)
+			if c.status != 0 {
+				require.Equal(t, c.status, resp.StatusCode, c.fault)
+			}
+			sent.Check(t, 1, fault.Closed)
+			_, _, err = order(ctx, sent.Handler(server))
+			if ctx.Err() == nil {
+				require.NoError(t, err)
+			}
+		})
+	}
+}
+
+// closable notes that it was closed.
+type closable struct {
+	io.Reader
+	closed chan struct{}
+}
+
+func (c closable) Close() error { close(c.closed); return nil }
+
+func TestTheBodyOfARequestIsClosedUnderEachFault(t *testing.T) {
+	for _, f := range []fault.Fault{fault.OK(), fault.Status(503), fault.Reset(), fault.CutRequest(2), fault.Lost(), fault.Hang()} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			body := closable{strings.NewReader("hello"), make(chan struct{})}
+			r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://shop/orders", body)
+			require.NoError(t, err)
+			resp, err := (&fault.Injector{Plan: always(f)}).Handler(new(shop)).RoundTrip(r)
+			if err == nil {
+				resp.Body.Close()
+			}
+			<-body.closed
+		})
+	}
+}
+
+func TestARetryAfterCanBeSetAndTakenAway(t *testing.T) {
+	sent := &fault.Injector{Plan: fault.Script(fault.OK().RetryAfter(-1), fault.OK().RetryAfter(1500*time.Millisecond), fault.OK())}
+	for _, want := range []string{"", "2", "7"} {
+		resp, _, err := order(t.Context(), sent.Handler(new(shop)))
+		require.NoError(t, err)
+		require.Equal(t, want, resp.Header.Get("Retry-After"))
+	}
+}
+
+func TestAHandlerThatIgnoresTheContextHoldsNobodyUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		began := time.Now()
+		slow := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { time.Sleep(time.Hour) })
+		_, _, err := order(ctx, new(fault.Injector).Handler(slow))
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.Equal(t, time.Second, time.Since(began))
+		time.Sleep(time.Hour) // until the handler has ended
+	})
+}
+
+func TestAHandlerThatPanicsDoesAsInAServer(t *testing.T) {
+	panics := func(v any) http.RoundTripper {
+		return new(fault.Injector).Handler(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(v) }))
+	}
+	_, _, err := order(t.Context(), panics(http.ErrAbortHandler))
+	require.ErrorIs(t, err, syscall.ECONNRESET)
+	require.PanicsWithValue(t, "boom", func() { order(t.Context(), panics("boom")) })
+}
+
+func TestAnOperationHasTheFaults(t *testing.T) {
+	for _, c := range []struct {
+		fault fault.Fault
+		calls int
+		err   error
+		took  time.Duration
+	}{
+		{fault.OK(), 1, nil, 0},
+		{fault.Status(204), 0, nil, 0},
+		{fault.Reset(), 0, syscall.ECONNRESET, 0},
+		{fault.CutRequest(1), 0, syscall.ECONNRESET, 0},
+		{fault.Lost(), 1, syscall.ECONNRESET, 0},
+		{fault.Truncate(1), 1, io.ErrUnexpectedEOF, 0},
+		{fault.Slow(time.Second), 1, nil, time.Second},
+		{fault.Slow(time.Hour), 1, context.DeadlineExceeded, time.Minute},
+		{fault.Hang(), 1, context.DeadlineExceeded, time.Minute},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			calls, began := 0, time.Now()
+			sent := &fault.Injector{Plan: fault.Script(c.fault)}
+			err := sent.Op(func(context.Context) error { calls++; return nil })(ctx)
+			require.ErrorIs(t, err, c.err, c.fault)
+			require.Equal(t, c.calls, calls, c.fault)
+			require.Equal(t, c.took, time.Since(began), c.fault)
+		})
+	}
+	err := (&fault.Injector{Plan: always(fault.Status(429).RetryAfter(time.Minute))}).Op(nil)(t.Context())
+	after, ok := backoff.RetryAfterOf(err)
+	require.True(t, ok)
+	require.Equal(t, time.Minute, after)
+	require.ErrorContains(t, err, "429 Too Many Requests")
+}
+
+// pipes is a network without sockets: dial reaches the listener.
+type pipes chan net.Conn
+
+func (p pipes) dial(context.Context, string, string) (net.Conn, error) {
+	client, server := net.Pipe()
+	p <- server
+	return client, nil
+}
+
+func (p pipes) Accept() (net.Conn, error) {
+	if c, ok := <-p; ok {
+		return c, nil
+	}
+	return nil, net.ErrClosed
+}
+func (p pipes) Close() error   { close(p); return nil }
+func (p pipes) Addr() net.Addr { return &net.TCPAddr{} }
+
+// Each fault does the same at the client and at the server, in virtual time.
+func TestAConnectionHasTheFaultsAtBothEnds(t *testing.T) {
+	for _, c := range []struct {
+		fault   fault.Fault
+		effects int
+		fails   bool
+		took    time.Duration
+	}{
+		{fault.OK(), 1, false, 0},
+		{fault.Status(503), 0, false, 0},
+		{fault.Reset(), 0, true, 0},
+		{fault.CutRequest(70), 0, true, 0},
+		{fault.Lost(), 1, true, 0},
+		{fault.Cut(20), 1, true, 0},
+		{fault.Truncate(20), 1, true, 0},
+		{fault.Slow(time.Second), 1, false, time.Second},
+		{fault.Hang(), 1, true, time.Minute},
+	} {
+		for _, server := range []bool{false, true} {
+			synctest.Test(t, func(t *testing.T) {
+				sent := &fault.Injector{Plan: fault.Script(c.fault)}
+				network, orders := make(pipes), new(shop)
+				listener, dial := net.Listener(network), network.dial
+				if server {
+					listener = sent.Listen(network)
+				} else {
+					dial = sent.Dial(network.dial)
+				}
+				s := &http.Server{Handler: orders}
+				go s.Serve(listener)
+				base := &http.Transport{DialContext: dial}
+				began := time.Now()
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				resp, _, err := order(ctx, base)
+				require.Equal(t, c.fails, err != nil, "%v %v", c.fault, err)
+				require.Equal(t, c.took, time.Since(began), c.fault)
+				base.CloseIdleConnections()
+				s.Close()
+				synctest.Wait()
+				require.Equal(t, c.effects, orders.effects, c.fault)
+				if c.fault == fault.Status(503) {
+					require.Equal(t, 503, resp.StatusCode)
+				}
+				sent.Check(t, 1)
+			})
+		}
+	}
+}
+
+func TestAConnectionThatHangsKeepsItsDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client, server := net.Pipe()
+		defer server.Close()
+		go func() {
+			line, _ := bufio.NewReader(server).ReadString('\n')
+			io.WriteString(server, line)
+		}()
+		dial := (&fault.Injector{Plan: always(fault.Hang())}).Dial(func(context.Context, string, string) (net.Conn, error) { return client, nil })
+		c, err := dial(t.Context(), "tcp", "shop:1")
+		require.NoError(t, err)
+		defer c.Close()
+		_, err = fmt.Fprintln(c, "hello")
+		require.NoError(t, err)
+		began := time.Now()
+		time.AfterFunc(time.Second, func() { c.SetDeadline(began.Add(2 * time.Second)) }) // also while it hangs
+		_, err = c.Read(make([]byte, 10))
+		var timeout net.Error
+		require.ErrorAs(t, err, &timeout)
+		require.True(t, timeout.Timeout())
+		require.Equal(t, 2*time.Second, time.Since(began))
+	})
+}
+
+func TestADialThatFailsIsTheCallers(t *testing.T) {
+	down := errors.New("down")
+	dial := new(fault.Injector).Dial(func(context.Context, string, string) (net.Conn, error) { return nil, down })
+	_, err := dial(t.Context(), "tcp", "shop:1")
+	require.ErrorIs(t, err, down)
+}
