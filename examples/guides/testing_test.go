@@ -2,19 +2,22 @@ package guides
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"slices"
-	"sync/atomic"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backoffhttp"
+	"github.com/gobackoff/backoff/backoffsql"
 	"github.com/gobackoff/backoff/backofftest"
+	"github.com/gobackoff/backoff/backofftest/fault"
 )
 
 // A Shop is code under test. It gets its retries from outside.
@@ -122,54 +125,96 @@ func TestTheBreakerRefusesUntilTheServiceIsBack(t *testing.T) {
 	})
 }
 
-// A local transport answers requests without a network.
-type local struct{ http.Handler }
-
-func (l local) RoundTrip(r *http.Request) (*http.Response, error) {
-	w := httptest.NewRecorder()
-	l.ServeHTTP(w, r)
-	return w.Result(), nil
-}
-
 func TestTheClientWaitsAsLongAsTheServerAsks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		requests := 0
-		server := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			if requests++; requests == 1 {
-				w.Header().Set("Retry-After", "2")
-				w.WriteHeader(http.StatusServiceUnavailable)
-			}
-		})
-		client := http.Client{Transport: &backoffhttp.Transport{Base: local{server}}}
+		sent := &fault.Injector{Plan: fault.Script(fault.Status(503).RetryAfter(2*time.Second), fault.Reset())}
+		client := http.Client{Transport: &backoffhttp.Transport{Base: sent.Handler(orders())}}
 		began := time.Now()
 		resp, err := client.Get("http://shop/orders")
-		if err != nil || resp.StatusCode != http.StatusOK {
-			t.Fatal(resp, err)
+		if err != nil {
+			t.Fatal(err)
 		}
-		if took := time.Since(began); took < 2*time.Second || requests != 2 {
-			t.Errorf("%d requests in %v", requests, took)
+		resp.Body.Close()
+		if took := time.Since(began); took < 2*time.Second {
+			t.Errorf("the second request came after %v", took)
+		}
+		sent.Check(t, 3, fault.Closed)
+	})
+}
+
+// orders is the service that the client calls.
+func orders() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		_, _ = io.WriteString(w, "order 7")
+	})
+}
+
+func TestAnOrderKeepsItsKeyAndItsBody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sent := &fault.Injector{Plan: fault.Script(fault.Lost(), fault.CutRequest(3), fault.Cut(2))}
+		client := http.Client{Transport: &backoffhttp.Transport{Base: sent.Handler(orders()), ReadAhead: -1}}
+		req, _ := http.NewRequest(http.MethodPost, "http://shop/orders", strings.NewReader("two pears"))
+		req.Header.Set("Idempotency-Key", "k7")
+		resp, err := client.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		sent.Check(t, 4, fault.SameKey, fault.WholeBody, fault.Closed)
+	})
+}
+
+func TestAFeedReconnects(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithCancel(t.Context())
+		sent := &fault.Injector{Plan: fault.Script(fault.Reset(), fault.Lost(), fault.Slow(time.Minute))}
+		feed := backoff.Supervisor{Policy: backoff.Policy{Jitter: backoff.NoJitter}}
+		connections := 0
+		_ = feed.Run(ctx, sent.Op(func(context.Context) error {
+			if connections++; connections == 3 {
+				stop()
+			}
+			return errDown
+		}))
+		sent.Check(t, 4, fault.Waits(100*time.Millisecond, 200*time.Millisecond, 100*time.Millisecond))
+	})
+}
+
+func TestATransferIsMadeOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sent := &fault.Injector{Plan: fault.Script(fault.OK(), fault.OK(), fault.Lost())} // BEGIN, INSERT, COMMIT
+		bank := &bank{}
+		db := sql.OpenDB(connector{sent.Dial(bank.dial)})
+		defer db.Close()
+		policy := backoff.Policy{Idempotency: backoff.Keyed}
+		err := backoffsql.Tx(t.Context(), db, policy, nil, func(ctx context.Context, tx *sql.Tx) error {
+			_, err := tx.ExecContext(ctx, "INSERT "+backoff.IdempotencyKey(ctx)+" ON CONFLICT DO NOTHING")
+			return err
+		})
+		if err != nil || bank.commits != 2 || len(bank.transfers) != 1 {
+			t.Errorf("%v, %d commits, transfers %v", err, bank.commits, bank.transfers)
 		}
 	})
 }
 
-func TestALostAnswerIsAskedForAgain(t *testing.T) {
-	var requests atomic.Int32
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		if requests.Add(1) == 1 {
-			panic(http.ErrAbortHandler) // the answer to the first request is lost
-		}
-		_, _ = io.WriteString(w, "order 7")
-	}))
+func TestALibrarysClientRetries(t *testing.T) {
+	fault.NoWaits(t)
+	server := httptest.NewServer(orders())
 	defer server.Close()
-	client := backoffhttp.Client(backoff.Policy{Schedule: backoff.Constant(0)})
-	resp, err := client.Get(server.URL)
-	if err != nil || resp.StatusCode != http.StatusOK {
-		t.Fatal(resp, err)
+	sent := &fault.Injector{Plan: fault.Script(fault.Lost(), fault.Status(429).RetryAfter(time.Minute))}
+	proxy, err := sent.Proxy(server.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer proxy.Close()
+	library := backoffhttp.Client(backoff.Policy{MaxAttempts: 3}) // stands in for the client of a library
+	resp, err := library.Get(proxy.URL())
+	if err != nil {
+		t.Fatal(err)
 	}
 	resp.Body.Close()
-	if n := requests.Load(); n != 2 {
-		t.Errorf("%d requests", n)
-	}
+	sent.Check(t, 3)
 }
 
 func TestOurScheduleKeepsTheContract(t *testing.T) {
