@@ -35,7 +35,7 @@ type Injector struct {
 }
 
 // most is how many attempts an Injector keeps.
-const most = 10_000
+const most = 1000
 
 // An Attempt is what is known about an attempt. What a carrier does not see is
 // zero.
@@ -72,7 +72,7 @@ func (i *Injector) SetPlan(p Plan) {
 	i.Plan = p
 }
 
-// Attempts returns the attempts so far, at most the first 10,000.
+// Attempts returns the attempts so far, at most the first 1000.
 func (i *Injector) Attempts() []Attempt {
 	i.mu.Lock()
 	defer i.mu.Unlock()

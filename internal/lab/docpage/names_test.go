@@ -153,10 +153,11 @@ var (
 	tested = regexp.MustCompile("^`((?:Test|Benchmark|Fuzz)[A-Z]\\w*)`$")
 )
 
-// others are names of other libraries that look like ours: of cenkalti/backoff, and of amqp091.
+// others are names that look like ours: of cenkalti/backoff, of amqp091, and of internal/fault,
+// which has the name of backofftest/fault.
 var others = map[string]bool{
 	"backoff.BackOff": true, "backoff.ErrPermanent": true, "backoff.Retry": true, "backoff.WithNotify": true,
-	"Config.Recovery": true,
+	"Config.Recovery": true, "fault.As": true,
 }
 
 // What a document writes in backquotes as package.Name, Type.Member or TestName exists. The
