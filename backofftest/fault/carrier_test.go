@@ -280,3 +280,19 @@ func TestADialThatFailsIsTheCallers(t *testing.T) {
 	_, err := dial(t.Context(), "tcp", "shop:1")
 	require.ErrorIs(t, err, down)
 }
+
+// On real sockets the client sees a reset, not an end.
+func TestAListenerResetsConnections(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	s := &http.Server{Handler: new(shop)}
+	go s.Serve((&fault.Injector{Plan: always(fault.Lost())}).Listen(l))
+	defer s.Close()
+	conn, err := net.Dial("tcp", l.Addr().String())
+	require.NoError(t, err)
+	defer conn.Close()
+	_, err = io.WriteString(conn, "GET / HTTP/1.1\r\nHost: shop\r\n\r\n")
+	require.NoError(t, err)
+	_, err = io.ReadAll(conn)
+	require.ErrorIs(t, err, syscall.ECONNRESET)
+}
