@@ -26,7 +26,7 @@ func quick(t *testing.T) {
 	t.Cleanup(func() { require.Less(t, time.Since(began), time.Minute) })
 }
 
-func TestWaitsOfASchedule(t *testing.T) {
+func TestAWaitThatIsSkippedUsesUpNoTime(t *testing.T) {
 	quick(t)
 	var waits []time.Duration
 	p := backoff.Policy{Schedule: backoff.Constant(time.Hour), Jitter: backoff.NoJitter, MaxElapsed: time.Minute,
