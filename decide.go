@@ -214,12 +214,11 @@ func (r *Run) reserve(a Attempt, wait, elapsedLeft time.Duration) (time.Duration
 
 // giveUp ends the call with an *Error.
 func (r *Run) giveUp(why Reason, c Class, wait time.Duration) {
-	e := new(Error)
-	*e = r.draft
+	e := r.draft
 	e.Attempts, e.Reason, e.failure.class, e.early = r.made(), why, c, wait > 0
 	asks := r.phase == running && why != ReasonNotIdempotent // otherwise it was asked when the attempt failed
-	r.policy.complete(e, r.ctx, r.limit, r.key, asks)
-	r.end(why, c, e)
+	r.policy.complete(&e, r.ctx, r.limit, r.key, asks)
+	r.end(why, c, &e)
 }
 
 // complete fills in what the error of a call has of its policy and its context.

@@ -83,9 +83,7 @@ func (r *Run) waitedTooLong() bool {
 
 // timeFor returns why there is no time for an attempt after wait, or goOn.
 func (r *Run) timeFor(wait, elapsedLeft time.Duration) Reason {
-	if clock.Skips() {
-		wait = 0 // it takes no time
-	}
+	wait = clock.Lasts(wait)
 	noTime := wait == elapsedLeft && r.policy.MaxElapsed > 0 && r.policy.hasAttemptTimeout() // for the attempt
 	switch {
 	case wait > elapsedLeft || noTime:

@@ -22,7 +22,7 @@ func (w *waiting) retry(t *Turn, err error) (d backoff.Decision) {
 // sleep waits before a retry, and returns how the wait ended.
 func (w *waiting) sleep(wait time.Duration) line.End {
 	switch {
-	case !clock.Skips() && clock.Real().Add(wait).After(w.end):
+	case clock.Real().Add(clock.Lasts(wait)).After(w.end):
 		return line.TooLong
 	case !clock.Sleep(w.ctx, wait):
 		return line.Ended

@@ -141,7 +141,7 @@ func (r *AWSRetryer) decide(retry int, err error) (time.Duration, error) {
 // deadline.
 func passesDeadline(ctx context.Context, wait time.Duration) bool {
 	deadline, ok := ctx.Deadline()
-	return ok && wait > 0 && !clock.Skips() && wait >= time.Until(deadline)
+	return ok && wait > 0 && clock.Lasts(wait) >= time.Until(deadline)
 }
 
 // GetInitialToken implements aws.Retryer. The SDK calls GetAttemptToken

@@ -10,6 +10,14 @@ var Skip func(d time.Duration) bool
 // Skips reports whether waits take no time now.
 func Skips() bool { return Skip != nil && Skip(0) }
 
+// Lasts returns how long a wait of d would last: d or, where waits are skipped, 0.
+func Lasts(d time.Duration) time.Duration {
+	if Skips() {
+		return 0
+	}
+	return d
+}
+
 // Wait returns for how long a wait of d is to last: for d or, where waits are
 // skipped, not at all. The clock is then at its end.
 func Wait(d time.Duration) time.Duration {
