@@ -6,6 +6,8 @@ import (
 	"go/types"
 	"slices"
 	"strings"
+
+	"github.com/gobackoff/backoff/cmd/backoffvet/internal/loop"
 )
 
 // A cenkalti is what a program has of one version of cenkalti/backoff.
@@ -29,9 +31,12 @@ type retryCall struct {
 	literal  string // of the policy
 }
 
+// old is the path of the library, without its version.
+const old = "github.com/cenkalti/backoff/"
+
 func migrateCenkalti(p *program) {
 	for _, version := range []string{"v4", "v5", "v6", "v7"} {
-		c := &cenkalti{p: p, path: "github.com/cenkalti/backoff/" + version, options: version != "v4"}
+		c := &cenkalti{p: p, path: old + version, options: version != "v4"}
 		for _, f := range p.files {
 			if f.imported(c.path) != nil {
 				c.find(f)
@@ -69,52 +74,38 @@ func (c *cenkalti) find(f *file) {
 // name is the name of a function of the library that is called, or "".
 func (c *cenkalti) name(f *file, call *ast.CallExpr) string {
 	full := f.callee(call)
-	if name, ok := strings.CutPrefix(full, c.path+"."); ok {
-		return name
+	if !strings.Contains(full, c.path+".") {
+		return ""
 	}
-	if strings.Contains(full, c.path+".") {
-		return full
-	}
-	return ""
+	return strings.TrimPrefix(full, c.path+".")
 }
 
 // read reads a call with all of its settings.
 func (c *cenkalti) read(f *file, call *ast.CallExpr, name string) *retryCall {
-	r := &retryCall{site: c.p.site(f, call), call: call}
+	r := &retryCall{site: c.p.site(f, call), call: call, settings: settings{fields: map[string]ast.Expr{}}}
 	operation := 0
+	if f.function(call) == nil {
+		r.stays("it is outside of a function")
+		return r
+	}
 	if c.options {
 		r.ctx, r.value, operation = call.Args[0], true, 1
-		r.stays2(c.readOptions(f, r, call))
+		r.stays(c.readOptions(f, r, call))
 	} else {
 		r.value = strings.HasSuffix(name, "Data")
-		r.stays2(c.readBackOff(f, call.Args[1], &r.settings))
+		r.stays(c.readBackOff(f, call.Args[1], &r.settings))
 		r.ctx = r.settings.ctx
-		r.readNotify4(call.Args[2:])
+		if len(call.Args) > 2 && f.source(call.Args[2]) != "nil" {
+			r.notify = call.Args[2]
+		}
+		if len(call.Args) > 3 && f.source(call.Args[3]) != "nil" {
+			r.stays("it has a timer of its own: use testing/synctest")
+		}
 	}
 	var reason string
 	r.op, reason = f.operation(call.Args[operation])
-	r.stays2(reason)
-	if r.op.lit == nil && reason == "" && f.unnamed(r.op.plain) {
-		r.stays("the operation returns a type that the file does not import")
-	}
+	r.stays(reason)
 	return r
-}
-
-// stays2 takes a reason that may be "".
-func (s *site) stays2(reason string) {
-	if reason != "" {
-		s.stays("%s", reason)
-	}
-}
-
-// readNotify4 reads the hook and the timer of v4.
-func (r *retryCall) readNotify4(args []ast.Expr) {
-	if len(args) > 0 && r.f.source(args[0]) != "nil" {
-		r.notify = args[0]
-	}
-	if len(args) > 1 && r.f.source(args[1]) != "nil" {
-		r.stays("it has a timer of its own: use testing/synctest")
-	}
 }
 
 // readOptions reads the options of v5 to v7.
@@ -155,7 +146,7 @@ func (c *cenkalti) decide() {
 		for _, sel := range f.selections(c.path) {
 			if name := sel.Sel.Name; slices.Contains(looks, name) {
 				for _, call := range c.calls {
-					call.stays("the program looks at %s, which has no equivalent", name)
+					call.stays("the program looks at " + name + ", which has no equivalent")
 				}
 			}
 		}
@@ -168,8 +159,7 @@ func (c *cenkalti) decide() {
 }
 
 // selections are the uses of a package in a file.
-func (f *file) selections(path string) []*ast.SelectorExpr {
-	var all []*ast.SelectorExpr
+func (f *file) selections(path string) (all []*ast.SelectorExpr) {
 	each(f.syntax, func(sel *ast.SelectorExpr) {
 		if id, ok := sel.X.(*ast.Ident); ok && f.mentions(id, path) {
 			all = append(all, sel)
@@ -181,35 +171,30 @@ func (f *file) selections(path string) []*ast.SelectorExpr {
 // rewrite rewrites a call.
 func (c *cenkalti) rewrite(r *retryCall) {
 	f, call := r.f, r.call
-	policy := c.placed(r)
+	policy := r.placed()
 	first, last := call.Args[0], call.Args[0]
 	if c.options {
 		last = call.Args[1]
 		f.insert(first.End(), ", "+policy)
 	} else {
-		f.insert(first.Pos(), r.context()+", ")
-		if r.value {
-			f.insert(first.Pos(), policy+", ")
+		ctx := gen("§context.Background()")
+		if r.ctx != nil {
+			ctx = f.source(r.ctx)
 		}
+		if r.value {
+			ctx += ", " + policy
+		}
+		f.insert(first.Pos(), ctx+", ")
 	}
 	f.withContext(r.op, r.ctx)
 	f.replace(last.End(), call.Rparen, "")
 	if r.value {
-		name := calleeName(call)
-		f.replace(call.Fun.Pos(), name.End(), gen("§backoff.DoValue"))
+		f.replace(call.Fun.Pos(), call.Fun.End(), gen("§backoff.DoValue"))
 	} else {
 		f.replace(call.Fun.Pos(), call.Fun.End(), policy+".Do")
 	}
 	c.rewriteComparisons(r)
 	c.noteCallers(r)
-}
-
-// context is the text of the context of the call.
-func (r *retryCall) context() string {
-	if r.ctx == nil {
-		return gen("§context.Background()")
-	}
-	return r.f.source(r.ctx)
 }
 
 // rewriteComparisons has code that compares the error of the call with == or by its type see the
@@ -271,22 +256,13 @@ func (c *cenkalti) noteCallers(r *retryCall) {
 
 // isResultOf reports whether an expression is the error that a function returned.
 func (f *file) isResultOf(e ast.Expr, fn *types.Func) bool {
-	if v := f.local(e); v != nil && fn != nil && types.Identical(v.Type(), types.Universe.Lookup("error").Type()) {
+	call, _ := e.(*ast.CallExpr)
+	if v := f.local(e); v != nil && loop.IsError(v.Type()) {
 		for id, obj := range f.info.Defs {
-			assign, ok := f.parents[id].(*ast.AssignStmt)
-			if call, isCall := lastOf(assign); ok && isCall && obj == v && f.callee(call) == fn.FullName() {
-				return true
+			if assign, ok := f.parents[id].(*ast.AssignStmt); ok && obj == v {
+				call, _ = assign.Rhs[len(assign.Rhs)-1].(*ast.CallExpr)
 			}
 		}
 	}
-	call, ok := e.(*ast.CallExpr)
-	return ok && fn != nil && f.callee(call) == fn.FullName()
-}
-
-func lastOf(assign *ast.AssignStmt) (*ast.CallExpr, bool) {
-	if assign == nil || len(assign.Rhs) != 1 {
-		return nil, false
-	}
-	call, ok := assign.Rhs[0].(*ast.CallExpr)
-	return call, ok
+	return call != nil && fn != nil && f.callee(call) == fn.FullName()
 }

@@ -30,11 +30,8 @@ func (c *cenkalti) findLiteral(f *file, e *ast.UnaryExpr) {
 	if pair, ok := arg.(*ast.KeyValueExpr); ok {
 		arg = pair.Value
 	}
-	switch sel.Sel.Name {
-	case "PermanentError":
-		c.marks = append(c.marks, mark{f: f, node: e, name: "Permanent", args: []ast.Expr{arg}})
-	case "RetryAfterError":
-		c.marks = append(c.marks, mark{f: f, node: e, name: "RetryAfterError", args: []ast.Expr{arg}})
+	if name := sel.Sel.Name; name == "PermanentError" || name == "RetryAfterError" {
+		c.marks = append(c.marks, mark{f: f, node: e, name: name, args: []ast.Expr{arg}})
 	}
 }
 
@@ -53,7 +50,7 @@ func (c *cenkalti) owner(m mark) *retryCall {
 func (c *cenkalti) marksWaits(r *retryCall) bool {
 	return slices.ContainsFunc(c.marks, func(m mark) bool {
 		owner := c.owner(m)
-		return strings.HasPrefix(m.name, "RetryAfter") && (owner == nil || owner == r)
+		return !m.permanent() && (owner == nil || owner == r)
 	})
 }
 
@@ -66,12 +63,8 @@ func (c *cenkalti) rewriteMarks() {
 	remains, looked := c.remains()
 	for _, m := range c.marks {
 		owner := c.owner(m)
-		switch {
-		case owner != nil && owner.reason != "":
-		case looked || owner == nil && remains:
-			c.double(m)
-		default:
-			c.replaceMark(m)
+		if owner == nil || owner.reason == "" {
+			c.rewriteMark(m, looked || owner == nil && remains)
 		}
 	}
 }
@@ -91,33 +84,30 @@ func (c *cenkalti) remains() (remains, looked bool) {
 	return remains, looked
 }
 
-// replaceMark makes a mark one of this library.
-func (c *cenkalti) replaceMark(m mark) {
-	f := m.f
-	if m.name != "Permanent" {
+// rewriteMark makes a mark one of this library, or puts one around it.
+func (c *cenkalti) rewriteMark(m mark, around bool) {
+	f, arg := m.f, m.args[0]
+	before, after := gen("§backoff.Permanent("), ")"
+	if !m.permanent() {
 		wait, err := c.wait(m)
-		if err == nil {
-			f.replace(m.node.Pos(), m.node.End(), gen("§backoff.RetryAfter(%s, %s)", c.failure(m), wait))
+		if err != nil {
+			return
 		}
-		return
+		before, after = gen("§backoff.RetryAfter("), ", "+wait+")"
 	}
-	arg := m.args[0]
-	f.replace(m.node.Pos(), arg.Pos(), gen("§backoff.Permanent("))
-	f.replace(arg.End(), m.node.End(), ")")
+	switch {
+	case around:
+		f.insert(m.node.Pos(), before)
+		f.insert(m.node.End(), after)
+	case m.permanent():
+		f.replace(m.node.Pos(), arg.Pos(), before)
+		f.replace(arg.End(), m.node.End(), after)
+	default:
+		f.replace(m.node.Pos(), m.node.End(), before+c.failure(m)+after)
+	}
 }
 
-// double puts a mark of this library around the old one.
-func (c *cenkalti) double(m mark) {
-	if m.name == "Permanent" {
-		m.f.insert(m.node.Pos(), gen("§backoff.Permanent("))
-		m.f.insert(m.node.End(), ")")
-		return
-	}
-	if wait, err := c.wait(m); err == nil {
-		m.f.insert(m.node.Pos(), gen("§backoff.RetryAfter("))
-		m.f.insert(m.node.End(), ", "+wait+")")
-	}
-}
+func (m mark) permanent() bool { return strings.HasPrefix(m.name, "Permanent") }
 
 // wait is the text of the wait that a mark asks for.
 func (c *cenkalti) wait(m mark) (string, error) {
@@ -142,45 +132,24 @@ func (c *cenkalti) failure(m mark) string {
 	return gen(`§errors.New("told to retry later")`)
 }
 
-// observe sets Observer to the hook of a call.
+// observe sets Observer to what calls the hook of a call. Only a literal, or what is the same at
+// each retry, can be written there.
 func (c *cenkalti) observe(r *retryCall, p *policy) error {
 	if r.notify == nil {
 		return nil
 	}
-	f := r.f
-	if f.mentions(r.notify, c.path) {
+	named := false
+	each(r.notify, func(id *ast.Ident) { named = named || id.Name == "event" })
+	_, literal := ast.Unparen(r.notify).(*ast.FuncLit)
+	switch {
+	case r.f.mentions(r.notify, c.path):
 		return errors.New("its hook uses the library, too")
+	case named:
+		return errors.New("its hook uses the name event")
+	case !literal && !r.f.movable(r.notify, r.call.Pos(), r.until()):
+		return errors.New("its hook may change after the call")
 	}
-	event := "e"
-	each(r.notify, func(id *ast.Ident) {
-		if id.Name == "e" {
-			event = "event"
-		}
-	})
-	if lit, ok := ast.Unparen(r.notify).(*ast.FuncLit); ok {
-		p.set("Observer", "%s", f.hookOf(lit, event))
-		return nil
-	}
-	return errors.New("its hook is no function literal")
-}
-
-// hookOf is the text of an observer that does what a literal hook does.
-func (f *file) hookOf(lit *ast.FuncLit, event string) string {
-	var names, values []string
-	fields := []string{".Err", ".Wait"}
-	i := 0
-	for _, param := range lit.Type.Params.List {
-		for _, name := range param.Names {
-			if v := f.info.Defs[name]; v != nil && len(f.usesOf(v)) > 0 {
-				names, values = append(names, name.Name), append(values, event+fields[i])
-			}
-			i++
-		}
-	}
-	assign := ""
-	if len(names) > 0 {
-		assign = strings.Join(names, ", ") + " := " + strings.Join(values, ", ") + "\n"
-	}
-	body := string(f.text[f.offset(lit.Body.Lbrace)+1 : f.offset(lit.Body.Rbrace)])
-	return gen("func(_ §context.Context, %[1]s §backoff.Event) {\nif %[1]s.Kind != §backoff.EventRetry {\nreturn\n}\n%[2]s%[3]s\n}", event, assign, strings.TrimRight(body, " \t\n"))
+	p.set("Observer", "func(_ §context.Context, event §backoff.Event) {\nif event.Kind == §backoff.EventRetry {\n%s(event.Err, event.Wait)\n}\n}",
+		r.f.source(r.notify))
+	return nil
 }

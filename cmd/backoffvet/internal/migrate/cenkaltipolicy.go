@@ -1,9 +1,12 @@
 package migrate
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"go/ast"
 	"go/token"
+	"slices"
 	"time"
 )
 
@@ -11,20 +14,15 @@ import (
 func (c *cenkalti) plan(r *retryCall) {
 	p, err := c.policy(r)
 	if err != nil {
-		r.stays2(err.Error())
+		r.stays(err.Error())
 		return
 	}
 	r.literal = p.String()
-	s := &r.settings
-	if r.ctx != nil && !encloses(r.call, r.ctx) && !r.f.movable(r.ctx, r.call.Pos(), r.until()) {
-		r.stays("the context of its backoff may change before the call")
-	}
-	switch {
-	case s.v == nil:
-	case len(s.consumers) > 1:
-		r.stays("several calls share its backoff")
-	case !r.movesToCall():
-		r.stays("its settings may change before the call")
+	stmt := r.f.statement(r.call)
+	if slices.ContainsFunc(r.settings.expressions(), func(e ast.Expr) bool {
+		return !encloses(r.call, e) && !r.f.movable(e, stmt.Pos(), r.until())
+	}) {
+		r.stays("its settings or its context may change before the call")
 	}
 }
 
@@ -38,39 +36,23 @@ func (r *retryCall) until() token.Pos {
 	return r.f.function(r.call).End()
 }
 
-// movesToCall reports whether the policy may be made where the call is.
-func (r *retryCall) movesToCall() bool {
-	stmt := r.f.statement(r.call)
-	for _, e := range r.settings.expressions() {
-		if !encloses(r.call, e) && !r.f.movable(e, stmt.Pos(), r.until()) {
-			return false
-		}
-	}
-	return true
-}
-
-// placed puts the policy of a call where the plan says, and returns how the call names it.
-func (c *cenkalti) placed(r *retryCall) string {
+// placed puts the policy of a call before its statement, in the variable that its backoff had, or
+// into the call. It returns how the call names it.
+func (r *retryCall) placed() string {
 	f, s := r.f, &r.settings
-	for _, stmt := range s.inert {
+	for _, stmt := range slices.Concat(s.inert, s.config) {
 		f.removeStmt(stmt)
 	}
-	for _, stmt := range s.config {
-		f.removeStmt(stmt)
+	stmt, ok := f.statement(r.call).(ast.Stmt)
+	if s.v != nil && ok && !slices.ContainsFunc(append(s.expressions(), r.notify), func(e ast.Expr) bool { return e != nil && !f.means(e, stmt.Pos()) }) {
+		f.insert(stmt.Pos(), s.v.Name()+" := "+r.literal+"\n")
+		return s.v.Name()
 	}
-	return r.beforeCall()
-}
-
-// beforeCall puts the policy before the statement of the call.
-func (r *retryCall) beforeCall() string {
-	uses := append(r.settings.expressions(), r.notify)
-	stmt, ok := r.f.statement(r.call).(ast.Stmt)
-	if r.settings.v == nil || !ok || !r.f.meanAll(uses, stmt) {
-		return r.f.place(r.call, "policy", r.literal, uses)
+	switch stmt.(type) {
+	case *ast.IfStmt, *ast.ForStmt, *ast.RangeStmt, *ast.SwitchStmt, *ast.TypeSwitchStmt:
+		return "(" + r.literal + ")"
 	}
-	name := r.settings.v.Name()
-	r.f.insert(stmt.Pos(), name+" := "+r.literal+"\n")
-	return name
+	return r.literal
 }
 
 // policy is the policy with the settings of a call.
@@ -86,30 +68,30 @@ func (c *cenkalti) policy(r *retryCall) (*policy, error) {
 	if c.marksWaits(r) {
 		p.set("MaxRetryAfter", "-1")
 	}
-	p.retryAll()
+	p.set("Classify", "§backoff.RetryIf(func(error) bool { return true })") // as the old library did
 	return p, c.observe(r, p)
 }
 
 // attempts is MaxAttempts.
 func (c *cenkalti) attempts(r *retryCall) string {
-	f, s := r.f, &r.settings
 	const many = 1 << 31
-	if s.retries != nil {
-		if n, ok := f.number(s.retries); ok && n >= many {
-			return "-1"
-		}
-		return f.plusOne(s.retries)
+	f, s := r.f, &r.settings
+	e := s.retries
+	if e == nil {
+		e = s.tries
 	}
-	if s.tries == nil {
+	if e == nil {
 		return "-1"
 	}
-	if n, ok := f.number(s.tries); ok {
-		if n == 0 || n >= many {
-			return "-1"
-		}
-		return f.source(f.unconverted(s.tries))
+	switch n, ok := f.number(e); {
+	case ok && (n >= many || n == 0 && s.retries == nil):
+		return "-1"
+	case s.retries != nil:
+		return f.plusOne(e)
+	case ok:
+		return f.source(f.unconverted(e))
 	}
-	return gen("§cmp.Or(%s, -1)", f.asInt(f.unconverted(s.tries)))
+	return gen("§cmp.Or(%s, -1)", f.asInt(f.unconverted(e)))
 }
 
 // elapsed sets MaxElapsed.
@@ -154,53 +136,41 @@ func (c *cenkalti) schedule(r *retryCall, p *policy) error {
 
 // exponential sets Schedule and Jitter to those of an ExponentialBackOff.
 func (c *cenkalti) exponential(r *retryCall, p *policy) error {
-	initial, err := c.field(r, "InitialInterval", duration(500*time.Millisecond), 1)
-	if err != nil {
+	initial, first, err1 := c.field(r, "InitialInterval", 500*time.Millisecond)
+	multiplier, _, err2 := c.field(r, "Multiplier", 0)
+	limit, most, err3 := c.field(r, "MaxInterval", time.Minute)
+	if err := cmp.Or(err1, err2, err3); err != nil {
 		return err
 	}
-	multiplier, err := c.field(r, "Multiplier", "1.5", 1)
-	if err != nil {
-		return err
-	}
-	limit, err := c.field(r, "MaxInterval", duration(time.Minute), 1)
-	if err != nil {
-		return err
-	}
-	switch first, most, known := c.bounds(r); {
-	case !known:
+	switch {
+	case first == 0 || most == 0:
 		limit = fmt.Sprintf("max(%s, %s)", initial, limit) // less than Initial is invalid
 	case first > most:
-		return fmt.Errorf("its MaxInterval is below its InitialInterval")
+		return errors.New("its MaxInterval is below its InitialInterval")
 	}
 	p.set("Schedule", "§backoff.Exponential{Initial: %s, Multiplier: %s, Max: %s}", initial, multiplier, limit)
 	return c.jitter(r, p)
 }
 
-// bounds are the first and the longest delay, if they are constants.
-func (c *cenkalti) bounds(r *retryCall) (first, most float64, known bool) {
-	first, most, known = 5e8, 6e10, true
-	for name, to := range map[string]*float64{"InitialInterval": &first, "MaxInterval": &most} {
-		if e := r.settings.fields[name]; e != nil {
-			n, ok := r.f.number(e)
-			*to, known = n, known && ok
-		}
-	}
-	return first, most, known
-}
-
-// field is the text of a field of an ExponentialBackOff, which must be at least least.
-func (c *cenkalti) field(r *retryCall, name, otherwise string, least float64) (string, error) {
+// field is a field of an ExponentialBackOff, which is at least 1: its text, and its value if that is
+// a constant.
+func (c *cenkalti) field(r *retryCall, name string, otherwise time.Duration) (string, float64, error) {
 	e := r.settings.fields[name]
-	if e == nil {
-		return otherwise, nil
+	switch {
+	case e == nil && otherwise == 0:
+		return "1.5", 1.5, nil
+	case e == nil:
+		return duration(otherwise), float64(otherwise), nil
 	}
-	switch n, ok := r.f.number(e); {
-	case ok && n < least:
-		return "", fmt.Errorf("its %s is %s, which has no equivalent", name, r.f.source(e))
-	case !ok:
+	n, ok := r.f.number(e)
+	if ok && n < 1 {
+		return "", 0, fmt.Errorf("its %s is %s, which has no equivalent", name, r.f.source(e))
+	}
+	if !ok {
 		r.note("if %s is 0, it means the default here, and not %s: 0", r.f.source(e), name)
 	}
-	return r.f.expression(e, c.path)
+	text, err := r.f.expression(e, c.path)
+	return text, n, err
 }
 
 // jitter sets Jitter to what RandomizationFactor says.

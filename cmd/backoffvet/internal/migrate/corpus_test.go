@@ -58,10 +58,11 @@ func corpus(t *testing.T) string {
 func migrateAll(t *testing.T, dir string) (moved, all int) {
 	p := migratedIn(t, dir)
 	require.NoError(t, p.write())
-	for _, note := range p.notes() {
+	notes, moved := p.notes()
+	for _, note := range notes {
 		t.Log(strings.TrimPrefix(note, dir+"/"))
 	}
-	return p.moved(), len(p.sites)
+	return moved, len(p.sites)
 }
 
 func migratedIn(t *testing.T, dir string) *program {

@@ -3,7 +3,6 @@
 package migrate
 
 import (
-	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -53,7 +52,6 @@ func migrated(dir string, patterns []string) (*program, error) {
 
 // write writes the files that change.
 func (p *program) write() error {
-	var errs []error
 	for _, f := range p.files {
 		if len(f.edits) == 0 {
 			continue
@@ -63,48 +61,39 @@ func (p *program) write() error {
 			err = os.WriteFile(f.name, text, 0o644)
 		}
 		if err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", f.name, err))
+			return fmt.Errorf("%s: %w", f.name, err)
 		}
 	}
-	return errors.Join(errs...)
+	return nil
 }
 
 // summary says how much is migrated, what is not, and what remains to be done by hand.
 func (p *program) summary(w io.Writer) {
-	for _, note := range slices.Concat(p.skipped, p.notes()) {
+	notes, moved := p.notes()
+	for _, note := range slices.Concat(p.skipped, notes) {
 		fmt.Fprintln(w, note)
 	}
-	moved := p.moved()
 	fmt.Fprintf(w, "%d of %d call sites are migrated.\n", moved, len(p.sites))
 	if moved > 0 {
 		fmt.Fprintln(w, "Then run: go get github.com/gobackoff/backoff && go mod tidy")
 	}
 }
 
-// moved is the number of sites that are migrated.
-func (p *program) moved() int {
-	n := 0
-	for _, s := range p.sites {
-		if s.reason == "" {
-			n++
-		}
-	}
-	return n
-}
-
-// notes returns a line for each site that is not migrated, or that needs a look.
-func (p *program) notes() []string {
-	var lines []string
+// notes returns a line for each site that is not migrated, or that needs a look, and how many sites
+// are migrated.
+func (p *program) notes() (lines []string, moved int) {
 	for _, s := range p.sites {
 		at := p.fset.Position(s.node.Pos())
-		if s.reason != "" {
+		if s.reason == "" {
+			moved++
+		} else {
 			lines = append(lines, fmt.Sprintf("%s: not migrated: %s", at, s.reason))
 		}
 		for _, note := range s.notes {
 			lines = append(lines, fmt.Sprintf("%s: %s", at, note))
 		}
 	}
-	return lines
+	return lines, moved
 }
 
 const root = "github.com/gobackoff/backoff"

@@ -4,7 +4,8 @@ import (
 	"go/ast"
 	"go/token"
 	"go/types"
-	"path"
+	"slices"
+	"strings"
 )
 
 // An operation is what a call retries: a function without a context, which becomes one with it.
@@ -20,11 +21,14 @@ func (f *file) operation(arg ast.Expr) (o operation, reason string) {
 	if call, ok := o.plain.(*ast.CallExpr); ok && len(call.Args) == 1 && f.info.Types[call.Fun].IsType() {
 		o.plain = ast.Unparen(call.Args[0])
 	}
-	if o.lit, _ = o.plain.(*ast.FuncLit); o.lit != nil {
+	if o.lit, _ = o.plain.(*ast.FuncLit); o.lit == nil {
+		o.lit = f.literalOf(o.plain)
+	}
+	if o.lit != nil {
 		return o, ""
 	}
-	if o.lit = f.literalOf(o.plain); o.lit != nil {
-		return o, ""
+	if f.results(o.plain) == "" {
+		return o, "the operation returns a type that the file does not import"
 	}
 	return o, f.cannotWrap(o.plain)
 }
@@ -46,9 +50,7 @@ func (f *file) literalOf(e ast.Expr) *ast.FuncLit {
 // cannotWrap says why a function around this one would not do the same.
 func (f *file) cannotWrap(e ast.Expr) string {
 	reason := ""
-	each(e, func(call *ast.CallExpr) {
-		reason = "the operation is the result of a call"
-	})
+	each(e, func(*ast.CallExpr) { reason = "the operation is the result of a call" })
 	if v := f.local(e); v != nil && f.assigned(v, e.Pos(), f.function(e).End()) {
 		reason = "the operation changes after the call"
 	}
@@ -77,61 +79,34 @@ func (f *file) parameter(lit *ast.FuncLit, ctx ast.Expr) string {
 	if v == nil {
 		return ""
 	}
-	used := false
-	for _, id := range f.usesOf(v) {
-		used = used || encloses(lit.Body, id)
-	}
-	if !used || f.assigned(v, lit.Pos(), lit.End()) || f.declares(lit.Body, v.Name()) {
+	used := slices.ContainsFunc(f.usesOf(v), func(id *ast.Ident) bool { return encloses(lit.Body, id) })
+	if !used || f.assigned(v, lit.Pos(), lit.End()) || f.info.Scopes[lit.Type].Lookup(v.Name()) != nil {
 		return ""
 	}
 	return v.Name() + " "
 }
 
-// declares reports whether a body itself declares a name, which a parameter of this name would
-// break.
-func (f *file) declares(body *ast.BlockStmt, name string) bool {
-	scope := f.info.Scopes[f.parents[body].(*ast.FuncLit).Type]
-	return scope != nil && scope.Lookup(name) != nil
-}
-
-// results is the text of what a function returns, in the names that the file has for packages,
-// or "".
+// results is the text of what a function returns, in the names that the file has for packages. It
+// is "" if the file has no name for one.
 func (f *file) results(fn ast.Expr) string {
 	sig, ok := f.info.TypeOf(fn).Underlying().(*types.Signature)
+	var all []string
+	for i := 0; ok && i < sig.Results().Len(); i++ {
+		all = append(all, types.TypeString(sig.Results().At(i).Type(), func(pkg *types.Package) string {
+			switch imported := f.imported(pkg.Path()); {
+			case pkg == f.pkg:
+				return ""
+			case imported != nil:
+				return imported.Name()
+			}
+			ok = false
+			return ""
+		}))
+	}
 	if !ok {
 		return ""
 	}
-	results := sig.Results()
-	if results.Len() == 1 {
-		return "error"
-	}
-	return "(" + types.TypeString(results.At(0).Type(), f.qualifier) + ", error)"
-}
-
-// qualifier is the name of a package in the file.
-func (f *file) qualifier(pkg *types.Package) string {
-	if pkg == f.pkg {
-		return ""
-	}
-	if imported := f.imported(pkg.Path()); imported != nil {
-		return imported.Name()
-	}
-	return path.Base(pkg.Path())
-}
-
-// unnamed reports whether the results of a wrapped function have a type of a package that the file
-// does not import.
-func (f *file) unnamed(fn ast.Expr) bool {
-	sig, ok := f.info.TypeOf(fn).Underlying().(*types.Signature)
-	if !ok {
-		return true
-	}
-	missing := false
-	types.TypeString(sig.Results(), func(pkg *types.Package) string {
-		missing = missing || pkg != f.pkg && f.imported(pkg.Path()) == nil
-		return ""
-	})
-	return missing
+	return "(" + strings.Join(all, ", ") + ")"
 }
 
 // inLiteral reports whether a position is in the literal of an operation.

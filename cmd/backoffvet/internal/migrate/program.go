@@ -29,12 +29,8 @@ type site struct {
 	notes  []string // what the tool cannot know
 }
 
-// stays says why a site is not migrated. The first reason counts.
-func (s *site) stays(format string, args ...any) {
-	if s.reason == "" {
-		s.reason = fmt.Sprintf(format, args...)
-	}
-}
+// stays says why a site is not migrated, if there is a reason. The first one counts.
+func (s *site) stays(reason string) { s.reason = cmp.Or(s.reason, reason) }
 
 // note asks the reader of the summary to look at something.
 func (s *site) note(format string, args ...any) {
@@ -80,8 +76,11 @@ func load(dir string, patterns []string) (*program, error) {
 
 // add adds the files of a package that nobody generates, unless it does not compile.
 func (p *program) add(pkg *packages.Package, seen map[string]bool) error {
-	if len(pkg.Errors) > 0 || pkg.Types == nil || len(pkg.Syntax) != len(pkg.CompiledGoFiles) {
-		p.skip(pkg, seen)
+	if len(pkg.Errors) > 0 {
+		why := fmt.Sprintf("%s: left alone, it does not compile: %v", pkg.PkgPath, pkg.Errors[0])
+		if !slices.Contains(p.skipped, why) {
+			p.skipped = append(p.skipped, why)
+		}
 		return nil
 	}
 	for i, name := range pkg.CompiledGoFiles {
@@ -98,15 +97,6 @@ func (p *program) add(pkg *packages.Package, seen map[string]bool) error {
 	return nil
 }
 
-// skip leaves a package alone, and says so unless its files were said before.
-func (p *program) skip(pkg *packages.Package, seen map[string]bool) {
-	if seen[pkg.PkgPath] || len(pkg.Errors) == 0 {
-		return
-	}
-	seen[pkg.PkgPath] = true
-	p.skipped = append(p.skipped, fmt.Sprintf("%s: left alone, it does not compile: %v", pkg.PkgPath, pkg.Errors[0]))
-}
-
 // A file is a source file, and what becomes of it.
 type file struct {
 	fset    *token.FileSet
@@ -117,12 +107,11 @@ type file struct {
 	pkg     *types.Package
 	parents map[ast.Node]ast.Node
 	edits   []edit
-	names   map[ast.Node]map[string]bool // new ones, by the function that they are in
 }
 
 func newFile(fset *token.FileSet, name string, text []byte, syntax *ast.File, info *types.Info, pkg *types.Package) *file {
 	f := &file{fset: fset, name: name, text: text, syntax: syntax, info: info, pkg: pkg}
-	f.parents, f.names = map[ast.Node]ast.Node{}, map[ast.Node]map[string]bool{}
+	f.parents = map[ast.Node]ast.Node{}
 	var stack []ast.Node
 	ast.Inspect(syntax, func(n ast.Node) bool {
 		if n == nil {

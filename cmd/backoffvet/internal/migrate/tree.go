@@ -1,18 +1,21 @@
 package migrate
 
 import (
-	"fmt"
 	"go/ast"
 	"go/token"
 	"go/types"
 	"slices"
+
+	"golang.org/x/tools/go/types/typeutil"
+
+	"github.com/gobackoff/backoff/cmd/backoffvet/internal/loop"
 )
 
 // statement is the innermost statement around a node that is in a list of statements, or the
 // declaration around it.
 func (f *file) statement(n ast.Node) ast.Node {
 	for parent := f.parents[n]; parent != nil; n, parent = parent, f.parents[parent] {
-		if _, ok := n.(ast.Stmt); ok && listOf(parent) != nil {
+		if _, ok := n.(ast.Stmt); ok && loop.Statements(parent) != nil {
 			return n
 		}
 		if _, ok := parent.(*ast.File); ok {
@@ -20,19 +23,6 @@ func (f *file) statement(n ast.Node) ast.Node {
 		}
 	}
 	return n
-}
-
-// listOf is the list of statements of a node, or nil.
-func listOf(n ast.Node) []ast.Stmt {
-	switch n := n.(type) {
-	case *ast.BlockStmt:
-		return n.List
-	case *ast.CaseClause:
-		return n.Body
-	case *ast.CommClause:
-		return n.Body
-	}
-	return nil
 }
 
 // function is the declaration around a node, or nil.
@@ -110,27 +100,22 @@ func (f *file) definition(v *types.Var) (ast.Stmt, ast.Expr) {
 // assigned reports whether a variable, or a field of this name, gets another value between two
 // positions. What takes its address may do so anywhere.
 func (f *file) assigned(obj types.Object, from, to token.Pos) bool {
-	for _, id := range f.usesOf(obj) {
-		var n ast.Node = id
+	return slices.ContainsFunc(f.usesOf(obj), func(id *ast.Ident) bool {
+		var e ast.Expr = id
 		if sel, ok := f.parents[id].(*ast.SelectorExpr); ok && sel.Sel == id {
-			n = sel
+			e = sel
 		}
-		switch parent := f.parents[n].(type) {
+		between := from < id.Pos() && id.Pos() < to
+		switch parent := f.parents[e].(type) {
 		case *ast.AssignStmt:
-			if e, ok := n.(ast.Expr); ok && slices.Contains(parent.Lhs, e) && from < id.Pos() && id.Pos() < to {
-				return true
-			}
+			return between && slices.Contains(parent.Lhs, e)
 		case *ast.IncDecStmt:
-			if from < id.Pos() && id.Pos() < to {
-				return true
-			}
+			return between
 		case *ast.UnaryExpr:
-			if parent.Op == token.AND {
-				return true
-			}
+			return parent.Op == token.AND
 		}
-	}
-	return false
+		return false
+	})
 }
 
 // movable reports whether an expression may be evaluated at another place: it calls nothing but
@@ -156,24 +141,17 @@ func (f *file) movable(e ast.Expr, to, until token.Pos) bool {
 
 // harmless reports whether a call is a conversion, or of a function that only computes.
 func (f *file) harmless(call *ast.CallExpr) bool {
-	if tv := f.info.Types[call.Fun]; tv.IsType() || tv.IsBuiltin() {
-		return true
-	}
-	return slices.Contains([]string{"context.Background", "context.TODO"}, f.callee(call))
+	fun := f.info.Types[call.Fun]
+	return fun.IsType() || fun.IsBuiltin() || slices.Contains([]string{"context.Background", "context.TODO"}, f.callee(call))
 }
 
 // means reports whether the names of an expression mean at a position what they mean where it is.
+// Fields, methods and what the expression itself declares do so anywhere.
 func (f *file) means(e ast.Expr, at token.Pos) bool {
 	ok := true
 	each(e, func(id *ast.Ident) {
 		obj := f.info.Uses[id]
-		if obj != nil && e.Pos() <= obj.Pos() && obj.Pos() < e.End() {
-			return // its own
-		}
-		if sel, isSel := f.parents[id].(*ast.SelectorExpr); isSel && sel.Sel == id || obj == nil {
-			return
-		}
-		if key, isKey := f.parents[id].(*ast.KeyValueExpr); isKey && key.Key == id {
+		if obj == nil || obj.Parent() == nil || obj.Pkg() != nil && obj.Pkg() != f.pkg || e.Pos() <= obj.Pos() && obj.Pos() < e.End() {
 			return
 		}
 		_, there := f.scope(at).LookupParent(id.Name, at)
@@ -185,57 +163,18 @@ func (f *file) means(e ast.Expr, at token.Pos) bool {
 // callee is the path and the name of the function or method that is called, such as
 // "context.Background" or "(*net/http.Client).Do", or "".
 func (f *file) callee(call *ast.CallExpr) string {
-	if fn, ok := f.info.Uses[calleeName(call)].(*types.Func); ok {
+	if fn, ok := typeutil.Callee(f.info, call).(*types.Func); ok {
 		return fn.Origin().FullName()
 	}
 	return ""
-}
-
-// calleeName is the identifier of what is called, or nil.
-func calleeName(call *ast.CallExpr) *ast.Ident {
-	fun := ast.Unparen(call.Fun)
-	switch index := fun.(type) {
-	case *ast.IndexExpr:
-		fun = index.X
-	case *ast.IndexListExpr:
-		fun = index.X
-	}
-	switch fun := fun.(type) {
-	case *ast.Ident:
-		return fun
-	case *ast.SelectorExpr:
-		return fun.Sel
-	}
-	return nil
-}
-
-// fresh is a name like base that nothing in the function around a node has.
-func (f *file) fresh(base string, n ast.Node) string {
-	decl := f.function(n)
-	taken := f.names[decl]
-	if taken == nil {
-		taken = map[string]bool{}
-		f.names[decl] = taken
-		if decl != nil {
-			each(decl, func(id *ast.Ident) { taken[id.Name] = true })
-		}
-	}
-	name := base
-	for i := 2; taken[name] || f.pkg.Scope().Lookup(name) != nil; i++ {
-		name = fmt.Sprint(base, i)
-	}
-	taken[name] = true
-	return name
 }
 
 // mentions reports whether an expression uses a package.
 func (f *file) mentions(e ast.Node, path string) bool {
 	found := false
 	each(e, func(id *ast.Ident) {
-		obj := f.info.Uses[id]
-		if pkg, ok := obj.(*types.PkgName); ok && pkg.Imported().Path() == path {
-			found = true
-		}
+		pkg, ok := f.info.Uses[id].(*types.PkgName)
+		found = found || ok && pkg.Imported().Path() == path
 	})
 	return found
 }
