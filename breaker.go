@@ -20,10 +20,9 @@ import (
 //
 // A closed circuit admits every call. It opens when half of at least 20 calls
 // failed within 10 seconds, or after so many failures in a row, over at least a
-// second, that the service must serve nobody. An open circuit refuses every call
-// with an [*OpenError], for a 40th of the time that the service has been down.
-// Then it is half-open: it admits one call at a time, as a probe. Two successes
-// close it, and a failure opens it again.
+// second, that the service must serve nobody. An open circuit refuses every call with an
+// [*OpenError], for about 1/40 of the outage so far. Then it is half-open: it admits one
+// call at a time, as a probe. Two successes close it, and a failure opens it again.
 //
 // A call succeeds if its error is nil or of ClassPermanent, such as a 404. Any
 // other error, a panic and a runtime.Goexit are failures. Of an [*Error] the
@@ -40,8 +39,8 @@ import (
 // attempt, ErrOpen, ErrBudget, a ClassThrottled response that asks for a wait
 // beyond MaxRetryAfter, and a call during which the circuit changed its state.
 //
-// What a probe calls through the breaker with its context, such as a token's
-// server, passes and does not count.
+// Calls that a probe makes through the breaker with its context, such as for a token,
+// pass and do not count.
 //
 // The zero value is ready to use. It is safe for concurrent use, and must not be
 // copied, nor its fields changed, after first use. The functions in Jitter,
@@ -78,9 +77,8 @@ type Breaker struct {
 	ConsecutiveFailures int
 
 	// Least time from the first of these failures to the last. Defaults to 1
-	// second; negative means none. FailureRate does not open a circuit that has
-	// been closed for less than that, if a call succeeded since, unless
-	// WindowCalls is set.
+	// second; negative means none. Unless WindowCalls is set, FailureRate does not open a
+	// circuit that has been closed for less, if a call succeeded since.
 	ConsecutiveSpan time.Duration
 
 	// Duration from which a call counts as slow, even if it succeeds. 0 and
@@ -100,16 +98,16 @@ type Breaker struct {
 	// OpenFor.Delay(2) the second, and so on, until it was closed for a whole
 	// Window. The default depends on the failure that opened it.
 	//
-	// If the service serves nobody, or the failure is of ClassNotSent and no
-	// timeout, it is a 40th of the time since the first failure in a row, but
-	// at least a quarter of that or 330 ms, up to a minute. After a timeout it
-	// is at least the time of 5 calls, up to 2 seconds; if the service serves
-	// some, of 20, up to 5. It counts from the last probe.
+	// If no call succeeds, or after a failure of ClassNotSent that is no timeout, it is
+	// 1/40 of the outage so far, but at least 330 ms, or a quarter of the outage if that
+	// is less; at least 25 ms, at most a minute. After a timeout it is at least 5 mean
+	// gaps between calls, up to 2 s, or 20 and up to 5 s if some calls succeed. It starts
+	// at the last probe.
 	//
-	// Otherwise, and at most after a timeout, it is Exponential{Initial: 5 *
-	// time.Second, Multiplier: 1.2, Max: time.Minute}, which the others do not
-	// lengthen. With Shared or TripIf only ClassNotSent differs: 250 ms, and a
-	// fifth longer each time.
+	// Otherwise it is Exponential{Initial: 5 * time.Second, Multiplier: 1.2, Max:
+	// time.Minute}, counting only such openings; after a timeout it is no longer than
+	// that. With Shared or TripIf only ClassNotSent differs: 250 ms, and a fifth longer
+	// each time.
 	OpenFor Schedule
 
 	// Spread of OpenFor. Defaults to UniformJitter(0.8, 1.2).
@@ -122,29 +120,28 @@ type Breaker struct {
 	MaxRetryAfter time.Duration
 
 	// Probes at the same time, at most 1,000. Defaults to 1; negative means 1,000.
-	// After a probe without a verdict, one more.
+	// An undecided probe allows one more.
 	MaxProbes int
 
 	// Probes in a row that must succeed to close the circuit. Defaults to 2;
 	// negative is invalid.
 	ProbeSuccesses int
 
-	// Time after which a probe that has not ended lets another call probe. Its
-	// result still counts, but for a failure after the success of a later probe.
-	// Defaults to the time that the circuit was open, and at least to 25 ms, or
-	// to OpenFor.Delay(1) if OpenFor is set. Less means the default.
+	// Time after which another call may probe beside an unfinished probe, whose result
+	// still counts, except a failure after a later probe succeeded. Defaults to the time
+	// that the circuit was open, and at least to 25 ms, or to OpenFor.Delay(1) if OpenFor
+	// is set. Less means the default.
 	ProbeTimeout time.Duration
 
 	// Time after the probes until all calls are admitted: a tenth of them at
 	// first, chosen at random, then more and more. 0 and negative mean none.
 	RampUp time.Duration
 
-	// Least time that a call must have taken to be a failure if its caller's
-	// deadline ended it. Defaults to none, or to 1 second if a client of this
-	// process chose the deadline (see WithInboundDeadline of package guard),
-	// and the error is not ErrAttemptTimeout. It must also have taken longer
-	// than answers usually do, twice as long if another call was answered
-	// meanwhile. Negative means neither.
+	// Least duration at which a call that its caller's deadline ended counts as a
+	// failure. Defaults to none, or to 1 second if a client of this process chose the
+	// deadline (see WithInboundDeadline of package guard), and the error is not
+	// ErrAttemptTimeout. It must also have outlasted a usual answer, or twice that if
+	// another call was answered meanwhile. Negative means neither.
 	MinAttemptTime time.Duration
 
 	// Classifier of errors. Defaults to DefaultClassifier.
@@ -249,7 +246,7 @@ type BreakerTransition struct {
 
 	At         time.Time
 	Generation uint64        // changes of state so far, this one included; a Reset or Force that keeps the state counts, too
-	Openings   int           // times that the circuit opened since it was last closed for a whole Window, often 130 in a minute
+	Openings   int           // times that the circuit opened since it was last closed for a whole Window; often 130 in the first minute
 	Err        error         // failure that opened the circuit
 	RetryAfter time.Duration // time that the circuit will be open; 0 if it is not known
 }

@@ -29,9 +29,9 @@ type Budget interface {
 	// budget must stay right if Done never comes, and if it comes twice.
 	Done(t Ticket, r Result)
 
-	// GrantsFirst reports whether first attempts need none of Reserve, Pace and
-	// Confirm. Done then gets the zero Ticket. Each call asks again, and the result may
-	// change at any time. An invalid budget must return false.
+	// GrantsFirst reports whether first attempts skip Reserve, Pace and Confirm. Done
+	// then gets the zero Ticket. Each call asks again, and the result may change at any
+	// time. An invalid budget must return false.
 	GrantsFirst() bool
 
 	// Pace is called when a wait is over, and says whether the attempt must
@@ -113,10 +113,10 @@ type Attempt struct {
 	Class    Class    // class of the failure before it
 	Priority Priority // priority of the call; see WithPriority
 
-	// Whether the caller calls Pace and Confirm, as the loops of this library
-	// do. Reserve then gives no token that would be ready before Wait is over:
-	// Pace gives it. Under [Run.Tried] a retry is Paced, too, but Done may come
-	// without Pace and Confirm: count the retry there.
+	// Whether the caller calls Pace and Confirm, as the loops of this library do. Then
+	// Reserve leaves to Pace any token that would be ready before Wait ends. Under
+	// [Run.Tried] a retry is Paced too, but Done may come without Pace and Confirm: count
+	// it in Done.
 	Paced bool
 
 	MaxAttempts int       // most attempts of the call, after its last failure; negative means no limit

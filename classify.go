@@ -46,8 +46,8 @@ func (c Class) Retryable() bool { return c < ClassOverloaded }
 // use. ClassUnknown leaves the error to [DefaultClassifier].
 //
 // A Classifier does not see errors that are marked by [Permanent] or [OfClass].
-// Except in a [Supervisor], it does not see what a policy inside, or the loop
-// of another library, gave up on.
+// Except in a [Supervisor], it does not see what an inner policy, or another library's
+// loop, gave up on.
 type Classifier func(error) Class
 
 // RetryIf returns a [Classifier] that retries exactly the errors that retryable
@@ -81,7 +81,7 @@ func Permanent(err error) error { return OfClass(err, ClassPermanent) }
 // the outermost counts. So OfClass(err, ClassRetryable) lets an outer policy
 // retry what an inner one gave up on, and retries multiply. In joined errors
 // the greatest [Class] of their marks counts. That is ClassNotSent only if all
-// of them are marked so. OfClass(err, ClassUnknown) says nothing. OfClass(nil,
+// of them are marked so. OfClass(err, ClassUnknown) has no effect. OfClass(nil,
 // c) is nil.
 //
 // If a server throttles and also says "do not retry", mark the error as

@@ -133,8 +133,8 @@ func (e *Error) endedBy(ctx context.Context) {
 }
 
 // Error returns one line: the number of attempts, why there was no further one,
-// the field that sets the limit, and the last error. It has no other number of
-// its own, so equal failures have equal texts.
+// the field that sets the limit, and the last error. It adds no other number, so equal
+// failures have equal texts.
 func (e *Error) Error() string {
 	if e == nil {
 		return nilError
@@ -234,8 +234,8 @@ func (e *Error) whyEnded() string {
 // ContextError returns the error of the context that ended the call, for ==:
 // context.Canceled or context.DeadlineExceeded, unless the context has an error
 // of its own. It is context.DeadlineExceeded also if the next wait would have
-// passed the deadline. It is nil if the call ended for another reason, or if
-// Last came in time: it is permanent, or of ClassOverloaded.
+// passed the deadline. It is nil if the call ended for another reason, such as a Last
+// that is permanent or of ClassOverloaded.
 func (e *Error) ContextError() error {
 	if e == nil || !e.failure.class.Retryable() && !errtree.Is(e.Last, e.contextError()) {
 		return nil

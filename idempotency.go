@@ -61,12 +61,12 @@ func (i idempotency) String() string {
 //	req.Header.Set("Idempotency-Key", backoff.IdempotencyKey(ctx))
 //
 // A key belongs to one request and its repetitions. A Transport of package
-// backoffhttp sends the key with Keyed requests only. After one has succeeded, it
-// refuses another to the same address in the same attempt. Neither it nor a
-// policy around it repeats a POST that is not Keyed and may have arrived.
+// backoffhttp sends the key with Keyed requests only. After one such request succeeds, it
+// refuses another to the same address in that attempt. Neither it nor a policy around it
+// repeats a POST that is not Keyed and may have arrived.
 //
-// A new key is unique, but no secret. For a server that does not keep the keys of
-// its clients apart, pass the Text of crypto/rand.
+// A new key is unique, but no secret. If a server does not keep its clients' keys apart,
+// pass the result of crypto/rand.Text.
 func WithIdempotencyKey(ctx context.Context, key string) context.Context {
 	if key == "" {
 		key = newKey()

@@ -52,7 +52,7 @@ type Event struct {
 	Kind        EventKind
 	Class       Class              // class of the attempt's error
 	Reason      Reason             // why the call ended or was refused; 0 if it goes on or succeeded
-	Waiting     bool               // whether the call ended before the retry that was announced last, which was not made
+	Waiting     bool               // whether the call ended before making the retry that was announced last
 	Name        string             // name of the policy, hedge or breaker
 	Attempt     int                // number of the attempt that ended, from 1, counted as by Error.Attempts; 0 for none
 	MaxAttempts int                // limit for the class of the last failure; negative if there is none

@@ -89,10 +89,9 @@ type Policy struct {
 	// nil means none.
 	Budget Budget
 
-	// Whether a wait that would pass MaxElapsed is cut to end with it, for one
-	// more attempt. By default the call ends instead. No wait becomes shorter
-	// than a server asked for. It has no effect without MaxElapsed, or if
-	// attempts have a timeout.
+	// Whether a wait that would pass MaxElapsed is cut short there, for one more attempt.
+	// By default the call ends instead. No wait becomes shorter than a server asked for.
+	// It has no effect without MaxElapsed, or if attempts have a timeout.
 	ShortenLastWait bool
 
 	// Receiver of every retry, every reconnect and the end of every call; nil

@@ -24,11 +24,10 @@ func (h hint) longer(other hint) hint {
 // RetryAfter marks err with the wait that a server asked for, such as by the
 // Retry-After header. The call waits for d and a random part: up to a tenth of
 // d, or up to 100 ms if that is more. It waits for its own jittered delay
-// instead if that is longer. The time left, before the deadline and MaxElapsed,
-// may be enough for d and not for that wait: then the call waits for a random
-// time from d to the time left, unless d is 0. If d itself is longer than the
-// time left, or than [Policy.MaxRetryAfter], the call ends at once, and
-// [Error.RetryAfter] returns d. A negative d counts as 0.
+// instead if that is longer. If the time left, before the deadline and MaxElapsed, allows
+// d but not that wait, the call waits a random time between d and the time left, unless d
+// is 0. If d itself is longer than the time left, or than [Policy.MaxRetryAfter], the
+// call ends at once, and [Error.RetryAfter] returns d. A negative d counts as 0.
 //
 // An error says the same by a method RetryAfter() time.Duration. The mark says
 // when to retry, not whether: a permanent error stays permanent.

@@ -291,7 +291,7 @@ func (r *Run) Retry(err error) (wait time.Duration, ok bool) {
 
 // Tried is Retry for an attempt that was made without Begin, by the loop of
 // another library. The attempt had neither the timeout of the policy nor its
-// key. A Budget is asked for it afterwards, so that it counts right.
+// key. A Budget is asked afterwards, so that the count is right.
 func (r *Run) Tried(err error) (wait time.Duration, ok bool) {
 	defer r.settleUnless(&ok)
 	if r.phase != running {

@@ -110,8 +110,8 @@ func (s *Supervisor) resetAfter() time.Duration {
 }
 
 // Decide is [Policy.Decide] for a loop that keeps its own count: it says what
-// follows when the given run, counted from 1, has ended with err. It looks
-// below the error of another policy that gave up.
+// follows when the given run, counted from 1, has ended with err. It looks inside the
+// error of a policy that gave up.
 func (s Supervisor) Decide(run int, err error) Decision {
 	if err == nil {
 		err = endedRun()

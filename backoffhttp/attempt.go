@@ -241,12 +241,11 @@ func (c boundConn) CloseWrite() error {
 // retryNumberKey is the key of the number of the retry in a context.
 type retryNumberKey struct{}
 
-// RetryNumber returns the number of the retry of a [Transport] in which a
-// request is sent: 1 for the first retry, and 0 for the first attempt or
-// outside of a Transport. ctx is the context of the request. Inside the retry
-// of another Transport the count continues from there. It is for the Base of a
-// Transport, to add the number to logs and traces, as http.request.resend_count
-// does.
+// RetryNumber returns the number of the [Transport]'s retry that sends a request: 1 for
+// the first retry, and 0 for the first attempt or outside of a Transport. ctx is the
+// context of the request. Inside the retry of another Transport the count continues from
+// there. It is for the Base of a Transport, to add the number to logs and traces, as
+// http.request.resend_count does.
 func RetryNumber(ctx context.Context) int {
 	n, _ := ctx.Value(retryNumberKey{}).(int)
 	return n

@@ -21,9 +21,9 @@ import (
 //   - NotSent: there was no connection (refused, no route, a socket without a
 //     file, no free port, a timeout or a temporary failure of name resolution,
 //     of the handshake or of a SOCKS proxy), or the HTTP/2 server refused the stream (REFUSED_STREAM), or left
-//     it out of its GOAWAY. Of errors that are joined, each must say so. Within
-//     a Transport whose Base is an [http.Transport], also a proxy that responds
-//     to CONNECT with a status that is retryable below.
+//     it out of its GOAWAY. Of joined errors, each must be NotSent. Within a Transport
+//     whose Base is an [http.Transport], also a proxy that responds to CONNECT with a
+//     status that is retryable below.
 //   - Retryable: timeouts, resets, connections that the server closed, with or
 //     without a part of the response; the other stream errors of HTTP/2,
 //     except those below; the statuses 408, 425 and 5xx, except 501, 505, 506,
@@ -36,8 +36,8 @@ import (
 //     exist, HTTP_1_1_REQUIRED and INADEQUATE_SECURITY of HTTP/2, a proxy to
 //     which there is no route, and a context that the caller cancelled.
 //
-// To a Transport whose policy has no limit of attempts, but an end, a name that does not
-// exist is NotSent: it is not there yet.
+// If the policy of a Transport limits the time but not the attempts, a name that does not
+// exist is NotSent: it may still appear.
 //
 // A bare io.EOF is permanent, because it is the end of a body. A wrapped one is
 // a connection that ended too early. (A Transport knows which of the two it

@@ -16,9 +16,9 @@ import (
 // down, or end it before the policy does:
 //
 //   - A [pace.Pacer] makes calls wait for their turn once the host has said "too
-//     much" (429). Its [backoff.RetryBudget] pays for other retries by success:
-//     the first call to a host may use all of its attempts, and later ones, while
-//     nothing succeeds, make one attempt or two.
+//     much" (429). Its [backoff.RetryBudget] lets successes pay for other retries: the
+//     first call to a host may use all of its attempts, and later ones, while nothing
+//     succeeds, make one attempt or two.
 //   - An [adaptive.Limit] bounds how many attempts run at once while the host is
 //     overloaded: slower than usual, and quicker with fewer.
 //   - A [backoff.Breaker] opens when all calls fail, 5 of them at least and over a
@@ -29,8 +29,8 @@ import (
 // two. [Unguarded] is a Transport without guards. If a guard or the policy
 // ends a call after a response, the client returns the response, such as a 503,
 // and no error: [Check] then returns an error that says what ended the call.
-// When the wait for a retry begins, the response is gone: if no other one
-// comes, the client returns an error.
+// A wait for a retry discards the response: if no other one comes, the client returns an
+// error.
 func Client(policy backoff.Policy) *http.Client { return WrapClient(new(http.Client), policy) }
 
 // WrapClient returns a copy of c that retries: it has the CheckRedirect and the
@@ -42,8 +42,8 @@ func Client(policy backoff.Policy) *http.Client { return WrapClient(new(http.Cli
 // body, as in go-retryablehttp. The new client has no Timeout: a call may take
 // that time for each attempt, and its waits besides. To limit the whole call,
 // give the request a context that ends, or set the Timeout of the new client.
-// (Policy.MaxElapsed says only until when a retry may begin.) Zero and a
-// negative Timeout are no limit, as in net/http.
+// (Policy.MaxElapsed only limits when a retry may begin.) Zero and a negative
+// Timeout are no limit, as in net/http.
 //
 // An attempt that takes too long is retried, if its request may be sent twice.
 // Its error matches [backoff.ErrAttemptTimeout] and [context.DeadlineExceeded].
@@ -59,9 +59,9 @@ func Client(policy backoff.Policy) *http.Client { return WrapClient(new(http.Cli
 //
 // The Jar gets the cookies of all responses, also of those that are retried, and the
 // next attempt sends what the Jar then holds, behind the cookies that the caller wrote
-// into the header. A Transport that was not made by WrapClient knows no Jar: the
-// cookies of a response that it retries are lost, and so they are if the Jar of the new
-// client is replaced.
+// into the header. A Transport that was not made by WrapClient knows no Jar: the cookies
+// of a response that it retries are lost, as they are if the new client's Jar is
+// replaced.
 //
 // A body without GetBody is sent once, as by any Transport. The Transport of the
 // new client is a *Transport, or an *Unguarded if that of c is one. Its other fields

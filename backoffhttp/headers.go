@@ -2,8 +2,8 @@ package backoffhttp
 
 // The names of headers that clients and servers use.
 const (
-	// HeaderIdempotencyKey is the header with the key by which a server
-	// knows a request that comes again.
+	// HeaderIdempotencyKey is the header with the key by which a server recognizes a
+	// repetition.
 	HeaderIdempotencyKey = "Idempotency-Key"
 	// HeaderAttempt is the header with the number of the attempt, from 1:
 	// "2" is the first retry.

@@ -90,10 +90,10 @@ func retried(ctx context.Context) bool {
 // caller is not retrying, i decides; nil means [backoff.Idempotent]. It is for
 // policies: a [Transport] leaves retries to the caller by itself.
 //
-// If two layers make four attempts each, the inner one makes 4+1+1+1 calls
-// then, instead of 16. This helps where the inner layer cannot say
-// [DoNotRetry], because its response does not arrive. [WriteError] says it if
-// a policy has used up its attempts, but not if the policy yielded.
+// If two layers make four attempts each, the inner one then makes 4+1+1+1 calls, not 16.
+// This helps where the inner layer cannot say [DoNotRetry], because its response does not
+// arrive. [WriteError] says it if a policy has used up its attempts, but not if the
+// policy yielded.
 //
 // With [backoff.Keyed] the key must be in the context
 // ([backoff.WithIdempotencyKey]), because here the policy makes none. Without a

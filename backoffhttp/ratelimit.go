@@ -50,8 +50,8 @@ const (
 //	}
 //
 // A Retry-After with a fraction, such as 0.5, is malformed (RFC 9110). For a
-// server that sends it, RateLimit{Reset: "Retry-After"} reads it. It goes before
-// the other limits.
+// server that sends it, RateLimit{Reset: "Retry-After"} reads it. It overrides the other
+// limits.
 type RateLimit struct {
 	Remaining string    // header with the number of calls that remain; "" if a Reset alone means that the limit is exhausted
 	Reset     string    // header with the end of the limit

@@ -22,7 +22,7 @@ import (
 // ErrChanged is the error of a body that cannot be resumed, because the server
 // has another version by now, or does not serve parts, or contradicts its
 // first response: by the complete length, the coding, or bytes beyond the
-// range. What was read before is of no use: make the call again.
+// range. Discard what was read, and make the call again.
 var ErrChanged = errors.New("backoffhttp: the resource changed, or cannot be read from the middle")
 
 // resumable reports whether the body of an answer may be asked for in parts.

@@ -41,8 +41,9 @@ type Transport struct {
 	// others around this Transport.
 	Base http.RoundTripper
 
-	// Policy of the calls. By default they make 4 attempts, with waits of less
-	// than a second in all. [Transport.RoundTrip] says what AttemptTimeout,
+	// Policy of the calls. By default they make 4 attempts, with waits of less than a
+	// second in all, or of some seconds after a 429, longest for a client that has made
+	// few calls: see docs/waiting.md. [Transport.RoundTrip] says what AttemptTimeout,
 	// Budget, Classify and Idempotency mean here.
 	Policy backoff.Policy
 
@@ -87,9 +88,10 @@ type Transport struct {
 	// pass, or find permanent, is no failure of the host, unless OfClass marks it.
 	Inspect func(*http.Response) error
 
-	// Rate-limit headers of a vendor, such as GitHubLimits. Defaults to none. An
-	// exhausted limit counts like a Retry-After. The header RateLimit of a failure
-	// does so anyway.
+	// Rate-limit headers of a vendor, such as GitHubLimits. Defaults to none. In a
+	// failure, an exhausted limit counts like a Retry-After; the header RateLimit does so
+	// anyway. In a success, such as a 200 with "Remaining: 0", it delays calls only if
+	// the Budget of Policy is a [pace.HoldOff].
 	RateLimits []RateLimit
 
 	// Most bytes of a request body without GetBody that are kept in memory, so that
@@ -157,10 +159,9 @@ func (t *Transport) engine() *engine { return (*engine)(t) }
 //
 //   - AttemptTimeout limits the time until the header of the response is there,
 //     and Inspect has returned. It does not limit the body: see ReadAhead.
-//     If nothing came on the connection in the last half of that time, to any
-//     Transport, it is closed: over HTTP/2 the retry would go out on it again. A
-//     deadline of the context of a second or more does so at the second call.
-//     docs/clients.md has more.
+//     If no Transport received anything on the connection in the last half of that time,
+//     it is closed, since over HTTP/2 a retry would reuse it. A context deadline of a
+//     second or more closes it at the second call. docs/clients.md has more.
 //   - Budget takes the place of that of the host's Service.
 //   - Classify gets the error of Base, or a *StatusError. If it returns
 //     ClassUnknown, the function Classify decides.
@@ -186,9 +187,9 @@ func (t *Transport) engine() *engine { return (*engine)(t) }
 // arrives, and without waiting for a host that is down. The response must have
 // a strong ETag, or a Last-Modified at least a second before its Date. Requests
 // are sent with Accept-Encoding: identity. If the first response does not tell
-// its length, the body ends where the server says that nothing is left. To the
-// Observer of Policy the rest is a call of its own, whose first attempt is the
-// one that broke off. See [ErrChanged].
+// its length, the body ends where the server says that nothing is left. The Observer of
+// Policy sees the rest as a new call, whose first attempt is the one that broke off. See
+// [ErrChanged].
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return t.engine().roundTrip(req, t.engine().base(t))
 }

@@ -15,11 +15,11 @@ import (
 // the DefaultClassifier. So is nil.
 //
 // Do not put Classify into a policy whose Do begins and commits a transaction,
-// such as by sql.DB.BeginTx or pgx.BeginFunc. To Do, a response to COMMIT that
-// was lost is a connection that was lost: it repeats the transaction, which
-// then is committed twice. [backoff.NonIdempotent] prevents that, but then
-// serialization failures are not repeated either. [Tx] and, for pgx,
-// contrib/backoffpgx distinguish the two, and use Classify by themselves.
+// such as by sql.DB.BeginTx or pgx.BeginFunc. Do takes a lost response to COMMIT for a
+// lost connection, and repeats the transaction, which is then committed twice.
+// [backoff.NonIdempotent] prevents that, but then serialization failures are not repeated
+// either. [Tx] and, for pgx, contrib/backoffpgx distinguish the two, and use Classify by
+// themselves.
 //
 // Errors have these classes:
 //
@@ -27,20 +27,20 @@ import (
 //     not available), 57P01, 57P02, 57P03, 57P05 (the server ends the
 //     connection or is starting), 25P03, class 08, resets, broken pipes, timeouts,
 //     SafeToRetry() true and ErrConnClosed (pgx).
-//   - Retryable, by the fault of the session: 25006 (the server is a standby now),
-//     26000 (a pooler has lost a prepared statement), and 0A000 where it is about a
-//     cached plan, or a transaction that a standby cannot begin. A server to which
+//   - Retryable, the session is at fault: 25006 (the server is a standby now), 26000 (a
+//     pooler has lost a prepared statement), and 0A000 where it is about a cached plan,
+//     or a transaction that a standby cannot begin. A server to which
 //     target_session_attrs objects is the same.
 //   - Throttled: class 53, such as 53300 (too many connections).
 //   - Not sent: refused connections, no route to the server.
 //   - Permanent: all others, such as 57014 (canceled) and 25P02 (failed
 //     transaction).
 //
-// The same session may fail for good. [Tx] and contrib/backoffpgx throw it away,
-// Do cannot: use target_session_attrs=read-write in the DSN, so that the pool gets
-// no such session again. Where no session of the pool may write, as with a replica,
-// a write costs as many attempts as the policy allows. It is permanent to Tx if
-// [sql.TxOptions] say ReadOnly.
+// Such a session may keep failing. [Tx] and contrib/backoffpgx discard it; Do cannot: use
+// target_session_attrs=read-write in the DSN, so that the pool gets no such session
+// again. Where no session of the pool may write, as with a replica, a write costs as many
+// attempts as the policy allows. To Tx the error is permanent if ReadOnly of
+// [sql.TxOptions] is set.
 //
 // ErrBadConn should mean that nothing was sent. But lib/pq and pgx also return
 // it when a connection ends while they wait for the response.
@@ -87,8 +87,8 @@ var ofConnection = []string{
 //
 //   - Not sent: 1213 (deadlock), 1205 (lock wait timeout), 1020 (record has
 //     changed), 3101 (rolled back by replication), 1290 of a server that is
-//     read-only. They say that the statement was rolled back. In a policy's
-//     Classify, [Tx] trusts this class of a COMMIT, too.
+//     read-only. They say that the statement was rolled back. If MySQL is the policy's
+//     Classify, [Tx] trusts that of a COMMIT, too.
 //   - Retryable: 1053, 1158 to 1161, 1927, 4031, 2006, 2013 and 2055 (the
 //     connection was lost), 2002 and 2003 (the connection was not made); 1412,
 //     1615 and 1243 (a table changed under a transaction, or under a prepared
@@ -97,8 +97,8 @@ var ofConnection = []string{
 //   - Throttled: 1040 and 1203 (too many connections).
 //   - Permanent: all others, except 0.
 //
-// A server that was the primary before says 1290, 1792 or 1836 in every session.
-// Set rejectReadOnly=true in the DSN, and the driver throws such a session away.
+// A former primary returns 1290, 1792 or 1836 in every session. Set
+// rejectReadOnly=true in the DSN, and the driver throws such a session away.
 //
 // For 0 the classifier has no opinion, and [Classify] follows. There is one
 // exception: the error "bad connection" of a handshake that broke off, for

@@ -35,9 +35,9 @@ var (
 //
 // A Transactor that takes sessions from a pool may also have a method
 // Renew(ctx context.Context, all func(pool any) bool). It is called after an attempt
-// that failed by the fault of its session (see [Classify]), once that is back in the
-// pool. The session should be thrown away, and if all returns true for a pointer to
-// the pool, the other idle ones, too: it does so once a second.
+// whose session was at fault (see [Classify]), once that session is back in the pool. It
+// should discard the session, and if all returns true for a pointer to the pool, which it
+// does once a second, the other idle ones too.
 type Transactor[T any] interface {
 	// Begin begins a transaction.
 	Begin(ctx context.Context) (T, error)

@@ -70,9 +70,8 @@ type Beginner interface {
 // deadlock. In PostgreSQL the transaction then commits nothing, which pgx and
 // lib/pq report at the COMMIT; that error is permanent. Savepoints are left to
 // fn: Tx makes none. A Tx within fn is another transaction, on another connection.
-// It waits for a connection without end if such functions hold all connections
-// of the pool. If fn panics or ends its goroutine, the transaction is rolled
-// back, and the panic goes on.
+// It waits forever if such functions hold all connections of the pool. If fn panics or
+// ends its goroutine, the transaction is rolled back, and the panic goes on.
 //
 // The zero policy makes 4 attempts, which suits transactions that seldom
 // conflict. Allow more if many transactions want the same rows. Nil opts mean the

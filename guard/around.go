@@ -16,7 +16,7 @@ type Turn struct {
 	// breaker does not count it.
 	NoFault bool
 
-	// Whether the fault is the call's own, so that waiting would not mend it.
+	// Whether the call itself is at fault, so that waiting would not help.
 	Own bool
 
 	// Whether the call does not wait, as under a Service that is FailFast. Set it
@@ -37,9 +37,9 @@ type Turn struct {
 
 // Around is for a client that makes its attempts itself, by [backoff.Policy.Start],
 // as the Transport of package backoffhttp does. call makes the attempts that p allows. If
-// it gets a policy, the call has waited for its turn, and makes the single attempt of that
-// one. The Budget of p stays as it is: see Parts. Before call returns an error, it sets the
-// fields of t that apply. Everything else is as in Client.Do.
+// the policy that it gets is not nil, it has waited for its turn, and makes that policy's
+// one attempt. The Budget of p stays as it is: see Parts. Before call returns an error,
+// it sets the fields of t that apply. Everything else is as in Client.Do.
 func (s *Service) Around(ctx context.Context, p *backoff.Policy, t *Turn, call func(context.Context, *backoff.Policy) error) error {
 	switch {
 	case s == nil:

@@ -1,8 +1,8 @@
-// Package guard has what all calls to one service share.
+// Package guard holds what all calls to a service share.
 //
-// A [backoff.Policy] says what one call does. A [Service] has what all calls know of
-// the service that they call: whether it is up, how many calls it takes, and how
-// many retries it can bear. One line puts it around any function:
+// A [backoff.Policy] says what one call does. A [Service] holds what all calls know about
+// the service: whether it is up, how many calls it takes, and how many retries it can
+// bear. One line puts it around any function:
 //
 //	var orders = &guard.Service{Name: "orders"}
 //
@@ -66,9 +66,9 @@ type Service struct {
 	NoBreaker bool
 
 	// Whether calls do not wait for a service that cannot serve them now. By default a
-	// call waits that the breaker refuses, or that failed while the service answered
-	// nobody: to its deadline or the MaxElapsed of its policy, and 5 seconds if it has
-	// neither. When its turn comes, it makes one attempt more. A MaxAttempts that the
+	// call that the breaker refuses, or that failed while the service answered no call,
+	// waits: until its deadline or the MaxElapsed of its policy, or 5 seconds if it has
+	// neither. When its turn comes, it makes one more attempt. A MaxAttempts that the
 	// policy sets bounds them all; the default of 4 does not. See docs/waiting.md.
 	FailFast bool
 
@@ -229,9 +229,9 @@ type Client struct {
 // Do asks the breaker of the Service, and then calls op as [backoff.Policy.Do] does.
 // The policy's own Budget takes the place of that of the Service. A call that the
 // service cannot serve waits, see FailFast. Errors are those of the policy, or the
-// [*backoff.OpenError] of a call that the breaker refused. That of a call that has
-// waited says for how long. It matches the last error of op, or ErrOpen if op was not
-// called, and the context's error if that ended it. Do blocks until the call is over.
+// [*backoff.OpenError] of a call that the breaker refused. After a wait the error says
+// for how long. It matches the last error of op, or ErrOpen if op was not called, and the
+// context's error if that ended it. Do blocks until the call is over.
 func (c *Client) Do(ctx context.Context, op func(context.Context) error) error {
 	if c.service == nil {
 		return errNil

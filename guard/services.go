@@ -75,9 +75,9 @@ func (s *Services) All() iter.Seq2[string, *Service] {
 	}
 }
 
-// Evictions counts the keys that were forgotten for others, and how often one was
-// asked for that had to share a Service. If it grows, MaxKeys is less than the keys
-// in use, or an untrusted client sends many keys.
+// Evictions counts the keys that were evicted for others, and the calls of For and Tenant
+// for keys that had to share a Service. If it grows, MaxKeys is less than the keys in
+// use, or an untrusted client sends many keys.
 func (s *Services) Evictions() uint64 { return s.keys.Evictions() + s.tenants.Evictions() }
 
 // setUp prepares the registry, at the first use.

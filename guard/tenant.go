@@ -11,9 +11,9 @@ import (
 // the breaker of s, but a budget and a line of its own, so that a tenant who is
 // throttled does not slow the others down. The same key returns the same Service
 // until it is forgotten, as [Services] forgets keys. New of the Services of s makes
-// it, with the key "service#tenant". Without New it is FailFast as s is, and has a
-// pace.Pacer, unless s has NoBudget. If there are too many tenants, the rest share
-// one Service. Tenant returns nil if New does, and for a nil s.
+// it, with the key "service#tenant". Without New it has the FailFast of s, and a
+// pace.Pacer unless s has NoBudget. If there are too many tenants, the rest share one
+// Service. Tenant returns nil if New does, and for a nil s.
 func (s *Service) Tenant(key string) *Service {
 	if s == nil {
 		return nil

@@ -9,10 +9,10 @@
 // nothing is wrong with them. What fails is retried by a [backoff.Policy] instead.
 //
 // Retry or hedge, but do not do both around one operation. A Hedge is not a
-// [backoff.Doer], and so does not fit into [backoff.DoValue], but neither can see the
-// other inside a func. A Policy around Value does no harm, because what the Hedge gave
-// up on is permanent to it. A Policy inside the operation multiplies: every attempt
-// then makes all attempts of the policy.
+// [backoff.Doer], and so does not fit into [backoff.DoValue], but inside a func neither
+// sees the other. A Policy around Value does no harm, because what the Hedge gave up on
+// is permanent to it. A Policy inside the operation multiplies: every attempt then makes
+// all attempts of the policy.
 //
 // Hedged calls share a guard.Service with other calls by its Do, under a policy with
 // MaxAttempts 1, around Value. To the breaker and the budget of the Service such a
@@ -55,10 +55,11 @@ func (lostError) Temporary() bool { return true }
 // the result that arrives first. [Value] runs operations under it.
 //
 // The zero value measures latency. It sends one hedge to an attempt that takes longer
-// than 95 % of the recent ones, which is about 5 % more load for the service. It sends
-// no hedge before it has measured 100 attempts, and none that the successes of other
-// calls do not pay for, so a service that gets slow as a whole is not sent everything
-// twice.
+// than 95 % of those measured (see Delay), which is about 5 % more load for the service.
+// It sends no hedge before it has measured 100 attempts, and only as many as the
+// successes of other calls pay for, so a service that gets slow as a whole is not sent
+// everything twice. Without a Budget, such as that of guard.Service.Parts, hedges go on
+// in an overload, only fewer.
 //
 // Use one Hedge for each operation, or for each operation and host: different latencies
 // do not belong in one estimate. The operation chooses where an attempt goes (see
@@ -85,8 +86,9 @@ type Hedge struct {
 	//
 	// The measured delay is the time within which the share 1-MaxExtraLoad of first
 	// attempts succeeds, at least 1 ms and at most half the time left before the
-	// context's deadline. It is not known before 100 first attempts have succeeded;
-	// until then only a failure leads to a hedge.
+	// context's deadline. It is not known before 100 first attempts have succeeded; until
+	// then only a failure leads to a hedge. A bad time stays in the measurement for up to
+	// a minute, or for 1,000 such attempts if they take longer.
 	Delay time.Duration
 
 	// Hedges per call that succeeds, from 0 to 1, beyond a reserve of 10. Defaults to
@@ -111,8 +113,8 @@ type Hedge struct {
 	Idempotency backoff.Idempotency
 
 	// Budget of all attempts, the first included. nil means none. It should be the budget
-	// that the policies for the same service share, as the Parts of a guard.Service has
-	// it, unless that Service is around the call and asks it already.
+	// that all policies for the service share, such as that of guard.Service.Parts,
+	// unless the call runs under that Service, which asks it already.
 	Budget backoff.Budget
 
 	// Observer of the events of a call. nil means none. It gets them when the call is
@@ -192,13 +194,13 @@ func (h *Hedge) Validate() error {
 // from ctx, and ends when the attempt fails or loses. The context of the winner ends
 // when Value returns. With a discard it ends when ctx does, because a value that must be
 // closed may need it until then, and Value cannot know for how long. Until then an
-// attempt that asked for the end of its context keeps some 200 bytes on ctx. So if ctx
-// outlives the value, derive a context for the call with context.WithCancel, and cancel
-// it where the value is closed.
+// attempt that called Done of its context keeps some 200 bytes on ctx. So if ctx outlives
+// the value, derive a context for the call with context.WithCancel, and cancel it where
+// the value is closed.
 //
 // discard gets the value of every attempt that succeeds too late, once, on the goroutine
 // of that attempt, and possibly long after Value has returned. It also gets the value of
-// a call that was won, if a panic or a runtime.Goexit reaches the caller instead. It may
+// a call that succeeded if a panic or a runtime.Goexit reaches the caller instead. It may
 // be nil if values need no closing. For an *http.Response it is
 //
 //	func(r *http.Response) { r.Body.Close() }
@@ -229,8 +231,8 @@ func Value[T any](ctx context.Context, h *Hedge, op func(context.Context) (T, er
 }
 
 // Number returns which attempt ctx belongs to: 0 for the first attempt,
-// and outside of Value; 1 for the first hedge, and so on. By it an
-// operation picks another replica than the attempts before it.
+// and outside of Value; 1 for the first hedge, and so on. An operation can use it to pick
+// another replica each time.
 func Number(ctx context.Context) int {
 	if a, ok := ctx.Value(attemptKey{}).(*attempt); ok {
 		return a.number

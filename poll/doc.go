@@ -14,10 +14,10 @@
 //
 // Polling is not retrying. "Not yet" is a result and not a failure: no budget
 // has to pay for the next check, no breaker opens, and no observer gets a
-// retry. A check shares a guard.Service with other calls by its Do, under a policy
-// with MaxAttempts 1, in the function: it is a call of its own to that, and "not yet"
-// a success. Checks that fail are retried by the policy. A name that does not
-// exist is such a failure, because it may exist soon:
+// retry. To share a guard.Service with other calls, use its Do in the function, with
+// MaxAttempts 1: the Service sees each check as a call, and "not yet" as a success.
+// Checks that fail are retried by the policy. A name that does not exist is such a
+// failure, because it may exist soon:
 //
 //	records := backoff.Policy{
 //		Name:        "records",

@@ -19,7 +19,7 @@ import (
 //
 //	return false, backoff.Pushback(poll.ErrNotYet, time.Minute)
 //
-// without a look at the service. The schedule begins after that.
+// without asking the service. The schedule begins after that.
 var ErrNotYet error = notYet{}
 
 // notYet is the type of ErrNotYet.
@@ -53,10 +53,10 @@ func (notYet) NonRetriable() {}
 //
 //   - Schedule, Jitter and MaxDelay space all checks. The wait begins when a
 //     check has ended, however long it took. The n-th wait is that of the n-th
-//     retry, whether the check before it failed or not. Half of a delay is sure,
-//     and Jitter spreads the other half, so that nobody checks twice at once. A
-//     delay of 0 is for a check that blocks until there is news: it means 100
-//     ms, less the time that the check took.
+//     retry, whether the check before it failed or not. Half of a delay is fixed, and
+//     Jitter spreads the other half, so that no check follows at once. A delay of 0 is
+//     for a check that blocks until there is news: it means 100 ms, less the time that
+//     the check took.
 //   - MaxElapsed limits the time from the start of the poll to the start of
 //     its last check. That check is made exactly then, unless a check is
 //     running. If neither MaxElapsed nor a deadline of ctx would end the poll,
@@ -65,8 +65,8 @@ func (notYet) NonRetriable() {}
 //   - A wait that would reach the deadline of ctx is not begun: the poll ends
 //     at once. To check until shortly before the deadline, set MaxElapsed.
 //   - MaxAttempts limits the checks in a row that may fail. "Not yet" and the
-//     refusal of a breaker do not count. The Schedule and the MaxAttempts of
-//     ByClass hold after a failed check, and also count failed checks in a row.
+//     refusal of a breaker do not count. The Schedule and MaxAttempts of ByClass apply
+//     after a failed check, and also count failed checks in a row.
 //   - AttemptTimeout limits each check, the last one included. MaxElapsed does
 //     not end a check. Each check that fails moves AttemptTimeoutSchedule on,
 //     and "not yet" restarts it.
@@ -89,11 +89,10 @@ func (notYet) NonRetriable() {}
 //
 // A poll that gave up returns a [*backoff.Error]. Attempts is the number of
 // checks, Reason why the poll ended, and Last the result of the last check:
-// its error, or ErrNotYet. If the end of ctx cut the last check, it is the
-// result of the check before. Policies around the poll do not retry such an
-// error. An invalid policy is refused with the error of
-// [backoff.Policy.Validate], before the first check. If ctx has ended, Until
-// does not check.
+// its error, or ErrNotYet. If ctx ended during the last check, it is the result of the
+// one before. Policies around the poll do not retry such an error. An invalid policy is
+// refused with the error of [backoff.Policy.Validate], before the first check. If ctx has
+// ended, Until does not check.
 //
 // A check that says "not yet" costs no allocation, unless the policy has an
 // AttemptTimeout or an Observer. Until is safe for concurrent use. A panic in
