@@ -332,7 +332,8 @@ that says 429. The time runs until the last call has ended, even if it failed.`,
 twice the work that it gets. A call has 30 s, and so all could succeed. "Lost" is how many calls failed, as a
 multiple of those that began while the server was down, and "queue" is the work that arrives at once when it is back.`, []string{success, lost, meanwhile, worstQueue, slow}},
 	{"dip", "A server that is slow for ten seconds", `The server handles 1,000 requests a second, one after the other, and
-does not notice that a caller has gone. For ten seconds it handles 30 % of that. Attempts time out after a second.
+does not notice that a caller has gone. For ten seconds it handles 30 % of that. Attempts time out after a
+second: the harness sets this for all clients, and none does so by default.
 With "429" it rejects requests while 200 ms of work are queued; a rejection costs a third of a response. Recovery is the
 time until nine of ten calls succeed for 5 s.`, []string{success, recovery, perCall}},
 	{"overload", "Overload", `The same server. Some of its responses are errors, which cost as much as successes; or it gets more than
