@@ -72,12 +72,12 @@ func config(log *journal.Journal) *backoffgrpc.Config {
 	}}
 }
 
-// keepAlive closes a connection that is silent for 12 s. Without it a connection that
-// died without a word is that of every retry, and of all calls after them, for a
-// quarter of an hour. 10 s is the least that grpc-go takes.
+// keepAlive closes a connection that is silent for 12 s. Without it every retry and later
+// call goes to a connection that died silently, for a quarter of an hour. 10 s is the
+// least that grpc-go accepts.
 var keepAlive = keepalive.ClientParameters{Time: 10 * time.Second, Timeout: 2 * time.Second}
 
-// allowed lets clients ask so often. By default a server of grpc-go closes the connection
+// allowed permits pings that often. By default a server of grpc-go closes the connection
 // of a client that asks more often than each 5 minutes.
 var allowed = keepalive.EnforcementPolicy{MinTime: 5 * time.Second}
 

@@ -22,7 +22,7 @@ type Retrier interface {
 }
 
 type Options struct {
-	Retry Retrier // nil means four attempts, or one while nearly all calls of the client fail
+	Retry Retrier // nil means four attempts; a budget cuts that to one while nearly all calls fail
 	Send  func(context.Context) error
 }
 
@@ -87,8 +87,7 @@ type SaveError struct {
 	Err   error
 }
 
-func (e *SaveError) Error() string { return "shop: order " + e.Order + ": " + e.Err.Error() }
-
+func (e *SaveError) Error() string { return "shop: " + backoff.Cause(e.Err).Error() }
 func (e *SaveError) Unwrap() error { return e.Err }
 
 func (c *Client) SaveOrder(ctx context.Context, order string) error {
