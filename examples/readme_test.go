@@ -23,15 +23,15 @@ var programs = regexp.MustCompile("(?ms)^```go\n(package main.*?)^```$")
 
 func TestTheFirstProgramOfTheREADMERunsAsPasted(t *testing.T) {
 	text := programOfREADME(t, 0)
-	if got := build(t, text)(t); got != "7 <nil> after 3 calls\n" {
+	if got, failed := build(t, text)(); failed || got != "7 <nil> after 3 calls\n" {
 		t.Errorf("the call that fails twice: %s", got)
 	}
 	permanent := strings.Replace(text, `errors.New("connection lost")`, `backoff.Permanent(errors.New("no such item"))`, 1)
-	if got := build(t, permanent)(t); got != "0 no such item after 1 calls\n" {
+	if got, failed := build(t, permanent)(); failed || got != "0 no such item after 1 calls\n" {
 		t.Errorf("the permanent error: %s", got)
 	}
 	hurried := build(t, strings.Replace(text, "2*time.Second", "0*time.Second", 1))
-	if got := hurried(t); !strings.Contains(got, "context deadline exceeded after 0 calls") {
+	if got, failed := hurried(); failed || !strings.Contains(got, "context deadline exceeded after 0 calls") {
 		t.Errorf("the deadline: %s", got)
 	}
 	if !strings.Contains(read(t, readme), "`7 <nil> after 3 calls`") {
@@ -44,16 +44,17 @@ func TestTheHTTPProgramOfTheREADMERunsAsPasted(t *testing.T) {
 	for _, c := range []struct {
 		script      []faulty.Step
 		least, most int // requests
+		fails       bool
 		says        string
 	}{
-		{[]faulty.Step{faulty.Status(503), faulty.Status(503), faulty.Text("3.14")}, 3, 3, `^3\.14$`},
-		{[]faulty.Step{faulty.Status(503)}, 5, 14, `gave up after \d+ attempts: .*deadline.*; waited 4.* probes: status 503 Service Unavailable\n$`},
-		{[]faulty.Step{faulty.Status(404)}, 1, 1, `status 404 Not Found\n$`},
+		{[]faulty.Step{faulty.Status(503), faulty.Status(503), faulty.Text("3.14")}, 3, 3, false, `^3\.14$`},
+		{[]faulty.Step{faulty.Status(503)}, 5, 14, true, `gave up after \d+ attempts: .*deadline.*; waited 4.* probes: status 503 Service Unavailable\n$`},
+		{[]faulty.Step{faulty.Status(404)}, 1, 1, true, `status 404 Not Found\n$`},
 	} {
 		server := faulty.Start(c.script...)
 		defer server.Close()
-		got := get(t, server.URL)
-		if n := server.Requests(); n < c.least || n > c.most || !regexp.MustCompile(c.says).MatchString(got) {
+		got, failed := get(server.URL)
+		if n := server.Requests(); failed != c.fails || n < c.least || n > c.most || !regexp.MustCompile(c.says).MatchString(got) {
 			t.Errorf("after %d requests, want %d to %d: %s", n, c.least, c.most, got)
 		}
 	}
@@ -79,8 +80,8 @@ func programOfREADME(t *testing.T, i int) string {
 	return all[i][1]
 }
 
-// build returns how to run a program. What runs returns what it printed.
-func build(t *testing.T, text string) func(t *testing.T, args ...string) string {
+// build returns how to run a program, which returns what it printed, and whether it failed.
+func build(t *testing.T, text string) func(args ...string) (string, bool) {
 	t.Helper()
 	dir := t.TempDir()
 	source, binary := filepath.Join(dir, "main.go"), filepath.Join(dir, "main.exe")
@@ -90,13 +91,9 @@ func build(t *testing.T, text string) func(t *testing.T, args ...string) string 
 	if out, err := exec.Command("go", "build", "-o", binary, source).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	return func(t *testing.T, args ...string) string {
-		t.Helper()
+	return func(args ...string) (string, bool) {
 		out, err := exec.Command(binary, args...).CombinedOutput()
-		if err != nil {
-			t.Errorf("%v\n%s", err, out)
-		}
-		return string(out)
+		return string(out), err != nil
 	}
 }
 
