@@ -14,7 +14,7 @@ import (
 	"github.com/gobackoff/backoff/hedge"
 )
 
-var lookups = hedge.Hedge{Name: "price", MaxAttempts: 3} // one for all calls; a Delay of yours is not measured
+var lookups = hedge.Hedge{Name: "price", MaxAttempts: 3} // one for all calls; if you set Delay, nothing is measured
 
 func lookUp(ctx context.Context, url string) (price, error) {
 	return hedge.Value(ctx, &lookups, func(ctx context.Context) (price, error) {

@@ -23,7 +23,7 @@ var importing = &http.Client{Transport: &backoffhttp.Transport{
 	Services: &guard.Services{New: func(host string) *guard.Service {
 		return &guard.Service{Name: host, Budget: backoff.JoinBudgets(
 			new(pace.Pacer), // as a Transport has one: after a 429 it slows down
-			&limit.Rate{Limiter: rate.NewLimiter(500, 10)}, // 500 requests a second, retries included
+			&limit.Rate{Limiter: rate.NewLimiter(500, 1)}, // 500 requests a second, retries included
 		)}
 	}},
 }}
