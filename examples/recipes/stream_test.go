@@ -9,6 +9,9 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backoffhttp"
@@ -27,7 +30,10 @@ func firstEvent(resp *http.Response) error { // Transport{Inspect: firstEvent}
 		return backoffhttp.Check(resp)
 	}
 	stream := bufio.NewReader(resp.Body)
-	start, err := stream.Peek(len(`data: {"error"`)) // the longer of the two below
+	start, err := stream.Peek(1)
+	for err == nil && len(start) < len(`data: {"error"`) && !bytes.HasSuffix(start, []byte("\n")) {
+		start, err = stream.Peek(len(start) + 1) // not beyond the first line: more may come much later
+	}
 	resp.Body = struct {
 		io.Reader
 		io.Closer
@@ -58,6 +64,41 @@ func Example_stream() {
 	fmt.Printf("%q %v after %d requests\n", answer, err, server.Requests())
 	// Output: "data: {\"text\": \"four\"}\n\n" <nil> after 4 requests
 }
+
+// The first event is shorter than the beginning of an error, and the second one
+// comes later than the timeout allows.
+func TestAShortFirstEventBeginsAStream(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		requests := 0
+		client := &http.Client{Transport: &backoffhttp.Transport{
+			Policy:  backoff.Policy{AttemptTimeout: 2 * time.Second},
+			Inspect: firstEvent,
+			Base: serverFunc(func(*http.Request) (*http.Response, error) {
+				requests++
+				body, stream := io.Pipe()
+				go func() {
+					io.WriteString(stream, "data: Hi\n\n")
+					time.Sleep(3 * time.Second)
+					io.WriteString(stream, "data: Ann\n\n")
+					stream.Close()
+				}()
+				return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: body}, nil
+			}),
+		}}
+		resp, err := client.Get("http://model")
+		if err != nil {
+			t.Fatalf("%d requests: %v", requests, err)
+		}
+		defer resp.Body.Close()
+		if answer, err := io.ReadAll(resp.Body); string(answer) != "data: Hi\n\ndata: Ann\n\n" || err != nil || requests != 1 {
+			t.Errorf("%q %v after %d requests", answer, err, requests)
+		}
+	})
+}
+
+type serverFunc func(*http.Request) (*http.Response, error)
+
+func (f serverFunc) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
 
 // events answers 200 with a stream.
 func events(text string) faulty.Step {

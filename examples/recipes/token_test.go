@@ -18,45 +18,42 @@ import (
 )
 
 // A tokenSource keeps a token until it expires or is rejected. All callers that
-// need another one wait for the same fetch.
+// have none wait for the same fetch.
 type tokenSource struct {
 	login backoff.Doer // the retries of a fetch, apart from those of a call
 	fetch func(context.Context) (token string, expires time.Time, err error)
 
 	mu   sync.Mutex
-	last *fetched
+	last fetched  // the newest token
+	next *fetched // a fetch that is under way
 }
 
 type fetched struct {
-	token   string
-	expires time.Time
-	err     error
-	done    chan struct{} // closed when the fields above are set
+	token          string
+	renew, expires time.Time
+	err            error
+	done           chan struct{} // closed when the fields above are set
 }
 
 // get returns a token that is not the rejected one.
 func (s *tokenSource) get(ctx context.Context, rejected string) (string, error) {
 	s.mu.Lock()
-	if s.last == nil || s.last.useless(rejected) {
-		s.last = &fetched{done: make(chan struct{})}
-		go s.refresh(context.WithoutCancel(ctx), s.last) // it serves all callers, so no caller's context ends it
+	now, last := time.Now(), s.last
+	valid := now.Before(last.expires) && last.token != rejected
+	if s.next == nil && (!valid || now.After(last.renew)) {
+		s.next = &fetched{done: make(chan struct{})}
+		go s.refresh(context.WithoutCancel(ctx), s.next) // it serves all callers, so no caller's context ends it
 	}
-	f := s.last
+	f := s.next
 	s.mu.Unlock()
+	if valid {
+		return last.token, nil
+	}
 	select {
 	case <-f.done:
 		return f.token, f.err
 	case <-ctx.Done():
 		return "", ctx.Err()
-	}
-}
-
-func (f *fetched) useless(rejected string) bool {
-	select {
-	case <-f.done:
-		return f.err != nil || f.token == rejected || time.Until(f.expires) < 10*time.Second
-	default:
-		return false // it is under way
 	}
 }
 
@@ -68,6 +65,12 @@ func (s *tokenSource) refresh(ctx context.Context, f *fetched) {
 		f.token, f.expires, err = s.fetch(ctx)
 		return err
 	})
+	f.renew = f.expires.Add(-time.Until(f.expires) / 10) // while the token is still valid
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.next = nil; f.err == nil {
+		s.last = *f
+	}
 }
 
 // authorized sends requests to one host with a token.
@@ -185,11 +188,57 @@ func TestAHundredCallersFetchOneToken(t *testing.T) {
 		all("1", "2")
 		time.Sleep(50 * time.Minute)
 		all("1", "2")
-		time.Sleep(10 * time.Minute)
+		time.Sleep(10 * time.Minute) // the token has expired
 		all("", "3")
 		if server.attempts != 6 || server.given != 3 {
 			t.Errorf("%d attempts for %d tokens, want 3 more for 3", server.attempts, server.given)
 		}
+	})
+}
+
+// A token of two seconds is fetched anew after 1.8 s, whoever asks.
+func TestAShortTokenIsUsedForNineTenthsOfItsLife(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fetches := 0
+		s := &tokenSource{login: backoff.Policy{}, fetch: func(context.Context) (string, time.Time, error) {
+			fetches++
+			return fmt.Sprint(fetches), time.Now().Add(2 * time.Second), nil
+		}}
+		for began := time.Now(); time.Since(began) < 10*time.Second; time.Sleep(100 * time.Millisecond) {
+			if _, err := s.get(t.Context(), ""); err != nil {
+				t.Error(err)
+			}
+			synctest.Wait()
+		}
+		if fetches != 6 {
+			t.Errorf("%d fetches in 10 s, want 6", fetches)
+		}
+	})
+}
+
+// The login server goes down when a tenth of the lifetime of a token is left.
+func TestAValidTokenIsUsedWhileTheLoginServerIsDown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server, began := &loginServer{}, time.Now()
+		s := &tokenSource{login: new(guard.Service).With(backoff.Policy{Classify: backoffhttp.Classify}), fetch: server.fetch}
+		get := func(want string) {
+			t.Helper()
+			asked := time.Now()
+			if got, err := s.get(t.Context(), ""); got != want || err != nil || server.attempts > 1 && time.Since(asked) > 0 {
+				t.Errorf("after %v: token %q, want %q, in %v: %v", time.Since(began), got, want, time.Since(asked), err)
+			}
+		}
+		get("1")
+		time.Sleep(54 * time.Minute)
+		server.down = 10_000
+		for time.Since(began) < time.Hour {
+			get("1")
+			time.Sleep(time.Second)
+		}
+		if server.attempts < 5 || server.given != 1 {
+			t.Errorf("%d attempts for %d tokens", server.attempts, server.given)
+		}
+		time.Sleep(30 * time.Second) // the last fetch ends
 	})
 }
 
