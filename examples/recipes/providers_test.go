@@ -16,11 +16,21 @@ import (
 // A provider answers questions.
 type provider struct {
 	name    string
-	service *guard.Service // made once, with FailFast: the next provider may answer at once
+	service *guard.Service // made once, by guards
 	ask     func(context.Context, string) (string, error)
 }
 
-var oneProvider = backoff.Policy{MaxAttempts: 2, AttemptTimeout: 4 * time.Second, Classify: backoffhttp.Classify}
+// guards make no call wait: the next provider may answer at once.
+func guards() *guard.Service {
+	return &guard.Service{FailFast: true, Budget: new(backoff.RetryBudget), MaxRetryAfter: 24 * time.Hour}
+}
+
+var oneProvider = backoff.Policy{
+	MaxAttempts:    2,
+	AttemptTimeout: 4 * time.Second,
+	MaxRetryAfter:  200 * time.Millisecond, // rather ask the next one
+	Classify:       backoffhttp.Classify,
+}
 
 // firstAnswer asks one provider after the other.
 func firstAnswer(ctx context.Context, providers []provider, question string) (string, error) {
@@ -42,26 +52,36 @@ func firstAnswer(ctx context.Context, providers []provider, question string) (st
 
 // The first provider fails in some way, and the second one answers, unless the question is wrong.
 func TestTheSecondProviderAnswersForTheFirst(t *testing.T) {
-	down := func(context.Context, string) (string, error) { return "", &backoffhttp.StatusError{Code: 503} }
+	status := func(code int, after time.Duration) func(context.Context) error {
+		return func(context.Context) error {
+			time.Sleep(50 * time.Millisecond)
+			return backoff.RetryAfter(&backoffhttp.StatusError{Code: code}, after)
+		}
+	}
+	hangs := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
 	for name, row := range map[string]struct {
-		ask     func(context.Context, string) (string, error)
+		ask     func(context.Context) error
 		second  int           // calls of the second
 		most    int           // attempts of the first in 100 calls
 		slowest time.Duration // call
 	}{
-		"down":     {ask: down, second: 100, most: 100, slowest: time.Second},
-		"hangs":    {ask: func(ctx context.Context, _ string) (string, error) { <-ctx.Done(); return "", ctx.Err() }, second: 100, most: 100, slowest: 9 * time.Second},
-		"bad key":  {ask: func(context.Context, string) (string, error) { return "", &backoffhttp.StatusError{Code: 401} }, second: 100, most: 100, slowest: time.Second},
-		"question": {ask: func(context.Context, string) (string, error) { return "", &backoffhttp.StatusError{Code: 400} }, most: 100, slowest: time.Second},
+		"down":                   {ask: status(503, 0), second: 100, most: 100, slowest: 400 * time.Millisecond},
+		"hangs":                  {ask: hangs, second: 100, most: 100, slowest: 9 * time.Second},
+		"overloaded":             {ask: status(529, 0), second: 100, most: 50, slowest: 400 * time.Millisecond},
+		"throttled":              {ask: status(429, 0), second: 100, most: 50, slowest: 400 * time.Millisecond},
+		"throttled for a second": {ask: status(429, time.Second), second: 100, most: 50, slowest: 400 * time.Millisecond},
+		"throttled for an hour":  {ask: status(429, time.Hour), second: 100, most: 25, slowest: 400 * time.Millisecond},
+		"bad key":                {ask: status(401, 0), second: 100, most: 100, slowest: time.Second},
+		"question":               {ask: status(400, 0), most: 100, slowest: time.Second},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			attempts, answered, slowest := 0, 0, time.Duration(0)
 			providers := []provider{
-				{"first", &guard.Service{FailFast: true}, func(ctx context.Context, q string) (string, error) {
+				{"first", guards(), func(ctx context.Context, _ string) (string, error) {
 					attempts++
-					return row.ask(ctx, q)
+					return "", row.ask(ctx)
 				}},
-				{"second", &guard.Service{FailFast: true}, func(context.Context, string) (string, error) { return "42", nil }},
+				{"second", guards(), func(context.Context, string) (string, error) { return "42", nil }},
 			}
 			for range 100 {
 				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
