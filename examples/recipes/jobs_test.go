@@ -26,7 +26,7 @@ type delivery struct {
 
 var delivering = backoff.Policy{
 	Name:          "webhook",
-	MaxAttempts:   10, // about 12 hours in all
+	MaxAttempts:   10, // 8 to 16 hours in all; one more adds 4 to 8 hours
 	Schedule:      backoff.Exponential{Initial: 2 * time.Minute, Max: 8 * time.Hour},
 	Jitter:        backoff.EqualJitter,
 	MaxRetryAfter: 12 * time.Hour,
@@ -35,10 +35,18 @@ var delivering = backoff.Policy{
 
 // A worker makes attempts. Several may share the table.
 type worker struct {
-	receivers guard.Services // a circuit for each host
+	receivers *guard.Services // a circuit for each host
 	send      func(context.Context, delivery) error
 	save      func(delivery) // writes the row
 	remove    func(delivery) // after it was delivered
+}
+
+// receivers make a circuit keep the Retry-After of its host, in memory. It opens after some
+// five responses of 503, or twenty of 429: then all rows of the host wait.
+func receivers() *guard.Services {
+	return &guard.Services{New: func(host string) *guard.Service {
+		return &guard.Service{Name: host, NoBudget: true, MaxRetryAfter: delivering.MaxRetryAfter}
+	}}
 }
 
 // attempt makes one attempt of a delivery that is due.
@@ -63,7 +71,8 @@ func (w *worker) attempt(ctx context.Context, j delivery) {
 		j.Due = time.Now().Add(next.Wait)
 	default:
 		j.Failures++
-		j.Error = delivering.GiveUp(ctx, backoff.Error{Attempts: j.Failures, Reason: next.Reason, Last: err}).Error()
+		last := backoff.Cause(err) // without what the policy above says
+		j.Error = delivering.GiveUp(ctx, backoff.Error{Attempts: j.Failures, Reason: next.Reason, Last: last}).Error()
 	}
 	w.save(j)
 }
@@ -73,7 +82,7 @@ type table map[string][]byte
 
 // run makes the attempts that are due, by a process that begins now and stops after some time.
 func (rows table) run(ctx context.Context, lives time.Duration, send func(context.Context, delivery) error) {
-	w := &worker{send: send}
+	w := &worker{receivers: receivers(), send: send}
 	w.save = func(j delivery) { rows[j.ID] = must(json.Marshal(j)) }
 	w.remove = func(j delivery) { delete(rows, j.ID) }
 	for end := time.Now().Add(lives); time.Now().Before(end); time.Sleep(5 * time.Second) {
@@ -138,7 +147,7 @@ func TestAJobIsRetriedByTheNextProcess(t *testing.T) {
 				t.Errorf("wait %d was %v, want half of %v or more", n, wait, delay)
 			}
 		}
-		if want := "backoff: webhook: gave up after 10 attempts"; rows.job("slow").Error[:len(want)] != want {
+		if want := "backoff: webhook: gave up after 10 attempts: status 503 Service Unavailable"; rows.job("slow").Error != want {
 			t.Errorf("%q", rows.job("slow").Error)
 		}
 	})
@@ -166,15 +175,57 @@ func TestAnOpenCircuitCostsAJobNoAttempt(t *testing.T) {
 	})
 }
 
+// Twenty jobs are due at once. Those that come after the circuit has opened wait as the host asked.
+func TestARetryAfterHoldsForAllJobsOfAHost(t *testing.T) {
+	for code, most := range map[int]int{503: 8, 429: 25} {
+		synctest.Test(t, func(t *testing.T) {
+			rows, sent := table{}, 0
+			for n := range 60 {
+				rows.add(delivery{ID: string(rune('A' + n)), Host: "down"})
+			}
+			rows.run(t.Context(), time.Hour, func(context.Context, delivery) error {
+				sent++
+				time.Sleep(600 * time.Millisecond)
+				return backoff.RetryAfter(&backoffhttp.StatusError{Code: code}, 3700*time.Second)
+			})
+			if sent > most {
+				t.Errorf("%d requests, want at most %d", sent, most)
+			}
+		})
+	}
+}
+
+// A receiver that is down for eight hours gets each row afterwards; one that is down for longer than 16 gets none.
+func TestAReceiverThatIsDownForTooLongLosesItsRows(t *testing.T) {
+	for outage, lost := range map[time.Duration]int{8 * time.Hour: 0, 17 * time.Hour: 20} {
+		synctest.Test(t, func(t *testing.T) {
+			rows, up := table{}, time.Now().Add(outage)
+			for n := range 20 {
+				rows.add(delivery{ID: string(rune('a' + n)), Host: "down"})
+			}
+			rows.run(t.Context(), 30*time.Hour, func(context.Context, delivery) error {
+				if time.Now().Before(up) {
+					return &backoffhttp.StatusError{Code: 503}
+				}
+				return nil
+			})
+			if len(rows) != lost {
+				t.Errorf("down for %v: %d rows lost, want %d", outage, len(rows), lost)
+			}
+		})
+	}
+}
+
 // A job that has failed often is refused by an open circuit. It does not wait for hours then.
 func TestAJobThatACircuitRefusedIsTriedSoonAfterIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var row delivery
 		sent, removed := 0, false
 		w := &worker{
-			send:   func(context.Context, delivery) error { sent++; return nil },
-			save:   func(j delivery) { row = j },
-			remove: func(delivery) { removed = true },
+			receivers: receivers(),
+			send:      func(context.Context, delivery) error { sent++; return nil },
+			save:      func(j delivery) { row = j },
+			remove:    func(delivery) { removed = true },
 		}
 		_, breaker := w.receivers.For("down").Parts()
 		breaker.Trip()
