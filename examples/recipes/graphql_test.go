@@ -17,11 +17,8 @@ import (
 
 func graphError(resp *http.Response) error { // Transport{Inspect: graphError}
 	text, err := io.ReadAll(resp.Body)
-	body := resp.Body
-	resp.Body = struct {
-		io.Reader
-		io.Closer
-	}{bytes.NewReader(text), body} // the caller reads it again
+	resp.Body.Close()
+	resp.Body = io.NopCloser(bytes.NewReader(text)) // the caller reads it again
 	if bytes.Contains(text, []byte(`"code":"RATE_LIMITED"`)) {
 		return backoff.OfClass(&backoffhttp.StatusError{Code: 429}, backoff.ClassThrottled)
 	}
