@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"slices"
 	"syscall"
@@ -19,21 +20,30 @@ import (
 )
 
 var consuming = backoff.Policy{
-	Name:        "consume",
-	MaxAttempts: 5,
-	Jitter:      backoff.EqualJitter, // a wait is half of its delay at least, so the waits grow
+	Name:           "consume",
+	MaxAttempts:    5,
+	AttemptTimeout: 30 * time.Second,    // a handler that hangs holds up all messages
+	Jitter:         backoff.EqualJitter, // a wait is half of its delay at least, so the waits grow
 }
+
+// again is the delay after each delivery of a message that failed.
+var again = backoff.Exponential{Initial: 10 * time.Second, Max: 10 * time.Minute}
 
 // A consumer handles messages, and remembers which fail while others are done.
 type consumer struct {
 	handle   func(context.Context, string) error // returns backoff.Permanent(err) for a message that it will never take
 	ack      func(string)
 	bury     func(string, error)         // into the dead letters, and ack it if they have it
-	giveBack func(string, time.Duration) // the broker sends it again after that time
+	giveBack func(string, time.Duration) // the broker sends it again after that time, not sooner
 
-	works bool                 // the message before this one was done, or is final
-	alone map[string]int       // how often a message failed after such a one
-	first map[string]time.Time // when it failed first
+	done   int // messages in a row that were handled, or never will be
+	failed map[string]failures
+}
+
+type failures struct {
+	first time.Time
+	all   int // deliveries
+	alone int // those that failed right after ten messages that were handled
 }
 
 // consume handles messages until ctx ends.
@@ -57,28 +67,31 @@ func (c *consumer) consume(ctx context.Context, messages <-chan string) {
 
 // settle decides what becomes of a message.
 func (c *consumer) settle(m string, err error) {
-	if err != nil && c.works {
-		c.alone[m]++
+	f := c.failed[m]
+	if f.all++; f.all == 1 {
+		f.first = time.Now()
 	}
-	if _, failed := c.first[m]; !failed {
-		c.first[m] = time.Now()
+	if c.done >= 10 {
+		f.alone++
 	}
-	c.works = err == nil || !transient(err)
+	if c.done++; err != nil && transient(err) {
+		c.done = 0
+	}
 	switch {
 	case err == nil:
 		c.ack(m)
-	case transient(err) && c.alone[m] < 4 && time.Since(c.first[m]) < maxOutage:
-		c.giveBack(m, 10*time.Second)
+	case transient(err) && f.alone < 4 && time.Since(f.first) < maxOutage:
+		c.failed[m] = f
+		c.giveBack(m, again.Delay(f.all))
 		return
 	default:
 		c.bury(m, err)
 	}
-	delete(c.alone, m)
-	delete(c.first, m)
+	delete(c.failed, m)
 }
 
 // maxOutage is the longest outage that buries no message. In a queue with no other
-// messages it is also for how long one is tried that always fails.
+// messages, one that always fails is tried for so long.
 const maxOutage = time.Hour
 
 // marked retries each error that the handler has not marked by backoff.Permanent: a 401
@@ -105,8 +118,7 @@ type queue struct {
 func newQueue(handle func(context.Context, string) error) *queue {
 	q := &queue{messages: make(chan string, 10_000)}
 	q.consumer = consumer{
-		alone:    map[string]int{},
-		first:    map[string]time.Time{},
+		failed:   map[string]failures{},
 		handle:   handle,
 		ack:      func(m string) { q.acked = append(q.acked, m) },
 		bury:     func(m string, why error) { q.buried = append(q.buried, fmt.Sprint(m, ": ", why)) },
@@ -156,7 +168,7 @@ func TestAConsumerKnowsWhatBecomesOfEachMessage(t *testing.T) {
 }
 
 // Nothing shows that a message is bad if there are no others.
-func TestABadMessageIsBuriedInAQuietQueue(t *testing.T) {
+func TestABadMessageCosts60AttemptsInAnIdleQueue(t *testing.T) {
 	for _, others := range []string{"", "invalid"} {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, stop := context.WithTimeout(t.Context(), 2*time.Hour)
@@ -176,10 +188,94 @@ func TestABadMessageIsBuriedInAQuietQueue(t *testing.T) {
 				}
 			}
 			q.consume(ctx, q.messages)
-			if bad := q.buried[len(q.buried)-1]; bad[:3] != "bad" || attempts > 2000 {
+			if bad := q.buried[len(q.buried)-1]; bad[:3] != "bad" || attempts != 60 {
 				t.Errorf("%d attempts, buried: %q", attempts, q.buried)
 			}
 		})
+	}
+}
+
+func TestABadMessageCosts20AttemptsInABusyQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		attempts, took := 0, time.Duration(0)
+		q := newQueue(func(_ context.Context, m string) error {
+			if m != "bad" {
+				return nil
+			}
+			attempts++
+			return errors.New("cannot be handled")
+		})
+		bury, began := q.bury, time.Now()
+		q.bury = func(m string, why error) { bury(m, why); took = time.Since(began) }
+		q.feed(t, 400)
+		if attempts != 20 || len(q.acked) != 400 || len(q.buried) != 1 || took > 90*time.Second {
+			t.Errorf("%d attempts in %v, %d messages done, buried: %q", attempts, took, len(q.acked), q.buried)
+		}
+	})
+}
+
+// feed brings so many messages, two a second, and a bad one, and handles them for two hours.
+func (q *queue) feed(t *testing.T, messages int) {
+	ctx, stop := context.WithTimeout(t.Context(), 2*time.Hour)
+	defer stop()
+	go func() {
+		for n := range messages {
+			q.messages <- fmt.Sprint(n)
+			time.Sleep(500 * time.Millisecond)
+			if n == 10 {
+				q.messages <- "bad"
+			}
+		}
+	}()
+	q.consume(ctx, q.messages)
+}
+
+// A handler that waits for its context lets the others go on.
+func TestAHandlerThatHangsHoldsUpNoOtherMessage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithTimeout(t.Context(), 5*time.Minute)
+		defer stop()
+		q := newQueue(func(ctx context.Context, m string) error {
+			if m == "hangs" {
+				<-ctx.Done()
+			}
+			return ctx.Err()
+		})
+		q.messages <- "hangs"
+		q.messages <- "good"
+		q.consume(ctx, q.messages)
+		if !slices.Equal(q.acked, []string{"good"}) || len(q.buried) > 0 {
+			t.Errorf("done: %q, buried: %q", q.acked, q.buried)
+		}
+	})
+}
+
+// Most attempts fail for a minute, or for ten, or all of them for an hour. The
+// broker keeps to the delays, or sends each message again after two seconds.
+func TestABrownoutBuriesNoGoodMessage(t *testing.T) {
+	for _, row := range []struct {
+		share float64
+		lasts time.Duration
+	}{{0.8, time.Minute}, {0.9, time.Minute}, {0.95, time.Minute}, {0.9, 10 * time.Minute}, {1, time.Hour}} {
+		for _, hasty := range []bool{false, true} {
+			synctest.Test(t, func(t *testing.T) {
+				dice := rand.New(rand.NewPCG(1, 2))
+				from := time.Now().Add(10 * time.Second)
+				q := newQueue(func(_ context.Context, m string) error {
+					if in := time.Since(from); m == "bad" || in > 0 && in < row.lasts && dice.Float64() < row.share {
+						return &backoffhttp.StatusError{Code: 503}
+					}
+					return nil
+				})
+				if giveBack := q.giveBack; hasty {
+					q.giveBack = func(m string, _ time.Duration) { giveBack(m, 2*time.Second) }
+				}
+				q.feed(t, 400)
+				if len(q.acked) != 400 || len(q.buried) != 1 || q.buried[0][:4] != "bad:" {
+					t.Errorf("%v fail for %v, hasty: %v: %d of 400 messages done, and buried: %q", row.share, row.lasts, hasty, len(q.acked), q.buried)
+				}
+			})
+		}
 	}
 }
 
@@ -229,8 +325,6 @@ func TestAnOutageBuriesNoGoodMessage(t *testing.T) {
 		for _, outage := range []time.Duration{4 * time.Second, 15 * time.Second, 5 * time.Minute} {
 			synctest.Test(t, func(t *testing.T) {
 				breaker, service = &backoff.Breaker{}, &guard.Service{}
-				ctx, stop := context.WithTimeout(t.Context(), 20*time.Minute)
-				defer stop()
 				down := time.Now().Add(5 * time.Second)
 				up := down.Add(outage)
 				q := newQueue(func(ctx context.Context, m string) error {
@@ -244,16 +338,7 @@ func TestAnOutageBuriesNoGoodMessage(t *testing.T) {
 						return nil
 					})
 				})
-				go func() {
-					for n := range 2000 {
-						q.messages <- fmt.Sprint(n)
-						time.Sleep(500 * time.Millisecond)
-						if n == 10 {
-							q.messages <- "bad"
-						}
-					}
-				}()
-				q.consume(ctx, q.messages)
+				q.feed(t, 2000)
 				if len(q.acked) != 2000 || len(q.buried) != 1 || q.buried[0][:4] != "bad:" {
 					t.Errorf("%s, down for %v: %d of 2000 messages done, and buried: %q", name, outage, len(q.acked), q.buried)
 				}
