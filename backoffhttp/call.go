@@ -218,13 +218,18 @@ func (c *call) end(err error) (*http.Response, error) {
 		c.req.Body.Close()
 	}
 	if c.resp == nil {
-		if gave, ok := err.(*backoff.Error); ok {
-			err = (&gaveup.Mark{Why: gave, Remark: c.remark(gave)}).Err()
-		}
-		return nil, asTimeout(err)
+		return nil, asTimeout(c.remarked(err))
 	}
 	c.markGivenUp(err)
 	return c.resp, nil
+}
+
+// remarked returns err with the remark, if there is one.
+func (c *call) remarked(err error) error {
+	if gave, ok := err.(*backoff.Error); ok {
+		return (&gaveup.Mark{Why: gave, Remark: c.remark(gave)}).Err()
+	}
+	return err
 }
 
 // closeAfterPanic closes the answer that a panic keeps from the caller.

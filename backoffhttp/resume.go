@@ -8,6 +8,7 @@ import (
 	"io"
 	"math"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"sync"
@@ -170,7 +171,8 @@ func (b *resumedBody) reopen(err error) error {
 			_, ok = b.run.Begin(wait)
 		}
 		if !ok {
-			return asTimeout(b.call.guards.finalError(b.ctx, b.run.Err()))
+			err = b.call.remarked(b.call.guards.finalError(b.ctx, b.run.Err()))
+			return asTimeout(&url.Error{Op: "Get", URL: b.call.req.URL.Redacted(), Err: err}) // as from an http.Client
 		}
 		if err = b.ask(); err == nil {
 			return nil

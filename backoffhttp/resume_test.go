@@ -19,6 +19,7 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backoffhttp"
+	"github.com/gobackoff/backoff/guard"
 )
 
 var file = bytes.Repeat([]byte("0123456789abcde\n"), 1<<12) // 64 KiB
@@ -325,6 +326,20 @@ func TestResumeIsNotRefusedByTheBudget(t *testing.T) {
 		_, err := io.ReadAll(getRoot(t, tr).Body)
 		require.ErrorIs(t, err, backoff.ErrBudget)
 		require.Len(t, s.requests, 2)
+	})
+}
+
+// The caller of a body gets the words and the URL that the caller of a client gets.
+func TestTheErrorOfAResumedBodyNamesTheBudgetOfTheHostAndTheURL(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := serveFile(cutAfter(3000), status(503))
+		tr := &backoffhttp.Transport{Base: s.transport(t).Base, Resume: true, FailFast: true, Services: &guard.Services{
+			New: func(string) *guard.Service { return &guard.Service{Budget: refusing{}} },
+		}}
+		_, err := io.ReadAll(getRoot(t, tr).Body)
+		require.ErrorIs(t, err, backoff.ErrBudget)
+		require.ErrorContains(t, err, `Get "http://`)
+		require.ErrorContains(t, err, "; it is the budget of the host (Transport.Services)")
 	})
 }
 
