@@ -41,9 +41,8 @@ type consumer struct {
 }
 
 type failures struct {
-	first time.Time
-	all   int // deliveries
-	alone int // those that failed right after ten messages that were handled
+	first      time.Time
+	all, alone int // deliveries, and those right after ten messages in a row that were handled
 }
 
 // consume handles messages until ctx ends.

@@ -71,8 +71,7 @@ func (w *worker) attempt(ctx context.Context, j delivery) {
 		j.Due = time.Now().Add(next.Wait)
 	default:
 		j.Failures++
-		last := backoff.Cause(err) // without what the policy above says
-		j.Error = delivering.GiveUp(ctx, backoff.Error{Attempts: j.Failures, Reason: next.Reason, Last: last}).Error()
+		j.Error = delivering.GiveUp(ctx, backoff.Error{Attempts: j.Failures, Reason: next.Reason, Last: backoff.Cause(err)}).Error()
 	}
 	w.save(j)
 }

@@ -25,12 +25,8 @@ func guards() *guard.Service {
 	return &guard.Service{FailFast: true, Budget: new(backoff.RetryBudget), MaxRetryAfter: 24 * time.Hour}
 }
 
-var oneProvider = backoff.Policy{
-	MaxAttempts:    2,
-	AttemptTimeout: 4 * time.Second,
-	MaxRetryAfter:  200 * time.Millisecond, // rather ask the next one
-	Classify:       backoffhttp.Classify,
-}
+var oneProvider = backoff.Policy{MaxAttempts: 2, AttemptTimeout: 4 * time.Second,
+	MaxRetryAfter: 200 * time.Millisecond, Classify: backoffhttp.Classify}
 
 // firstAnswer asks one provider after the other.
 func firstAnswer(ctx context.Context, providers []provider, question string) (string, error) {
