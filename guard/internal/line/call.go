@@ -83,12 +83,7 @@ func (c *Call) Wait(ctx context.Context, rank, most int, r Result) End {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := clock.Now()
-	if clock.Skip != nil { // what others skipped takes no time from this call
-		end = end.Add(now.Sub(clock.Real()))
-	}
-	if clock.Skips() {
-		end = end.Add(-c.Waited)
-	}
+	end = c.onClock(end, now)
 	c.Why = l.why
 	switch {
 	case r.Verdict == Silent && !l.recovers:
@@ -112,6 +107,18 @@ func (c *Call) Wait(ctx context.Context, rank, most int, r Result) End {
 	}
 	w.doubtful = r.Verdict == Failed && l.row == 1 && c.state&isBusy == 0
 	return c.wait(ctx, now)
+}
+
+// onClock returns when the context of the call ends by the clock of the line. What others
+// skipped takes no time from this call, and what it skipped itself does.
+func (c *Call) onClock(end, now time.Time) time.Time {
+	if clock.Skip != nil {
+		end = end.Add(now.Sub(clock.Real()))
+	}
+	if clock.Skips() {
+		end = end.Add(-c.Waited)
+	}
+	return end
 }
 
 // Wake implements [waker.Sleeper].
