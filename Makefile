@@ -277,7 +277,7 @@ guards: ##+ Run all clients in all worlds, and write the pages of guards-page: a
 guards-page: ##+ Write docs/results/guards.md and the tables from the figures that are kept
 	$(GO) test -C internal/lab -count=1 -run='TestThe(Page|README|Comparison)' ./guards -update
 
-# It downloads 57 programs and what they import, and runs for an hour. Some of them:
+# It downloads 59 programs and what they import, and runs for an hour. Some of them:
 # VET_CORPUS='-only dskit'.
 VET_CORPUS ?=
 
