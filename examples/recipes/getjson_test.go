@@ -17,7 +17,7 @@ type price struct{ Amount float64 }
 
 var prices = &http.Client{Transport: &backoffhttp.Transport{ // once, not for each call
 	Policy:    backoff.Policy{Name: "prices", AttemptTimeout: 500 * time.Millisecond},
-	ReadAhead: 1 << 20, // the timeout holds for so much of the body
+	ReadAhead: 1 << 20, // the timeout covers this much of the body
 }}
 
 func getPrice(ctx context.Context, url string) (p price, err error) {

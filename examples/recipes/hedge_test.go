@@ -8,13 +8,13 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/gobackoff/backoff"
-	"github.com/gobackoff/backoff/backoffhttp"
 	"github.com/gobackoff/backoff/examples/internal/faulty"
+	"github.com/gobackoff/backoff/guard"
 	"github.com/gobackoff/backoff/hedge"
 )
 
-var lookups = hedge.Hedge{Name: "price", MaxAttempts: 3} // one for all calls; if you set Delay, nothing is measured
+var budget, _ = (&guard.Service{Name: "prices"}).Parts()                 // or of the Service of other calls
+var lookups = hedge.Hedge{Name: "price", MaxAttempts: 3, Budget: budget} // one for all calls; with a Delay, nothing is measured
 
 func lookUp(ctx context.Context, url string) (price, error) {
 	return hedge.Value(ctx, &lookups, func(ctx context.Context) (price, error) {
@@ -22,10 +22,8 @@ func lookUp(ctx context.Context, url string) (price, error) {
 	}, nil)
 }
 
-var asking = &http.Client{Transport: &backoffhttp.Transport{Policy: backoff.Policy{Name: "price", MaxAttempts: 1}}}
-
 func askPrice(ctx context.Context, url string) (p price, err error) {
-	text, err := textOf(ctx, asking, url)
+	text, err := textOf(ctx, http.DefaultClient, url)
 	if err == nil {
 		err = json.Unmarshal([]byte(text), &p)
 	}

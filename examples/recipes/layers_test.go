@@ -2,8 +2,8 @@ package recipes
 
 import (
 	"context"
+	"errors"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -21,62 +21,91 @@ var (
 )
 
 func thumbnailOr(ctx context.Context, fallback string, resize func(context.Context) (string, error)) string {
-	image, err := backoff.DoValue(ctx, places.With(onePlace), func(ctx context.Context) (string, error) {
-		return backoff.DoValue(ctx, thumbnail.With(quickly), resize)
+	image := fallback
+	_ = places.Do(ctx, onePlace, func(ctx context.Context) error {
+		if made, err := backoff.DoValue(ctx, thumbnail.With(quickly), resize); err == nil {
+			image = made
+		}
+		return nil // or places are given out slowly while resize fails
 	})
-	if err != nil {
-		return fallback
-	}
 	return image
 }
 
-// 200 callers share ten places. The function hangs from second 5 to 8.
-func TestCallersGetTheirThumbnailOrTheFallbackSoon(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		places = &guard.Service{NoBreaker: true, Budget: &limit.Concurrency{Max: 10}}
-		thumbnail = &guard.Service{Name: "thumbnail", FailFast: true}
-		began := time.Now()
-		var running, most atomic.Int64
-		resize := func(ctx context.Context) (string, error) {
-			defer running.Add(-1)
-			most.Store(max(most.Load(), running.Add(1)))
-			if age := time.Since(began); age > 5*time.Second && age < 8*time.Second {
-				<-ctx.Done()
-				return "", ctx.Err()
+// An outage is a service that is up for 5 s, down for 3 s, and up again.
+type outage struct {
+	down  func(context.Context) error
+	began time.Time
+
+	mu            sync.Mutex
+	running, most int
+}
+
+func (o *outage) resize(ctx context.Context) (string, error) {
+	o.count(1)
+	defer o.count(-1)
+	if at := time.Since(o.began); at >= 5*time.Second && at < 8*time.Second {
+		return "", o.down(ctx)
+	}
+	time.Sleep(50 * time.Millisecond)
+	return "small", nil
+}
+
+func (o *outage) count(n int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.running += n
+	o.most = max(o.most, o.running)
+}
+
+// calls makes n calls, one in each interval. It returns when those began that fell back, and how
+// long they took.
+func (o *outage) calls(ctx context.Context, n int, interval time.Duration) map[time.Duration]time.Duration {
+	failed := make(map[time.Duration]time.Duration)
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	for range n {
+		all.Go(func() {
+			ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+			defer cancel()
+			start := time.Since(o.began)
+			if thumbnailOr(ctx, "large", o.resize) == "large" {
+				mu.Lock()
+				defer mu.Unlock()
+				failed[start] = time.Since(o.began) - start
 			}
-			time.Sleep(5 * time.Millisecond)
-			return "small", nil
-		}
-		var fallbacks, atOnce [13]atomic.Int64 // by second
-		var all sync.WaitGroup
-		for range 200 {
-			all.Go(func() {
-				for time.Since(began) < 12*time.Second {
-					ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
-					asked := time.Now()
-					if thumbnailOr(ctx, "large", resize) == "large" {
-						second := int(time.Since(began) / time.Second)
-						fallbacks[second].Add(1)
-						if time.Since(asked) < 10*time.Millisecond {
-							atOnce[second].Add(1)
-						}
-					}
-					cancel()
-					time.Sleep(200 * time.Millisecond)
+		})
+		time.Sleep(interval)
+	}
+	all.Wait()
+	return failed
+}
+
+// Of the calls at once ten run, and the others wait. While the service is down, a call falls
+// back within 2 s before the circuit opens, and then within a second.
+func TestABulkheadWithAFallbackWaitsOnlyWhileTheServiceIsUp(t *testing.T) {
+	for name, down := range map[string]func(context.Context) error{
+		"refuses": func(context.Context) error { time.Sleep(time.Millisecond); return errors.New("down") },
+		"hangs":   func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() },
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			o := &outage{down: down, began: time.Now()}
+			places = &guard.Service{NoBreaker: true, Budget: &limit.Concurrency{Max: 10}}
+			thumbnail = &guard.Service{Name: "thumbnail", FailFast: true}
+			if failed := o.calls(t.Context(), 200, 0); len(failed) > 0 {
+				t.Errorf("%s: of 200 calls to a good service some fell back: %v", name, failed)
+			}
+			failed := o.calls(t.Context(), 1000, 10*time.Millisecond) // 5 at once
+			for start, took := range failed {
+				if open := start > 6500*time.Millisecond; took > 2*time.Second || open && took > time.Second {
+					t.Errorf("%s: a call at %v fell back after %v", name, start, took)
 				}
-			})
-		}
-		all.Wait()
-		if most.Load() > 10 {
-			t.Errorf("%d at once", most.Load())
-		}
-		for _, second := range []int{0, 1, 2, 3, 4, 9, 10, 11, 12} {
-			if n := fallbacks[second].Load(); n > 0 {
-				t.Errorf("%d fallbacks in second %d, while the function works", n, second)
+				if start > 9500*time.Millisecond {
+					t.Errorf("%s: a call at %v fell back long after the outage", name, start)
+				}
 			}
-		}
-		if n := atOnce[7].Load(); n < 300 {
-			t.Errorf("%d fallbacks at once in second 7, while the circuit is open", n)
-		}
-	})
+			if o.most != 10 || len(failed) < 200 {
+				t.Errorf("%s: %d at once, and %d fell back", name, o.most, len(failed))
+			}
+		})
+	}
 }

@@ -6,7 +6,8 @@ import (
 	"fmt"
 	"io"
 	"net/textproto"
-	"time"
+	"testing"
+	"testing/synctest"
 
 	"github.com/gobackoff/backoff"
 )
@@ -28,22 +29,28 @@ func sendOnce(ctx context.Context, send func(context.Context) error) error {
 	return err
 }
 
-// A full mailbox may have room later. After a reply that was lost the mail may have been sent.
-func Example_sendOnce() {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-	defer cancel()
-	for _, failure := range []error{&textproto.Error{Code: 452, Msg: "mailbox full"}, io.ErrUnexpectedEOF, &textproto.Error{Code: 550, Msg: "no such user"}} {
-		attempts := 0
-		err := sendOnce(ctx, func(context.Context) error {
-			if attempts++; attempts == 1 {
-				return failure
+func TestAMailIsSentAgainOnlyIfTheServerHasDoneNothing(t *testing.T) {
+	busy := &textproto.Error{Code: 450, Msg: "try again later"}
+	refused := &textproto.Error{Code: 550, Msg: "no such user"}
+	for _, c := range []struct {
+		replies []error
+		calls   int
+		want    string
+	}{
+		{[]error{busy, busy, nil}, 3, "<nil>"},
+		{[]error{io.EOF, nil}, 1, "it is unknown whether the mail was sent: EOF"},
+		{[]error{busy, io.EOF, nil}, 2, "it is unknown whether the mail was sent: EOF"},
+		{[]error{refused, nil}, 1, `550 "no such user"`},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			calls := 0
+			err := sendOnce(t.Context(), func(context.Context) error {
+				calls++
+				return c.replies[calls-1]
+			})
+			if fmt.Sprint(err) != c.want || calls != c.calls {
+				t.Errorf("after %d calls, want %d: %v", calls, c.calls, err)
 			}
-			return nil
 		})
-		fmt.Println(attempts, "attempts:", err)
 	}
-	// Output:
-	// 2 attempts: <nil>
-	// 1 attempts: it is unknown whether the mail was sent: unexpected EOF
-	// 1 attempts: 550 "no such user"
 }
