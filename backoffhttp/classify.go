@@ -20,10 +20,11 @@ import (
 //
 //   - NotSent: there was no connection (refused, no route, a socket without a
 //     file, no free port, a timeout or a temporary failure of name resolution,
-//     of the handshake or of a SOCKS proxy), or the HTTP/2 server refused the stream (REFUSED_STREAM), or left
-//     it out of its GOAWAY. Of joined errors, each must be NotSent. Within a Transport
-//     whose Base is an [http.Transport], also a proxy that responds to CONNECT with a
-//     status that is retryable below.
+//     of the handshake or of a SOCKS proxy), or the HTTP/2 server refused the
+//     stream (REFUSED_STREAM), or left it out of its GOAWAY. Of joined errors,
+//     each must be NotSent. Within a Transport whose Base is an
+//     [http.Transport], also a proxy that responds to CONNECT with a status that
+//     is retryable below.
 //   - Retryable: timeouts, resets, connections that the server closed, with or
 //     without a part of the response; the other stream errors of HTTP/2,
 //     except those below; the statuses 408, 425 and 5xx, except 501, 505, 506,

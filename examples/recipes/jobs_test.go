@@ -194,7 +194,8 @@ func TestARetryAfterHoldsForAllJobsOfAHost(t *testing.T) {
 	}
 }
 
-// A receiver that is down for eight hours gets each row afterwards; one that is down for longer than 16 gets none.
+// A receiver that is down for eight hours gets each row afterwards. One that is down for
+// longer than 16 gets none.
 func TestAReceiverThatIsDownForTooLongLosesItsRows(t *testing.T) {
 	for outage, lost := range map[time.Duration]int{8 * time.Hour: 0, 17 * time.Hour: 20} {
 		synctest.Test(t, func(t *testing.T) {

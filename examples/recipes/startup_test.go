@@ -19,11 +19,12 @@ var errPassword = errors.New("wrong password")
 func Example_startup() {
 	server := faulty.Start()
 	defer server.Close()
-	address := server.Addr
-	server.Stop() // connections are refused from here on
-	time.AfterFunc(1500*time.Millisecond, func() { _ = server.Restart() })
-	refused := 0
+	began, refused := time.Now(), 0
 	connect := func(ctx context.Context) (net.Conn, error) {
+		address := server.Addr
+		if time.Since(began) < 1500*time.Millisecond {
+			address = "127.0.0.1:1" // nothing listens there, and nobody can take that port meanwhile
+		}
 		conn, err := new(net.Dialer).DialContext(ctx, "tcp", address)
 		if err != nil {
 			refused++

@@ -152,8 +152,8 @@ func (c *cenkalti) exponential(r *retryCall, p *policy) error {
 	return c.jitter(r, p)
 }
 
-// field is a field of an ExponentialBackOff, which is at least 1: its text, and its value if that is
-// a constant.
+// field is a field of an ExponentialBackOff, which is at least 1: its text, and its value
+// if that is a constant.
 func (c *cenkalti) field(r *retryCall, name string, otherwise time.Duration) (string, float64, error) {
 	e := r.settings.fields[name]
 	switch {
