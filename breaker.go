@@ -8,6 +8,7 @@ import (
 
 	"github.com/gobackoff/backoff/internal/circuit"
 	"github.com/gobackoff/backoff/internal/errtree"
+	"github.com/gobackoff/backoff/internal/force"
 	"github.com/gobackoff/backoff/internal/inorder"
 	"github.com/gobackoff/backoff/internal/waker"
 )
@@ -287,7 +288,7 @@ func (b *Breaker) Do(ctx context.Context, op func(context.Context) error) error 
 			return err
 		}
 	}
-	ctx = c.begin()
+	ctx = force.Breaker(c.begin(), b)
 	defer c.leave()
 	err := op(ctx)
 	c.returned = true

@@ -9,6 +9,7 @@ import (
 	"github.com/gobackoff/backoff/internal/errtree"
 	"github.com/gobackoff/backoff/internal/evidence"
 	"github.com/gobackoff/backoff/internal/fault"
+	"github.com/gobackoff/backoff/internal/force"
 )
 
 // fail decides what follows an attempt that failed with err: another one after
@@ -239,6 +240,7 @@ func (r *Run) end(why Reason, c Class, err error) {
 		r.notifyGiveUp(why, c, err)
 	}
 	r.phase, r.err = over, err
+	force.End(r.ctx, err)
 }
 
 // endOf returns the reason of a context's error.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/gobackoff/backoff/internal/badfield"
 	"github.com/gobackoff/backoff/internal/clock"
+	"github.com/gobackoff/backoff/internal/force"
 	"github.com/gobackoff/backoff/internal/limits"
 )
 
@@ -165,7 +166,7 @@ func (p *Policy) do(ctx context.Context, op func(context.Context) error) error {
 // simple reports whether the first attempt needs no Run: there is nothing to
 // refuse, to ask or to limit before it.
 func (p *Policy) simple(ctx context.Context) bool {
-	return p.AttemptTimeout <= 0 && p.AttemptTimeoutSchedule == nil && p.MaxElapsed <= 0 && p.Idempotency == nil &&
+	return !force.On() && p.AttemptTimeout <= 0 && p.AttemptTimeoutSchedule == nil && p.MaxElapsed <= 0 && p.Idempotency == nil &&
 		(p.Schedule == nil && p.Jitter == nil || valid(p.Schedule, p.Jitter)) &&
 		(p.Budget == nil || !badfield.IsNil(p.Budget) && p.Budget.GrantsFirst()) && ctx.Err() == nil
 }

@@ -10,6 +10,7 @@ import (
 	"unsafe"
 
 	"github.com/gobackoff/backoff/internal/clock"
+	"github.com/gobackoff/backoff/internal/force"
 	"github.com/gobackoff/backoff/internal/waker"
 )
 
@@ -121,7 +122,7 @@ func (p *Policy) run(ctx context.Context, op func(context.Context) error, err er
 	}
 	defer r.discard(from)
 	for wait, ok := r.next(); ok && r.sleep(wait) && r.begin(); wait, ok = r.next() {
-		if r.err = op(r.context()); r.err == nil {
+		if r.err = force.Result(r.context(), op(r.context())); r.err == nil {
 			r.finish()
 			break
 		}
@@ -275,7 +276,19 @@ func (r *Run) begin() bool {
 	if r.policy.hasAttemptTimeout() {
 		r.startAttemptTimeout()
 	}
-	return true
+	return !force.On() || r.force()
+}
+
+// force begins the attempt of a call whose retries a test forces. If the test keeps it from
+// being made, it has failed, and the next one begins.
+func (r *Run) force() (ok bool) {
+	var wait time.Duration
+	var err error
+	if r.attempt, err = force.Attempt(r.context()); err == nil {
+		return true
+	}
+	wait, ok = r.fail(err)
+	return ok && r.sleep(wait) && r.begin()
 }
 
 // Retry reports how the attempt under way ended, nil for success, and decides
@@ -358,7 +371,7 @@ func (r *Run) Reset() {
 // start does what must be done before the first attempt, and returns how long a
 // budget makes it wait.
 func (r *Run) start(paced bool) (pause time.Duration) {
-	r.phase = waiting
+	r.phase, r.ctx = waiting, force.Call(r.ctx, r.limit, r.policy.MaxElapsed)
 	p := &r.policy
 	if r.began.IsZero() { // otherwise Progress has set it
 		r.began = p.startTime()

@@ -10,6 +10,7 @@ import (
 	"github.com/gobackoff/backoff/guard/endpoint"
 	"github.com/gobackoff/backoff/internal/errtree"
 	"github.com/gobackoff/backoff/internal/fault"
+	"github.com/gobackoff/backoff/internal/force/overhttp"
 	"github.com/gobackoff/backoff/internal/gaveup"
 	"github.com/gobackoff/backoff/internal/refused"
 )
@@ -37,7 +38,7 @@ func (t *engine) roundTrip(req *http.Request, base http.RoundTripper) (*http.Res
 		return base.RoundTrip(req) // which refuses it
 	}
 	t.once.Do(t.openGuarded)
-	c := call{t: t, base: base, guards: t.guard(req), request: request{req: req}}
+	c := call{t: t, base: overhttp.Base(req, base), guards: t.guard(req), request: request{req: req}}
 	defer c.closeAfterPanic()
 	service, ctx := c.guards.service, req.Context()
 	c.turn.FailFast = t.FailFast || c.guards.final != nil

@@ -1,6 +1,10 @@
 package backoffhttp
 
-import "net/http"
+import (
+	"net/http"
+
+	"github.com/gobackoff/backoff/internal/force/overhttp"
+)
 
 // Unguarded is a [Transport] without guards: it retries, and knows nothing of a
 // host from one call to the next. A 429 is retried like a 503, and slows no
@@ -29,7 +33,7 @@ func (t *engine) roundTripUnguarded(req *http.Request, base http.RoundTripper) (
 		return base.RoundTrip(req) // which refuses it
 	}
 	t.once.Do(t.open)
-	c := call{t: t, base: base, guards: t.guard(req), request: request{req: req}}
+	c := call{t: t, base: overhttp.Base(req, base), guards: t.guard(req), request: request{req: req}}
 	defer c.closeAfterPanic()
 	return c.unguarded(req.Context())
 }

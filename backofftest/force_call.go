@@ -1,0 +1,285 @@
+package backofftest
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/gobackoff/backoff/backofftest/fault"
+	"github.com/gobackoff/backoff/internal/clock"
+)
+
+// forcing forces the retries of a process.
+type forcing struct {
+	suite bool // what is found is printed
+
+	mu       sync.Mutex
+	sites    []*site // in the order in which they were seen
+	target   *site   // whose calls are forced; nil for none
+	path     path    // that they take
+	calls    []*call // since begin
+	findings []string
+	hosts    map[any]string // of breakers
+}
+
+// A site is a line that calls a policy.
+type site struct {
+	at       string
+	limit    int           // most attempts; negative for no limit
+	elapsed  time.Duration // if it is positive, MaxElapsed
+	requests bool          // it sends requests over HTTP
+	guarded  bool          // it calls a guard.Service, which may begin the call again
+	plain    int           // calls without a fault
+	taken    path          // the last one in a suite
+}
+
+// A call is one call of a policy, or of a client over HTTP.
+type call struct {
+	*site
+	path   path
+	outer  *call // in whose attempt it is made; nil for none
+	during int   // the number of that attempt
+	cancel context.CancelFunc
+
+	number    int           // of attempts
+	inAttempt int           // requests of the present one
+	ended     time.Time     // when the last one ended
+	waited    time.Duration // between them
+	sent      []request
+}
+
+// mostForced is how many attempts of a call, and calls of a site, fail at most.
+const mostForced = 50
+
+// begin begins a run whose calls at a site take a path.
+func (s *forcing) begin(target *site, p path) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.target, s.path, s.calls = target, p, nil
+}
+
+type callKey struct{}
+
+// callOf returns the call that ctx was given to. Without a site, it is not forced.
+func callOf(ctx context.Context) *call {
+	c, _ := ctx.Value(callKey{}).(*call)
+	return c
+}
+
+// unforced returns a context for what is a part of a call that is forced elsewhere.
+func unforced(ctx context.Context) context.Context {
+	return context.WithValue(ctx, callKey{}, new(call))
+}
+
+// ended returns a context whose deadline is over.
+func ended(ctx context.Context) context.Context {
+	ctx, cancel := context.WithDeadline(ctx, time.Now())
+	cancel()
+	return ctx
+}
+
+// open begins a call. The context of its caller is ctx.
+func (s *forcing) open(ctx context.Context, w where) *call {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	at := s.siteAt(w.at)
+	at.guarded = at.guarded || w.guarded
+	c, before := &call{site: at, outer: callOf(ctx)}, s.count(at)
+	switch {
+	case s.suite && at.taken < late:
+		at.taken++
+		c.path = at.taken
+	case s.target == nil:
+		at.plain++
+	case s.target == at && (before == 0 || s.path == givesUp && !at.guarded && before < mostForced):
+		c.path = s.path
+	}
+	switch {
+	case c.outer == nil:
+		s.lostContext(w)
+	case c.outer.site == nil:
+		c.outer = nil
+	default:
+		c.during = c.outer.number
+	}
+	s.repeated(c, before)
+	s.calls = append(s.calls, c)
+	return c
+}
+
+// siteAt returns the site at a line.
+func (s *forcing) siteAt(line string) *site {
+	for _, at := range s.sites {
+		if at.at == line {
+			return at
+		}
+	}
+	s.sites = append(s.sites, &site{at: line})
+	return s.sites[len(s.sites)-1]
+}
+
+// count returns how many calls of a site there were.
+func (s *forcing) count(at *site) (n int) {
+	for _, c := range s.calls {
+		if c.site == at {
+			n++
+		}
+	}
+	return n
+}
+
+// call is the hook before the first attempt of a policy.
+func (s *forcing) call(ctx context.Context, limit int, elapsed time.Duration) context.Context {
+	w := caller()
+	if w.at == "" {
+		return unforced(ctx)
+	}
+	s.mu.Lock()
+	at := s.siteAt(w.at)
+	at.limit, at.elapsed = limit, elapsed
+	s.mu.Unlock()
+	if w.client { // whose requests are its attempts
+		return unforced(ctx)
+	}
+	if c := callOf(ctx); c != nil && c.site == at { // after Run.Reset
+		return ctx
+	}
+	c := s.open(ctx, w)
+	if c.path == canceled {
+		ctx, c.cancel = context.WithCancel(ctx)
+	}
+	return context.WithValue(ctx, callKey{}, c)
+}
+
+// attempt is the hook before each attempt.
+func (s *forcing) attempt(ctx context.Context) (context.Context, error) {
+	c := callOf(ctx)
+	if c == nil || c.site == nil {
+		return ctx, nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.next(ctx, c)
+	switch p := c.fault(); {
+	case p == late:
+		return ended(ctx), nil
+	case p == canceled:
+		c.cancel()
+	case p == plain, p == lost, c.requests: // a request fails where it is sent
+		return ctx, nil
+	}
+	c.ended = clock.Now()
+	return ctx, c.path.err(ctx)
+}
+
+// next counts an attempt.
+func (s *forcing) next(ctx context.Context, c *call) {
+	c.inAttempt = 0
+	if c.number++; c.number > 1 {
+		c.waited += clock.Now().Sub(c.ended)
+	}
+	_, bounded := ctx.Deadline()
+	switch {
+	case c.number == 2 && c.path == permanent:
+		s.found(c.at, "permanent: it retries %v", permanent.err(ctx))
+	case c.number > mostForced && c.limit < 0 && c.elapsed <= 0 && !bounded:
+		s.found(c.at, "no limit: it has neither MaxAttempts nor MaxElapsed nor a deadline")
+	}
+}
+
+// fault returns what happens to the present attempt.
+func (c *call) fault() path {
+	if c.number == 1 || c.path == givesUp && c.number <= mostForced {
+		return c.path
+	}
+	return plain
+}
+
+// result is the hook after an operation.
+func (s *forcing) result(ctx context.Context, err error) error {
+	c := callOf(ctx)
+	if c == nil || c.site == nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c.ended = clock.Now()
+	over, _ := ctx.Deadline()
+	switch p := c.fault(); {
+	case p == late && time.Since(over) > time.Second:
+		s.found(c.at, "context: an attempt goes on after its context has ended")
+	case p == lost && err == nil && !c.requests:
+		return p.err(ctx)
+	}
+	return err
+}
+
+// end is the hook after a call that failed.
+func (s *forcing) end(ctx context.Context, err error) {
+	c := callOf(ctx)
+	if c == nil || c.site == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.suite && c.path == unsent {
+		s.retried(c, err)
+	}
+	if c.path == givesUp && c.number > 2 && c.waited < time.Millisecond {
+		s.found(c.at, "no delay: its attempts follow each other at once")
+	}
+}
+
+var faults = [...]fault.Fault{unsent: fault.Reset(), lost: fault.Lost(), permanent: fault.Status(400), canceled: fault.OK(), givesUp: fault.Status(503)}
+
+// err returns the error of an attempt.
+func (p path) err(ctx context.Context) error {
+	if p == unsent || p == canceled {
+		return &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
+	}
+	fails := fault.Injector{Plan: fault.Script(faults[p])}
+	return fails.Op(func(context.Context) error { return nil })(ctx)
+}
+
+// where is what the stack says of a call.
+type where struct {
+	at      string // the line that makes it
+	client  bool   // it is one of package backoffhttp
+	guarded bool   // a guard.Service makes it
+	attempt string // the line of the call in an attempt of which it is made
+}
+
+// caller returns where a call of the library comes from.
+func caller() (w where) {
+	pcs := make([]uintptr, 128)
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(3, pcs)])
+	inside := false
+	for f, more := frames.Next(); more; f, more = frames.Next() {
+		name, own := isLibrary(f.Function, f.File)
+		line := fmt.Sprintf("%s:%d", f.File, f.Line)
+		switch {
+		case own && w.at == "":
+			w.client = w.client || strings.HasPrefix(name, "/backoffhttp")
+			w.guarded = w.guarded || strings.HasPrefix(name, "/guard")
+		case own:
+			inside = inside || name == ".(*Policy).run" || name == ".(*Run).each"
+		case w.at == "" && !strings.HasPrefix(name, "net/http.") && !strings.HasPrefix(name, "runtime."):
+			w.at = line
+		case inside && w.attempt == "":
+			w.attempt = line
+		}
+	}
+	return w
+}
+
+// isLibrary reports whether a function is one of this library. Its name is then without
+// that of the module.
+func isLibrary(function, file string) (name string, own bool) {
+	name, own = strings.CutPrefix(function, "github.com/gobackoff/backoff")
+	return name, own && (name[0] == '.' || name[0] == '/') && !strings.HasPrefix(name, "/examples") && !strings.Contains(file, "_test.go")
+}

@@ -1,0 +1,173 @@
+package backofftest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gobackoff/backoff"
+)
+
+// found notes what is wrong at a line, once.
+func (s *forcing) found(line, format string, args ...any) {
+	finding := line + ": " + fmt.Sprintf(format, args...)
+	if slices.Contains(s.findings, finding) {
+		return
+	}
+	s.findings = append(s.findings, finding)
+	if s.suite {
+		fmt.Fprintln(os.Stderr, "forced:", finding)
+	}
+}
+
+// judge finds what is wrong with a run in which calls of a site took a path. more is what
+// it did to the world beyond a run without faults, and err is its error.
+func (s *forcing) judge(at *site, p path, more int, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i := slices.IndexFunc(s.calls, func(c *call) bool { return c.path == p && c.site == at })
+	if i < 0 {
+		return
+	}
+	c := s.calls[i]
+	switch {
+	case p >= permanent && err == nil && c.number <= mostForced && s.count(at) <= at.plain:
+		s.found(at.at, "error: the program does not return the error of a call that failed by %v", p)
+	case p == unsent && c.number == 1:
+		s.retried(c, err)
+	case p < permanent && c.number > 1 && err != nil && !guardEnded(err):
+		s.found(at.at, "retry: the second attempt fails after %v: %v", p, err)
+	}
+	if more > 0 || more < 0 && err == nil {
+		s.found(at.at, "effect: %+d after %v", more, p)
+	}
+}
+
+// retried finds a call that ends with its first attempt, which was not sent.
+func (s *forcing) retried(c *call, err error) {
+	if c.number == 1 && c.limit != 1 && !guardEnded(err) && !errors.Is(err, context.Canceled) {
+		s.found(c.at, "no retry: an attempt that was not sent ends the call: %v", err)
+	}
+}
+
+// guardEnded reports whether a guard, or the end of the time, ended a call.
+func guardEnded(err error) bool {
+	return errors.Is(err, backoff.ErrBudget) || errors.Is(err, backoff.ErrOpen) || errors.Is(err, context.DeadlineExceeded)
+}
+
+// repeated finds a call that is made again as a whole, after others of its site.
+func (s *forcing) repeated(c *call, before int) {
+	for _, earlier := range s.calls {
+		if earlier.site == c.site && earlier.path == givesUp && c.outer != nil && earlier.outer == c.outer && earlier.during < c.during {
+			s.found(c.at, "multiplied: %s makes it again after it gave up", c.outer.at)
+		}
+	}
+	if s.target != c.site || c.guarded || before < c.plain || c.outer != nil {
+		return
+	}
+	switch s.path {
+	case permanent:
+		s.found(c.at, "permanent: it is made again after %v", permanent.err(context.Background()))
+	case givesUp:
+		s.found(c.at, "multiplied: it is made again after it gave up")
+	}
+}
+
+// lostContext finds what is done in an attempt without its context.
+func (s *forcing) lostContext(w where) {
+	if w.attempt != "" {
+		s.found(w.attempt, "context: %s does not use that of the attempt", w.at)
+	}
+}
+
+// compare compares the last request of a call with that of its first attempt.
+func (s *forcing) compare(c *call) {
+	last, n := c.sent[len(c.sent)-1], c.inAttempt-1
+	if c.number == 1 || n >= len(c.sent) || c.sent[n].attempt != 1 {
+		return
+	}
+	want, got := c.sent[n].Attempts()[0], last.Attempts()[0]
+	if want.Method != got.Method || want.Path != got.Path {
+		return
+	}
+	if want.Whole && got.Whole && want.Sum != got.Sum && want.Fault != faults[unsent] {
+		s.found(c.at, "body: attempt %d sends another one than the first: %d bytes, not %d", c.number, got.Length, want.Length)
+	}
+	if want.Key != got.Key {
+		s.found(c.at, "key: attempt %d sends another Idempotency-Key than the first", c.number)
+	}
+	for name := range c.sent[n].header {
+		if last.header[name] == nil {
+			s.found(c.at, "header: attempt %d sends no %s", c.number, name)
+		}
+	}
+}
+
+// closed finds responses that were left open.
+func (s *forcing) closed() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range s.calls {
+		for _, r := range c.sent {
+			if r.Attempts()[0].Open {
+				s.found(c.at, "leak: the body of a response is not closed")
+			}
+		}
+	}
+}
+
+type breakerKey struct{}
+
+// breaker is the hook before what a breaker lets pass.
+func (s *forcing) breaker(ctx context.Context, b any) context.Context {
+	return context.WithValue(ctx, breakerKey{}, b)
+}
+
+// sharedBreaker finds a breaker, not nil, that guards two hosts.
+func (s *forcing) sharedBreaker(c *call, b any, host string) {
+	if other := s.hosts[b]; b != nil && other != "" && other != host {
+		s.found(c.at, "breaker: %s and %s share one", other, host)
+	}
+	s.hosts[b] = host
+}
+
+// ended finds lines that have begun goroutines, two at least since before, that go on.
+func (s *forcing) ended(before map[string]int) {
+	few := func(line string, n int) bool { return n-before[line] < 2 }
+	left := goroutines()
+	for tries := 0; ; tries++ {
+		if maps.DeleteFunc(left, few); len(left) == 0 || tries == 20 {
+			break
+		}
+		time.Sleep(5 * time.Millisecond) // they may be about to end
+		left = goroutines()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for line := range left {
+		s.found(line, "leak: goroutines that it begins go on after the calls")
+	}
+}
+
+var begun = regexp.MustCompile(`(?m)^created by (\S+).*\n\t(\S+)`)
+
+// goroutines counts the goroutines of the process by the line that began them, without
+// those of the standard library and of this one.
+func goroutines() map[string]int {
+	stacks := make([]byte, 1<<20)
+	lines := make(map[string]int)
+	for _, m := range begun.FindAllSubmatch(stacks[:runtime.Stack(stacks, true)], -1) {
+		function, line := string(m[1]), string(m[2])
+		if _, own := isLibrary(function, line); !own && !strings.HasPrefix(function, "net/http") && !strings.HasPrefix(function, "testing") {
+			lines[line]++
+		}
+	}
+	return lines
+}
