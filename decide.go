@@ -9,7 +9,6 @@ import (
 	"github.com/gobackoff/backoff/internal/errtree"
 	"github.com/gobackoff/backoff/internal/evidence"
 	"github.com/gobackoff/backoff/internal/fault"
-	"github.com/gobackoff/backoff/internal/force"
 )
 
 // fail decides what follows an attempt that failed with err: another one after
@@ -52,10 +51,7 @@ func (r *Run) noteFailure(v *verdict, err error) {
 	r.readTimeout(v)
 	v.said = v.fault()
 	r.draft.note(v, r.count, v.ended != nil && v.interruptedByContext())
-	if v.persists {
-		v.hint = r.policy.capped(v.hint)
-	}
-	if v.open == nil {
+	if v.hint = r.policy.capped(v.hint); v.open == nil {
 		r.refusals, r.waitedOpen = 0, 0
 	} else { // it was no attempt
 		r.number--
@@ -161,7 +157,7 @@ func (p *Policy) endReason(ctx context.Context, v *verdict, attempts, limit int)
 		return ReasonPermanent
 	case v.class == ClassOverloaded:
 		return ReasonOverloaded
-	case limitReached(attempts, limit):
+	case limit > 0 && attempts >= limit:
 		return ReasonAttempts
 	case !p.repeatable(ctx, v.class):
 		return ReasonNotIdempotent
@@ -240,7 +236,6 @@ func (r *Run) end(why Reason, c Class, err error) {
 		r.notifyGiveUp(why, c, err)
 	}
 	r.phase, r.err = over, err
-	force.End(r.ctx, err)
 }
 
 // endOf returns the reason of a context's error.
@@ -274,9 +269,7 @@ func (p Policy) Decide(retry int, err error) Decision {
 	v := verdict{persists: p.persists}
 	v.judge(p.Classify, err)
 	d := Decision{Class: v.class, RetryAfter: v.hint.after, result: v.result()}
-	if p.persists {
-		v.hint = p.capped(v.hint)
-	}
+	v.hint = p.capped(v.hint)
 	retry = max(retry, 1)
 	after := p.limitsFor(v.class)
 	d.Reason = p.endReason(context.Background(), &v, retry, after.MaxAttempts)

@@ -166,7 +166,7 @@ func (p *Policy) do(ctx context.Context, op func(context.Context) error) error {
 // simple reports whether the first attempt needs no Run: there is nothing to
 // refuse, to ask or to limit before it.
 func (p *Policy) simple(ctx context.Context) bool {
-	return !force.On() && p.AttemptTimeout <= 0 && p.AttemptTimeoutSchedule == nil && p.MaxElapsed <= 0 && p.Idempotency == nil &&
+	return !force.On.Load() && p.AttemptTimeout <= 0 && p.AttemptTimeoutSchedule == nil && p.MaxElapsed <= 0 && p.Idempotency == nil &&
 		(p.Schedule == nil && p.Jitter == nil || valid(p.Schedule, p.Jitter)) &&
 		(p.Budget == nil || !badfield.IsNil(p.Budget) && p.Budget.GrantsFirst()) && ctx.Err() == nil
 }
@@ -202,7 +202,7 @@ func (p Policy) Wrap(op func(context.Context) error) func(context.Context) error
 // Start returns a new [Run] with a copy of the policy, for a loop of the
 // caller's own.
 func (p Policy) Start(ctx context.Context) *Run {
-	return &Run{policy: p, count: count{limit: p.maxAttempts()}, ctx: ctx}
+	return &Run{policy: p, count: count{limit: p.maxAttempts()}, ctx: force.Start(ctx, p.maxAttempts(), p.MaxElapsed)}
 }
 
 // WaitBefore returns a wait before the given retry, counted from 1: the delay
@@ -284,9 +284,6 @@ func (p *Policy) limitsFor(c Class) ClassLimits {
 	own.MaxAttempts = limits.Or(own.MaxAttempts, p.maxAttempts())
 	return own
 }
-
-// limitReached reports whether so many attempts are all that a limit allows.
-func limitReached(attempts, limit int) bool { return limit > 0 && attempts >= limit }
 
 // maxAttempts returns the limit of attempts, negative if there is none.
 func (p *Policy) maxAttempts() int { return limits.Or(p.MaxAttempts, defaultMaxAttempts) }

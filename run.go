@@ -113,6 +113,9 @@ func (p *Policy) run(ctx context.Context, op func(context.Context) error, err er
 	if m, ok := err.(*marked); ok && m.class == ClassPermanent && p.Budget == nil && p.Observer == nil && ctx.Err() == nil {
 		return err // as decide would, for a fifth of the cost
 	}
+	if force.On.Load() {
+		ctx, op = force.Do(ctx, op, p.maxAttempts(), p.MaxElapsed)
+	}
 	from := runs.Get().(*pooled)
 	r := (*Run)(from.run)
 	r.policy, r.limit, r.ctx = *p, p.maxAttempts(), ctx
@@ -122,7 +125,7 @@ func (p *Policy) run(ctx context.Context, op func(context.Context) error, err er
 	}
 	defer r.discard(from)
 	for wait, ok := r.next(); ok && r.sleep(wait) && r.begin(); wait, ok = r.next() {
-		if r.err = force.Result(r.context(), op(r.context())); r.err == nil {
+		if r.err = op(r.context()); r.err == nil {
 			r.finish()
 			break
 		}
@@ -167,7 +170,7 @@ func (r *Run) Attempts() iter.Seq[context.Context] {
 func (r *Run) each(yield func(context.Context) bool) {
 	defer r.settleUnfinished() // where a function of the user panics
 	for wait, ok := r.next(); ok && r.sleep(wait) && r.begin(); wait, ok = r.next() {
-		if !yield(r.context()) {
+		if r.attempt, r.err = force.Attempt(r.context()); r.err == nil && !yield(r.context()) {
 			r.finish()
 			return
 		}
@@ -252,7 +255,8 @@ func (r *Run) Begin(wait time.Duration) (ctx context.Context, ok bool) {
 	if ok = admitted && r.sleep(max(wait, first)) && r.begin(); !ok {
 		return r.ctx, false
 	}
-	return r.context(), true
+	ctx, _ = force.Attempt(r.context()) // that the attempt is made cannot be helped
+	return ctx, true
 }
 
 // begin begins the next attempt, if the budget confirms it and there is time
@@ -276,19 +280,7 @@ func (r *Run) begin() bool {
 	if r.policy.hasAttemptTimeout() {
 		r.startAttemptTimeout()
 	}
-	return !force.On() || r.force()
-}
-
-// force begins the attempt of a call whose retries a test forces. If the test keeps it from
-// being made, it has failed, and the next one begins.
-func (r *Run) force() (ok bool) {
-	var wait time.Duration
-	var err error
-	if r.attempt, err = force.Attempt(r.context()); err == nil {
-		return true
-	}
-	wait, ok = r.fail(err)
-	return ok && r.sleep(wait) && r.begin()
+	return true
 }
 
 // Retry reports how the attempt under way ended, nil for success, and decides
@@ -307,7 +299,7 @@ func (r *Run) Retry(err error) (wait time.Duration, ok bool) {
 // key. A Budget is asked afterwards, so that the count is right.
 func (r *Run) Tried(err error) (wait time.Duration, ok bool) {
 	defer r.settleUnless(&ok)
-	if r.phase != running {
+	if r.phase < running {
 		r.catchUp(err)
 	}
 	switch {
@@ -324,9 +316,6 @@ func (r *Run) Tried(err error) (wait time.Duration, ok bool) {
 // catchUp asks for an attempt that was made without Begin. A refusal ends the
 // call, unless the attempt succeeded: then only the budget learns of it.
 func (r *Run) catchUp(err error) {
-	if r.phase == over {
-		return
-	}
 	r.number++
 	switch {
 	case r.phase == starting && err != nil:
@@ -371,7 +360,7 @@ func (r *Run) Reset() {
 // start does what must be done before the first attempt, and returns how long a
 // budget makes it wait.
 func (r *Run) start(paced bool) (pause time.Duration) {
-	r.phase, r.ctx = waiting, force.Call(r.ctx, r.limit, r.policy.MaxElapsed)
+	r.phase = waiting
 	p := &r.policy
 	if r.began.IsZero() { // otherwise Progress has set it
 		r.began = p.startTime()

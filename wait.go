@@ -115,8 +115,9 @@ func untilDeadline(ctx context.Context) time.Duration {
 // capped bounds what a server may ask of a Supervisor, which waits no longer
 // than MaxRetryAfter, and for no exact time: a server could make it spin.
 func (p *Policy) capped(h hint) hint {
-	h.exact = false
-	h.after = limits.Cap(h.after, p.maxRetryAfter())
+	if p.persists {
+		h.exact, h.after = false, limits.Cap(h.after, p.maxRetryAfter())
+	}
 	return h
 }
 

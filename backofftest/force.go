@@ -53,9 +53,10 @@ type Forced struct {
 func Force(t testing.TB) *Forced {
 	t.Helper()
 	fault.NoWaits(t)
-	f := &Forced{t: t, forcing: &forcing{hosts: make(map[any]string)}}
-	f.install(t.Cleanup)
-	return f
+	all.begin(nil, plain)
+	all.sites, all.findings, all.suite = nil, nil, false
+	t.Cleanup(all.install())
+	return &Forced{t: t, forcing: all}
 }
 
 // Effect makes [Forced.Run] count what the calls do to the world, such as rows in
@@ -125,29 +126,31 @@ func (f *Forced) count() int {
 	return f.effect()
 }
 
-// install forces the calls of the process, until cleanup.
-func (s *forcing) install(cleanup func(func())) {
-	force.Installed.Store(&force.Hooks{Call: s.call, Attempt: s.attempt, Result: s.result, End: s.end, Breaker: s.breaker})
+// install forces all calls of the process, until the function that it returns is called.
+func (s *forcing) install() (remove func()) {
 	client, own := s.client, http.DefaultTransport
 	overhttp.Installed.Store(&client)
-	if t, ok := own.(*http.Transport); ok { // others keep its type
+	if t, ok := own.(*http.Transport); ok { // programs rely on its type
 		seen := t.Clone()
 		seen.ForceAttemptHTTP2 = false // which would register https, too
-		for _, scheme := range []string{"http", "https"} {
-			seen.RegisterProtocol(scheme, watched{s, own})
-		}
+		seen.RegisterProtocol("http", watched{s, own})
+		seen.RegisterProtocol("https", watched{s, own})
 		http.DefaultTransport = seen
 	}
-	cleanup(func() {
-		force.Installed.Store(nil)
+	force.On.Store(true)
+	return func() {
+		force.On.Store(false)
 		overhttp.Installed.Store(nil)
 		http.DefaultTransport = own
-	})
+	}
 }
 
+// all is what forces retries in this process.
+var all = &forcing{hosts: make(map[any]string), suite: os.Getenv("BACKOFF_FORCE") != "" && testing.Testing()}
+
 func init() {
-	if os.Getenv("BACKOFF_FORCE") != "" && testing.Testing() {
-		s := &forcing{hosts: make(map[any]string), suite: true}
-		s.install(func(func()) {})
+	force.Do, force.OnStart, force.OnAttempt, force.OnBreaker = all.do, all.start, all.attempt, all.breaker
+	if all.suite {
+		all.install()
 	}
 }

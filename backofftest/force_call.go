@@ -46,6 +46,7 @@ type call struct {
 	during int   // the number of that attempt
 	cancel context.CancelFunc
 
+	made      bool          // a fault was
 	number    int           // of attempts
 	inAttempt int           // requests of the present one
 	ended     time.Time     // when the last one ended
@@ -133,8 +134,24 @@ func (s *forcing) count(at *site) (n int) {
 	return n
 }
 
-// call is the hook before the first attempt of a policy.
-func (s *forcing) call(ctx context.Context, limit int, elapsed time.Duration) context.Context {
+// do is the hook of a call of an operation.
+func (s *forcing) do(ctx context.Context, op func(context.Context) error, limit int, elapsed time.Duration) (context.Context, func(context.Context) error) {
+	ctx = s.start(ctx, limit, elapsed)
+	c := callOf(ctx)
+	if c.site == nil {
+		return ctx, op
+	}
+	return ctx, func(ctx context.Context) error {
+		ctx, err := s.attempt(ctx)
+		if err == nil {
+			err = s.result(ctx, c, op(ctx))
+		}
+		return err
+	}
+}
+
+// start is the hook of a call.
+func (s *forcing) start(ctx context.Context, limit int, elapsed time.Duration) context.Context {
 	w := caller()
 	if w.at == "" {
 		return unforced(ctx)
@@ -146,9 +163,6 @@ func (s *forcing) call(ctx context.Context, limit int, elapsed time.Duration) co
 	if w.client { // whose requests are its attempts
 		return unforced(ctx)
 	}
-	if c := callOf(ctx); c != nil && c.site == at { // after Run.Reset
-		return ctx
-	}
 	c := s.open(ctx, w)
 	if c.path == canceled {
 		ctx, c.cancel = context.WithCancel(ctx)
@@ -156,7 +170,7 @@ func (s *forcing) call(ctx context.Context, limit int, elapsed time.Duration) co
 	return context.WithValue(ctx, callKey{}, c)
 }
 
-// attempt is the hook before each attempt.
+// attempt is the hook before an attempt.
 func (s *forcing) attempt(ctx context.Context) (context.Context, error) {
 	c := callOf(ctx)
 	if c == nil || c.site == nil {
@@ -165,16 +179,18 @@ func (s *forcing) attempt(ctx context.Context) (context.Context, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.next(ctx, c)
-	switch p := c.fault(); {
-	case p == late:
-		return ended(ctx), nil
+	p := c.fault()
+	switch {
 	case p == canceled:
 		c.cancel()
-	case p == plain, p == lost, c.requests: // a request fails where it is sent
+	case p == plain, p == lost, p != late && c.requests: // a request fails where it is sent
 		return ctx, nil
 	}
-	c.ended = clock.Now()
-	return ctx, c.path.err(ctx)
+	c.made, c.ended = true, clock.Now()
+	if p == late {
+		return ended(ctx), nil
+	}
+	return ctx, p.err(ctx)
 }
 
 // next counts an attempt.
@@ -186,9 +202,9 @@ func (s *forcing) next(ctx context.Context, c *call) {
 	_, bounded := ctx.Deadline()
 	switch {
 	case c.number == 2 && c.path == permanent:
-		s.found(c.at, "permanent: it retries %v", permanent.err(ctx))
+		s.found(c.at, "permanent", "it retries %v", permanent.err(ctx))
 	case c.number > mostForced && c.limit < 0 && c.elapsed <= 0 && !bounded:
-		s.found(c.at, "no limit: it has neither MaxAttempts nor MaxElapsed nor a deadline")
+		s.found(c.at, "no limit", "it has neither MaxAttempts nor MaxElapsed nor a deadline")
 	}
 }
 
@@ -200,39 +216,20 @@ func (c *call) fault() path {
 	return plain
 }
 
-// result is the hook after an operation.
-func (s *forcing) result(ctx context.Context, err error) error {
-	c := callOf(ctx)
-	if c == nil || c.site == nil {
-		return err
-	}
+// result returns the error of an attempt whose operation returned err.
+func (s *forcing) result(ctx context.Context, c *call, err error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c.ended = clock.Now()
 	over, _ := ctx.Deadline()
 	switch p := c.fault(); {
 	case p == late && time.Since(over) > time.Second:
-		s.found(c.at, "context: an attempt goes on after its context has ended")
+		s.found(c.at, "context", "an attempt goes on after its context has ended")
 	case p == lost && err == nil && !c.requests:
+		c.made = true
 		return p.err(ctx)
 	}
 	return err
-}
-
-// end is the hook after a call that failed.
-func (s *forcing) end(ctx context.Context, err error) {
-	c := callOf(ctx)
-	if c == nil || c.site == nil {
-		return
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.suite && c.path == unsent {
-		s.retried(c, err)
-	}
-	if c.path == givesUp && c.number > 2 && c.waited < time.Millisecond {
-		s.found(c.at, "no delay: its attempts follow each other at once")
-	}
 }
 
 var faults = [...]fault.Fault{unsent: fault.Reset(), lost: fault.Lost(), permanent: fault.Status(400), canceled: fault.OK(), givesUp: fault.Status(503)}

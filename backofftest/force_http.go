@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"github.com/gobackoff/backoff/backofftest/fault"
+	"github.com/gobackoff/backoff/internal/clock"
 )
 
 // A request is one of an attempt, as the attempts of the Injector that sent it.
@@ -73,6 +74,7 @@ func (s *forcing) send(c *call, r *http.Request, base http.RoundTripper) (*http.
 	sent := request{&fault.Injector{Plan: fault.Script(faults[p])}, r.Header.Clone(), c.number}
 	c.requests, c.sent = true, append(c.sent, sent)
 	s.sharedBreaker(c, ctx.Value(breakerKey{}), r.URL.Host)
+	c.made = c.made || p != plain
 	s.mu.Unlock()
 	if p == late {
 		ctx = ended(ctx)
@@ -83,6 +85,7 @@ func (s *forcing) send(c *call, r *http.Request, base http.RoundTripper) (*http.
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	c.ended = clock.Now()
 	s.compare(c)
 	return resp, err
 }

@@ -15,12 +15,13 @@ import (
 	"github.com/gobackoff/backoff"
 )
 
-// found notes what is wrong at a line, once.
-func (s *forcing) found(line, format string, args ...any) {
-	finding := line + ": " + fmt.Sprintf(format, args...)
-	if slices.Contains(s.findings, finding) {
+// found notes the first mistake of a kind at a line.
+func (s *forcing) found(line, kind, format string, args ...any) {
+	kind = line + ": " + kind + ": "
+	if slices.ContainsFunc(s.findings, func(f string) bool { return strings.HasPrefix(f, kind) }) {
 		return
 	}
+	finding := kind + fmt.Sprintf(format, args...)
 	s.findings = append(s.findings, finding)
 	if s.suite {
 		fmt.Fprintln(os.Stderr, "forced:", finding)
@@ -32,28 +33,24 @@ func (s *forcing) found(line, format string, args ...any) {
 func (s *forcing) judge(at *site, p path, more int, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	i := slices.IndexFunc(s.calls, func(c *call) bool { return c.path == p && c.site == at })
+	i := slices.IndexFunc(s.calls, func(c *call) bool { return c.path == p && c.site == at && c.made })
 	if i < 0 {
 		return
 	}
 	c := s.calls[i]
 	switch {
 	case p >= permanent && err == nil && c.number <= mostForced && s.count(at) <= at.plain:
-		s.found(at.at, "error: the program does not return the error of a call that failed by %v", p)
-	case p == unsent && c.number == 1:
-		s.retried(c, err)
+		s.found(at.at, "error", "the program does not return the error of a call that failed by %v", p)
+	case p == unsent && c.number == 1 && c.limit != 1 && !guardEnded(err):
+		s.found(at.at, "no retry", "an attempt that was not sent ends the call: %v", err)
 	case p < permanent && c.number > 1 && err != nil && !guardEnded(err):
-		s.found(at.at, "retry: the second attempt fails after %v: %v", p, err)
+		s.found(at.at, "retry", "the second attempt fails after %v: %v", p, err)
+	}
+	if p == givesUp && c.number > 2 && c.waited < time.Millisecond {
+		s.found(at.at, "no delay", "its attempts follow each other at once")
 	}
 	if more > 0 || more < 0 && err == nil {
-		s.found(at.at, "effect: %+d after %v", more, p)
-	}
-}
-
-// retried finds a call that ends with its first attempt, which was not sent.
-func (s *forcing) retried(c *call, err error) {
-	if c.number == 1 && c.limit != 1 && !guardEnded(err) && !errors.Is(err, context.Canceled) {
-		s.found(c.at, "no retry: an attempt that was not sent ends the call: %v", err)
+		s.found(at.at, "effect", "%+d after %v", more, p)
 	}
 }
 
@@ -66,7 +63,7 @@ func guardEnded(err error) bool {
 func (s *forcing) repeated(c *call, before int) {
 	for _, earlier := range s.calls {
 		if earlier.site == c.site && earlier.path == givesUp && c.outer != nil && earlier.outer == c.outer && earlier.during < c.during {
-			s.found(c.at, "multiplied: %s makes it again after it gave up", c.outer.at)
+			s.found(c.at, "multiplied", "%s makes it again after it gave up", c.outer.at)
 		}
 	}
 	if s.target != c.site || c.guarded || before < c.plain || c.outer != nil {
@@ -74,16 +71,16 @@ func (s *forcing) repeated(c *call, before int) {
 	}
 	switch s.path {
 	case permanent:
-		s.found(c.at, "permanent: it is made again after %v", permanent.err(context.Background()))
+		s.found(c.at, "permanent", "it is made again after %v", permanent.err(context.Background()))
 	case givesUp:
-		s.found(c.at, "multiplied: it is made again after it gave up")
+		s.found(c.at, "multiplied", "it is made again after it gave up")
 	}
 }
 
 // lostContext finds what is done in an attempt without its context.
 func (s *forcing) lostContext(w where) {
 	if w.attempt != "" {
-		s.found(w.attempt, "context: %s does not use that of the attempt", w.at)
+		s.found(w.attempt, "context", "%s does not use that of the attempt", w.at)
 	}
 }
 
@@ -98,14 +95,14 @@ func (s *forcing) compare(c *call) {
 		return
 	}
 	if want.Whole && got.Whole && want.Sum != got.Sum && want.Fault != faults[unsent] {
-		s.found(c.at, "body: attempt %d sends another one than the first: %d bytes, not %d", c.number, got.Length, want.Length)
+		s.found(c.at, "body", "attempt %d sends another one than the first: %d bytes, not %d", c.number, got.Length, want.Length)
 	}
 	if want.Key != got.Key {
-		s.found(c.at, "key: attempt %d sends another Idempotency-Key than the first", c.number)
+		s.found(c.at, "key", "attempt %d sends another Idempotency-Key than the first", c.number)
 	}
 	for name := range c.sent[n].header {
 		if last.header[name] == nil {
-			s.found(c.at, "header: attempt %d sends no %s", c.number, name)
+			s.found(c.at, "header", "attempt %d sends no %s", c.number, name)
 		}
 	}
 }
@@ -117,7 +114,7 @@ func (s *forcing) closed() {
 	for _, c := range s.calls {
 		for _, r := range c.sent {
 			if r.Attempts()[0].Open {
-				s.found(c.at, "leak: the body of a response is not closed")
+				s.found(c.at, "leak", "the body of a response is not closed")
 			}
 		}
 	}
@@ -133,7 +130,7 @@ func (s *forcing) breaker(ctx context.Context, b any) context.Context {
 // sharedBreaker finds a breaker, not nil, that guards two hosts.
 func (s *forcing) sharedBreaker(c *call, b any, host string) {
 	if other := s.hosts[b]; b != nil && other != "" && other != host {
-		s.found(c.at, "breaker: %s and %s share one", other, host)
+		s.found(c.at, "breaker", "%s and %s share one", other, host)
 	}
 	s.hosts[b] = host
 }
@@ -152,7 +149,7 @@ func (s *forcing) ended(before map[string]int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for line := range left {
-		s.found(line, "leak: goroutines that it begins go on after the calls")
+		s.found(line, "leak", "goroutines that it begins go on after the calls")
 	}
 }
 

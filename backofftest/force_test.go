@@ -9,10 +9,13 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"runtime"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -21,6 +24,7 @@ import (
 	"github.com/gobackoff/backoff/backoffhttp"
 	"github.com/gobackoff/backoff/backofftest"
 	"github.com/gobackoff/backoff/guard"
+	"github.com/gobackoff/backoff/internal/force"
 )
 
 // A world is what the programs of these tests work on.
@@ -82,6 +86,13 @@ type recorder struct {
 
 func (r *recorder) Error(args ...any) { r.failures = append(r.failures, fmt.Sprint(args...)) }
 
+func (r *recorder) Fatal(args ...any) {
+	r.Error(args...)
+	runtime.Goexit()
+}
+
+func (r *recorder) Fatalf(format string, args ...any) { r.Fatal(fmt.Sprintf(format, args...)) }
+
 // marked returns the line of this file with a mark.
 func marked(t *testing.T, mark string) string {
 	_, file, _, _ := runtime.Caller(0)
@@ -138,8 +149,8 @@ var wrong = map[string]func(w *world, ctx context.Context) error{
 	},
 	"no limit: a range loop": func(w *world, ctx context.Context) error {
 		p := backoff.Policy{MaxAttempts: -1}
-		run := p.Start(ctx)
-		for ctx := range run.Attempts() { // no limit: a range loop
+		run := p.Start(ctx) // no limit: a range loop
+		for ctx := range run.Attempts() {
 			err := w.send(w.request(ctx, nil))
 			if err == nil {
 				return nil
@@ -442,4 +453,99 @@ func TestForceFindsNothingInRightPrograms(t *testing.T) {
 			f.Run(func(ctx context.Context) error { return program(w, ctx) })
 		})
 	}
+}
+
+func TestForceWorksOnCallsThatRunTogether(t *testing.T) {
+	w := newWorld(t)
+	f := backofftest.Force(t)
+	f.Run(func(ctx context.Context) error {
+		var group sync.WaitGroup
+		errs := make([]error, 10)
+		for i := range errs {
+			group.Go(func() {
+				errs[i] = policy.Do(ctx, func(ctx context.Context) error { return w.send(w.request(ctx, nil)) })
+			})
+		}
+		group.Wait()
+		return errors.Join(errs...)
+	})
+}
+
+func TestForceWorksInABubble(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &recorder{TB: t}
+		f := backofftest.Force(r)
+		began := time.Now()
+		f.Run(func(ctx context.Context) error {
+			return policy.Do(ctx, func(ctx context.Context) error {
+				select {
+				case <-time.After(5 * time.Second):
+					return nil
+				case <-ctx.Done():
+					return ctx.Err()
+				}
+			})
+		})
+		require.Empty(t, r.failures)
+		require.Greater(t, time.Since(began), 20*time.Second)
+	})
+}
+
+func TestForceLeavesOthersAlone(t *testing.T) {
+	w := newWorld(t)
+	before := http.DefaultTransport
+	t.Run("a test that forces", func(t *testing.T) {
+		backofftest.Force(t)
+		require.NotSame(t, before, http.DefaultTransport)
+		require.IsType(t, before, http.DefaultTransport)
+		err := policy.Do(t.Context(), func(ctx context.Context) error { return w.send(w.request(ctx, nil)) })
+		require.NoError(t, err) // outside of Run
+		require.EqualValues(t, 1, w.orders.Load())
+	})
+	require.Same(t, before, http.DefaultTransport)
+	require.False(t, force.On.Load())
+}
+
+func TestForceSeesRequestsByATransportOfItsOwn(t *testing.T) {
+	w, r := newWorld(t), &recorder{TB: t}
+	f := backofftest.Force(r)
+	w.client = &http.Client{Transport: f.Transport(&http.Transport{DisableKeepAlives: true})}
+	f.Run(func(ctx context.Context) error { return wrong["key: each attempt makes one"](w, ctx) })
+	require.Len(t, r.failures, 1)
+	require.Contains(t, r.failures[0], "key: ")
+}
+
+func TestForceFailsWhereThereIsNothingToForce(t *testing.T) {
+	for name, program := range map[string]func(context.Context) error{
+		"the program calls no policy":                           func(context.Context) error { return nil },
+		"the program fails without faults: file already closed": func(context.Context) error { return os.ErrClosed },
+	} {
+		r := &recorder{TB: t}
+		done := make(chan bool)
+		go func() {
+			defer close(done)
+			backofftest.Force(r).Run(program)
+		}()
+		<-done
+		require.Equal(t, []string{name}, r.failures)
+	}
+}
+
+// A whole suite is one in which the environment says so.
+func TestAWholeSuiteIsForced(t *testing.T) {
+	if os.Getenv("BACKOFF_FORCE") != "" {
+		for range 4 {
+			w := newWorld(t)
+			_ = wrong["body: the reader is not rewound"](w, t.Context())
+			_ = right["a body for each attempt"](w, t.Context())
+		}
+		return
+	}
+	suite := exec.Command(os.Args[0], "-test.run=^TestAWholeSuiteIsForced$")
+	suite.Env = append(os.Environ(), "BACKOFF_FORCE=1")
+	out, err := suite.CombinedOutput()
+	require.NoError(t, err, string(out))
+	lines := strings.Count(string(out), "forced: ")
+	require.Equal(t, 1, lines, string(out))
+	require.Contains(t, string(out), "forced: "+marked(t, "body: the reader is not rewound")+"body: ")
 }

@@ -7,57 +7,48 @@ import (
 	"time"
 )
 
-// Installed is nil, except in tests that force retries.
-var Installed atomic.Pointer[Hooks]
+// On is true while a test forces retries, and never in other programs.
+var On atomic.Bool
 
-// Hooks are what such a test does in a call. They are called on its goroutine.
-type Hooks struct {
-	Call    func(ctx context.Context, limit int, elapsed time.Duration) context.Context // before the first attempt
-	Attempt func(context.Context) (context.Context, error)                              // before each; with an error it is not made
-	Result  func(context.Context, error) error                                          // of an operation
-	End     func(context.Context, error)                                                // of a call that failed
-	Breaker func(ctx context.Context, breaker any) context.Context                      // before its operation
-}
+// What such a test does in a call, on its goroutine. They are set before On is first true,
+// and then never again.
+var (
+	// Do is called before a call of op. The call makes at most limit attempts, or any number
+	// if limit is negative, within elapsed, if that is positive. It has the context and the
+	// operation that Do returns.
+	Do func(ctx context.Context, op func(context.Context) error, limit int, elapsed time.Duration) (context.Context, func(context.Context) error)
 
-// On reports whether retries are forced.
-func On() bool { return Installed.Load() != nil }
+	// OnStart is Do for a loop.
+	OnStart func(ctx context.Context, limit int, elapsed time.Duration) context.Context
 
-// Call returns the context of a call that makes at most limit attempts, or any number if
-// limit is negative, within elapsed, if that is positive.
-func Call(ctx context.Context, limit int, elapsed time.Duration) context.Context {
-	if h := Installed.Load(); h != nil {
-		return h.Call(ctx, limit, elapsed)
+	// OnAttempt is called before an attempt of a loop, and returns its context. With an error
+	// the attempt fails without being made.
+	OnAttempt func(context.Context) (context.Context, error)
+
+	// OnBreaker is called before what a breaker lets pass, and returns its context.
+	OnBreaker func(ctx context.Context, breaker any) context.Context
+)
+
+// Start is OnStart, if On is true.
+func Start(ctx context.Context, limit int, elapsed time.Duration) context.Context {
+	if On.Load() {
+		return OnStart(ctx, limit, elapsed)
 	}
 	return ctx
 }
 
-// Attempt returns the context of an attempt, or the error with which it fails.
+// Attempt is OnAttempt, if On is true.
 func Attempt(ctx context.Context) (context.Context, error) {
-	if h := Installed.Load(); h != nil {
-		return h.Attempt(ctx)
+	if On.Load() {
+		return OnAttempt(ctx)
 	}
 	return ctx, nil
 }
 
-// Result returns the error of an operation that ended with err.
-func Result(ctx context.Context, err error) error {
-	if h := Installed.Load(); h != nil {
-		return h.Result(ctx, err)
-	}
-	return err
-}
-
-// End takes note that a call failed with err.
-func End(ctx context.Context, err error) {
-	if h := Installed.Load(); h != nil {
-		h.End(ctx, err)
-	}
-}
-
-// Breaker returns the context of a call that a breaker lets pass.
+// Breaker is OnBreaker, if On is true.
 func Breaker(ctx context.Context, breaker any) context.Context {
-	if h := Installed.Load(); h != nil {
-		return h.Breaker(ctx, breaker)
+	if On.Load() {
+		return OnBreaker(ctx, breaker)
 	}
 	return ctx
 }

@@ -76,7 +76,7 @@ func TestAProgramOfUnguardedCarriesNoGuards(t *testing.T) {
 
 func check(t *testing.T, what string, bytes, limit int64) {
 	t.Helper()
-	t.Logf("%s: %d KiB", what, bytes>>10)
+	t.Logf("%s: %d KiB (%d)", what, bytes>>10, bytes)
 	if bytes>>10 > limit {
 		t.Errorf("%s adds %d KiB, want %d at most", what, bytes>>10, limit)
 	}
