@@ -11,60 +11,59 @@ import (
 	"github.com/gobackoff/backoff/internal/force"
 )
 
-// forceFirst makes the first attempt of each call fail without being made, until the test
-// ends.
+// forceFirst makes the first attempt of each call fail without being made, and the second
+// one after it was made, until the test ends.
 func forceFirst(t *testing.T) {
-	do, start, attempt, breaker := force.Do, force.OnStart, force.OnAttempt, force.OnBreaker
 	type key struct{}
-	first := func(ctx context.Context) (context.Context, error) {
-		if made := ctx.Value(key{}).(*bool); !*made {
-			*made = true
+	force.OnStart = func(ctx context.Context, limit int, elapsed time.Duration) context.Context {
+		require.Equal(t, 3, limit)
+		require.Equal(t, time.Minute, elapsed)
+		return context.WithValue(ctx, key{}, new(int))
+	}
+	force.OnAttempt = func(ctx context.Context) (context.Context, error) {
+		made := ctx.Value(key{}).(*int)
+		if *made++; *made == 1 {
 			return ctx, errDown
 		}
 		return ctx, nil
 	}
-	force.OnStart = func(ctx context.Context, limit int, elapsed time.Duration) context.Context {
-		require.Equal(t, 3, limit)
-		require.Equal(t, time.Minute, elapsed)
-		return context.WithValue(ctx, key{}, new(bool))
-	}
-	force.Do = func(ctx context.Context, op func(context.Context) error, limit int, elapsed time.Duration) (context.Context, func(context.Context) error) {
-		return force.OnStart(ctx, limit, elapsed), func(ctx context.Context) error {
-			if _, err := first(ctx); err != nil {
-				return err
-			}
-			return op(ctx)
+	force.OnResult = func(ctx context.Context, err error) error {
+		if *ctx.Value(key{}).(*int) == 2 {
+			return errDown
 		}
+		return err
 	}
-	force.OnAttempt = first
 	force.OnBreaker = func(ctx context.Context, b any) context.Context { return context.WithValue(ctx, key{}, b) }
 	force.On.Store(true)
-	t.Cleanup(func() {
-		force.On.Store(false)
-		force.Do, force.OnStart, force.OnAttempt, force.OnBreaker = do, start, attempt, breaker
-	})
+	t.Cleanup(func() { force.On.Store(false) })
 }
 
 func TestATestMayForceEachKindOfLoopToRetry(t *testing.T) {
 	forceFirst(t)
 	p := backoff.Policy{MaxAttempts: 3, MaxElapsed: time.Minute, Schedule: backoff.Constant(0)}
-	var made []int
-
+	calls := 0
 	require.NoError(t, p.Do(t.Context(), func(context.Context) error {
-		made = append(made, 1)
+		calls++
 		return nil
 	}))
+	require.Equal(t, 2, calls)
+
 	run := p.Start(t.Context())
 	for range run.Attempts() {
-		made = append(made, run.Attempt())
+		require.Equal(t, 2, run.Attempt())
 		break
 	}
 	require.NoError(t, run.Err())
+
 	run = p.Start(t.Context())
 	_, ok := run.Begin(0) // which has no way to fail
 	require.True(t, ok)
 	_, ok = run.Retry(nil)
 	require.False(t, ok)
-	require.Equal(t, []int{1, 2}, made)
-	require.NoError(t, (&backoff.Breaker{}).Do(t.Context(), func(ctx context.Context) error { return nil }))
+
+	b := new(backoff.Breaker)
+	require.NoError(t, b.Do(t.Context(), func(ctx context.Context) error {
+		require.NotEqual(t, t.Context(), ctx)
+		return nil
+	}))
 }

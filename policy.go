@@ -202,7 +202,7 @@ func (p Policy) Wrap(op func(context.Context) error) func(context.Context) error
 // Start returns a new [Run] with a copy of the policy, for a loop of the
 // caller's own.
 func (p Policy) Start(ctx context.Context) *Run {
-	return &Run{policy: p, count: count{limit: p.maxAttempts()}, ctx: force.Start(ctx, p.maxAttempts(), p.MaxElapsed)}
+	return &Run{policy: p, count: count{limit: p.maxAttempts()}, ctx: ctx}
 }
 
 // WaitBefore returns a wait before the given retry, counted from 1: the delay

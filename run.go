@@ -113,9 +113,6 @@ func (p *Policy) run(ctx context.Context, op func(context.Context) error, err er
 	if m, ok := err.(*marked); ok && m.class == ClassPermanent && p.Budget == nil && p.Observer == nil && ctx.Err() == nil {
 		return err // as decide would, for a fifth of the cost
 	}
-	if force.On.Load() {
-		ctx, op = force.Do(ctx, op, p.maxAttempts(), p.MaxElapsed)
-	}
 	from := runs.Get().(*pooled)
 	r := (*Run)(from.run)
 	r.policy, r.limit, r.ctx = *p, p.maxAttempts(), ctx
@@ -125,7 +122,10 @@ func (p *Policy) run(ctx context.Context, op func(context.Context) error, err er
 	}
 	defer r.discard(from)
 	for wait, ok := r.next(); ok && r.sleep(wait) && r.begin(); wait, ok = r.next() {
-		if r.err = op(r.context()); r.err == nil {
+		if ctx, r.err = force.Attempt(r.context()); r.err == nil {
+			r.err = force.Result(ctx, op(ctx))
+		}
+		if r.err == nil {
 			r.finish()
 			break
 		}
@@ -170,7 +170,8 @@ func (r *Run) Attempts() iter.Seq[context.Context] {
 func (r *Run) each(yield func(context.Context) bool) {
 	defer r.settleUnfinished() // where a function of the user panics
 	for wait, ok := r.next(); ok && r.sleep(wait) && r.begin(); wait, ok = r.next() {
-		if r.attempt, r.err = force.Attempt(r.context()); r.err == nil && !yield(r.context()) {
+		var ctx context.Context
+		if ctx, r.err = force.Attempt(r.context()); r.err == nil && !yield(ctx) {
 			r.finish()
 			return
 		}
@@ -360,7 +361,7 @@ func (r *Run) Reset() {
 // start does what must be done before the first attempt, and returns how long a
 // budget makes it wait.
 func (r *Run) start(paced bool) (pause time.Duration) {
-	r.phase = waiting
+	r.phase, r.ctx = waiting, force.Start(r.ctx, r.limit, r.policy.MaxElapsed)
 	p := &r.policy
 	if r.began.IsZero() { // otherwise Progress has set it
 		r.began = p.startTime()

@@ -149,7 +149,7 @@ func (s *forcing) install() (remove func()) {
 var all = &forcing{hosts: make(map[any]string), suite: os.Getenv("BACKOFF_FORCE") != "" && testing.Testing()}
 
 func init() {
-	force.Do, force.OnStart, force.OnAttempt, force.OnBreaker = all.do, all.start, all.attempt, all.breaker
+	force.OnStart, force.OnAttempt, force.OnResult, force.OnBreaker = all.start, all.attempt, all.result, all.breaker
 	if all.suite {
 		all.install()
 	}

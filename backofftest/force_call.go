@@ -134,22 +134,6 @@ func (s *forcing) count(at *site) (n int) {
 	return n
 }
 
-// do is the hook of a call of an operation.
-func (s *forcing) do(ctx context.Context, op func(context.Context) error, limit int, elapsed time.Duration) (context.Context, func(context.Context) error) {
-	ctx = s.start(ctx, limit, elapsed)
-	c := callOf(ctx)
-	if c.site == nil {
-		return ctx, op
-	}
-	return ctx, func(ctx context.Context) error {
-		ctx, err := s.attempt(ctx)
-		if err == nil {
-			err = s.result(ctx, c, op(ctx))
-		}
-		return err
-	}
-}
-
 // start is the hook of a call.
 func (s *forcing) start(ctx context.Context, limit int, elapsed time.Duration) context.Context {
 	w := caller()
@@ -162,6 +146,9 @@ func (s *forcing) start(ctx context.Context, limit int, elapsed time.Duration) c
 	s.mu.Unlock()
 	if w.client { // whose requests are its attempts
 		return unforced(ctx)
+	}
+	if c := callOf(ctx); c != nil && c.site == at { // after Run.Reset
+		return ctx
 	}
 	c := s.open(ctx, w)
 	if c.path == canceled {
@@ -216,8 +203,12 @@ func (c *call) fault() path {
 	return plain
 }
 
-// result returns the error of an attempt whose operation returned err.
-func (s *forcing) result(ctx context.Context, c *call, err error) error {
+// result is the hook after an operation.
+func (s *forcing) result(ctx context.Context, err error) error {
+	c := callOf(ctx)
+	if c == nil || c.site == nil {
+		return err
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c.ended = clock.Now()

@@ -149,8 +149,8 @@ var wrong = map[string]func(w *world, ctx context.Context) error{
 	},
 	"no limit: a range loop": func(w *world, ctx context.Context) error {
 		p := backoff.Policy{MaxAttempts: -1}
-		run := p.Start(ctx) // no limit: a range loop
-		for ctx := range run.Attempts() {
+		run := p.Start(ctx)
+		for ctx := range run.Attempts() { // no limit: a range loop
 			err := w.send(w.request(ctx, nil))
 			if err == nil {
 				return nil

@@ -13,17 +13,17 @@ var On atomic.Bool
 // What such a test does in a call, on its goroutine. They are set before On is first true,
 // and then never again.
 var (
-	// Do is called before a call of op. The call makes at most limit attempts, or any number
-	// if limit is negative, within elapsed, if that is positive. It has the context and the
-	// operation that Do returns.
-	Do func(ctx context.Context, op func(context.Context) error, limit int, elapsed time.Duration) (context.Context, func(context.Context) error)
-
-	// OnStart is Do for a loop.
+	// OnStart is called before a call of at most limit attempts, or any number if limit is
+	// negative, within elapsed, if that is positive. It returns the context of the call.
 	OnStart func(ctx context.Context, limit int, elapsed time.Duration) context.Context
 
-	// OnAttempt is called before an attempt of a loop, and returns its context. With an error
+	// OnAttempt is called before an attempt, and returns its context. With an error
 	// the attempt fails without being made.
 	OnAttempt func(context.Context) (context.Context, error)
+
+	// OnResult is called after an operation, with the context of its attempt, and returns
+	// the error of the attempt.
+	OnResult func(context.Context, error) error
 
 	// OnBreaker is called before what a breaker lets pass, and returns its context.
 	OnBreaker func(ctx context.Context, breaker any) context.Context
@@ -43,6 +43,14 @@ func Attempt(ctx context.Context) (context.Context, error) {
 		return OnAttempt(ctx)
 	}
 	return ctx, nil
+}
+
+// Result is OnResult, if On is true.
+func Result(ctx context.Context, err error) error {
+	if On.Load() {
+		return OnResult(ctx, err)
+	}
+	return err
 }
 
 // Breaker is OnBreaker, if On is true.
