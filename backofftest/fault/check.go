@@ -32,16 +32,14 @@ func (i *Injector) Check(t testing.TB, n int, checks ...func([]Attempt) error) {
 
 // SameKey is a check that all attempts have the same Idempotency-Key, and have one.
 func SameKey(sent []Attempt) error {
-	return each(sent, "has no Idempotency-Key, or not that of the first attempt",
-		func(first, a Attempt) bool { return a.Key != "" && a.Key == first.Key })
+	return each(sent, "has no Idempotency-Key, or not that of the first attempt", func(first, a Attempt) bool { return a.Key != "" && a.Key == first.Key })
 }
 
 // WholeBody is a check that the body of each attempt was read to its end, and is
 // that of the others. It leaves out attempts that [Reset] kept from the service.
 func WholeBody(sent []Attempt) error {
 	read := slices.DeleteFunc(slices.Clone(sent), func(a Attempt) bool { return a.Fault.kind == reset })
-	return each(read, "did not send the whole body of the first attempt",
-		func(first, a Attempt) bool { return a.Whole && a.Sum == first.Sum })
+	return each(read, "did not send the whole body of the first attempt", func(first, a Attempt) bool { return a.Whole && a.Sum == first.Sum })
 }
 
 // Closed is a check that the body of each response was closed.

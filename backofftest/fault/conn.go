@@ -102,6 +102,8 @@ func (l *link) close(err error) {
 	}
 }
 
+func (l *link) ended() bool { return l.ctx.Err() != nil }
+
 // requests is where what the client sends goes.
 type requests struct{ *link }
 

@@ -113,8 +113,8 @@ func Script(faults ...Fault) Plan {
 }
 
 // Randomly returns a [Plan] that gives an attempt a fault with the probability p,
-// from 0 to 1: one of faults, each as likely as the others. It panics without
-// faults.
+// from 0 to 1: one of faults, each as likely as the others. Without faults, the
+// Plan panics where one is due.
 //
 // The faults differ from run to run. If the test fails, it logs a seed; the
 // environment variable FAULT_SEED with that number repeats the faults. A value
@@ -132,9 +132,8 @@ func Randomly(t testing.TB, p float64, faults ...Fault) Plan {
 		}
 	})
 	return func(a Attempt) Fault {
-		r := rand.New(rand.NewPCG(seed, uint64(a.Number)))
-		if f := faults[r.IntN(len(faults))]; r.Float64() < p {
-			return f
+		if r := rand.New(rand.NewPCG(seed, uint64(a.Number))); r.Float64() < p {
+			return faults[r.IntN(len(faults))]
 		}
 		return OK()
 	}

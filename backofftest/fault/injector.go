@@ -37,9 +37,8 @@ type Attempt struct {
 	Ended  time.Time // when the header of the response was there, or the error; zero before
 	Fault  Fault
 
-	Method string // of an HTTP request
-	Path   string // of its URL, escaped, without a query
-	Key    string // its Idempotency-Key
+	Method, Path string // of an HTTP request; the path of its URL is escaped, and without a query
+	Key          string // its Idempotency-Key
 
 	Sum    string // SHA-256, in hexadecimal, of what was read of the request's body
 	Length int64  // bytes that were read

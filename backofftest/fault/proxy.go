@@ -25,7 +25,7 @@ type Proxy struct {
 
 // Proxy returns a running proxy for the TCP address target, which listens on a
 // free port of 127.0.0.1. It dials target once for each connection that it
-// accepts; while nothing listens there, it resets the client's connection. Its
+// accepts; while nothing listens there, it closes the client's connection. Its
 // error is that of [net.Listen]. The caller must call [Proxy.Close] when done.
 func (i *Injector) Proxy(target string) (*Proxy, error) {
 	p := &Proxy{Injector: i, target: target, addr: "127.0.0.1:0"}
@@ -104,15 +104,11 @@ func (p *Proxy) Close() {
 func (p *Proxy) accept(l net.Listener) {
 	for client, err := l.Accept(); err == nil; client, err = l.Accept() {
 		p.connections.Add(1)
-		server, err := net.Dial("tcp", p.target)
-		if err != nil {
+		if server, err := net.Dial("tcp", p.target); err == nil {
+			p.locked(func() { p.links = append(slices.DeleteFunc(p.links, (*link).ended), p.link(client, server)) })
+		} else {
 			client.Close()
-			continue
 		}
-		p.locked(func() {
-			p.links = slices.DeleteFunc(p.links, func(l *link) bool { return l.ctx.Err() != nil })
-			p.links = append(p.links, p.link(client, server))
-		})
 		if p.closed.Load() {
 			p.Cut()
 		}
