@@ -231,6 +231,9 @@ func TestAConnectionHasTheFaultsAtBothEnds(t *testing.T) {
 					require.Equal(t, 503, resp.StatusCode)
 				}
 				sent.Check(t, 1)
+				made := sent.Attempts()[0]
+				require.Equal(t, c.fault == fault.Reset(), errors.Is(made.Err, syscall.ECONNRESET))
+				require.Equal(t, c.fault == fault.Status(503), made.Status == 503)
 			})
 		}
 	}
@@ -329,7 +332,7 @@ func TestABrokenConnectionIsOneThatWasReset(t *testing.T) {
 func TestTheRequestsOfAConnectionTakeTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inner, server := net.Pipe()
-		sent := &fault.Injector{Plan: fault.Script(fault.Cut(100), fault.Slow(time.Second), fault.Cut(2))}
+		sent := &fault.Injector{Plan: fault.Script(fault.Cut(8), fault.Slow(time.Second), fault.Cut(2))}
 		dial := sent.Dial(func(context.Context, string, string) (net.Conn, error) { return inner, nil })
 		c, err := dial(t.Context(), "tcp", "shop:1")
 		require.NoError(t, err)
@@ -357,6 +360,18 @@ func TestTheRequestsOfAConnectionTakeTurns(t *testing.T) {
 		require.Equal(t, 2, n)
 		sent.Check(t, 3, fault.Waits(0, 0))
 		server.Close()
+	})
+}
+
+func TestACutComesAtOnceAfterTheLastByte(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, server := dialled(t, fault.Cut(3))
+		go io.CopyN(server, server, 3)
+		_, err := fmt.Fprint(c, "abc")
+		require.NoError(t, err)
+		got, err := io.ReadAll(c)
+		require.ErrorIs(t, err, syscall.ECONNRESET)
+		require.Equal(t, "abc", string(got))
 	})
 }
 

@@ -190,7 +190,7 @@ func TestCutResetsAllConnections(t *testing.T) {
 	require.Eventually(t, func() bool { return r.effects.Load() == 3 }, 5*time.Second, time.Millisecond)
 	r.Cut()
 	for range 3 {
-		require.Error(t, <-errs)
+		require.ErrorIs(t, <-errs, syscall.ECONNRESET)
 	}
 	r.SetPlan(nil)
 	r.passes(t)
