@@ -77,6 +77,7 @@ func TestATransportBringsAboutEachFault(t *testing.T) {
 			require.Equal(t, c.body, got, c.fault)
 			if c.status != 0 {
 				require.Equal(t, c.status, resp.StatusCode, c.fault)
+				require.Equal(t, "/orders", resp.Request.URL.Path)
 			}
 			sent.Check(t, 1, fault.Closed)
 			_, _, err = order(ctx, sent.Handler(server))
@@ -112,6 +113,19 @@ func TestTheBodyOfARequestIsClosedUnderEachFault(t *testing.T) {
 	}
 }
 
+// answers is a transport with one response.
+type answers struct{ *http.Response }
+
+func (a answers) RoundTrip(*http.Request) (*http.Response, error) { return a.Response, nil }
+
+func TestTheResponseThatIsLostIsClosed(t *testing.T) {
+	body := closable{strings.NewReader("hello"), make(chan struct{})}
+	base := answers{&http.Response{StatusCode: 200, Body: body}}
+	_, _, err := order(t.Context(), (&fault.Injector{Plan: always(fault.Lost())}).Transport(base))
+	require.ErrorIs(t, err, syscall.ECONNRESET)
+	<-body.closed
+}
+
 func TestAStatusAsksForAWaitInWholeSeconds(t *testing.T) {
 	for d, want := range map[time.Duration]string{-1: "", 0: "", 1: "1", time.Second: "1", 1500 * time.Millisecond: "2"} {
 		resp, _, err := order(t.Context(), (&fault.Injector{Plan: always(fault.Status(503).RetryAfter(d))}).Handler(new(shop)))
@@ -132,6 +146,7 @@ func TestAHandlerGetsTheRequestOfAServer(t *testing.T) {
 	r, err := http.NewRequestWithContext(ctx, "", "http://shop/a%2Fb?x=1", nil)
 	require.NoError(t, err)
 	r.Header.Set("k", "v")
+	r.Host = "" // that of the URL counts
 	_, err = handler.RoundTrip(r)
 	require.ErrorIs(t, err, context.Canceled)
 	require.Equal(t, "v", r.Header.Get("k"))
@@ -163,6 +178,12 @@ func TestAnOperationHasTheFaults(t *testing.T) {
 			require.Equal(t, c.took, time.Since(began), c.fault)
 		})
 	}
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		err := (&fault.Injector{Plan: always(fault.Hang())}).Op(func(context.Context) error { return io.EOF })(ctx)
+		require.Equal(t, context.DeadlineExceeded, err)
+	})
 	err := (&fault.Injector{Plan: always(fault.Status(429).RetryAfter(time.Minute))}).Op(nil)(t.Context())
 	after, ok := backoff.RetryAfterOf(err)
 	require.True(t, ok)

@@ -148,6 +148,17 @@ func TestAStatusOfTheProxyReachesTheClient(t *testing.T) {
 	require.Equal(t, 2, r.Connections())
 }
 
+func TestCloseResetsConnections(t *testing.T) {
+	r := start(t, new(fault.Injector))
+	r.passes(t)
+	c, err := net.Dial("tcp", r.Addr())
+	require.NoError(t, err)
+	defer c.Close()
+	r.Close()
+	_, err = io.ReadAll(c)
+	require.ErrorIs(t, err, syscall.ECONNRESET)
+}
+
 func TestAConnectionToNothingEnds(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
