@@ -33,14 +33,11 @@ func TestEveryFaultOfAConnection(t *testing.T) {
 	}{
 		"pass":           {fault: fault.OK(), put: 1, post: 1},
 		"reset":          {fault: fault.Reset(), put: 1, post: 0, postFails: true},
-		"request cut":    {fault: fault.CutRequest(60), put: 1, post: 0, postFails: true},
 		"answer dropped": {fault: fault.Lost(), put: 2, post: 1, postFails: true},
 		"header cut":     {fault: fault.Cut(20), put: 2, post: 1, postFails: true},
 		"body reset":     {fault: fault.Cut(4000), put: 2, post: 1, postFails: true},
-		"body truncated": {fault: fault.Truncate(4000), put: 2, post: 1, postFails: true},
-		"header stalls":  {fault: fault.Hang().After(10), put: 2, post: 1, postFails: true},
-		"body stalls":    {fault: fault.Hang().After(4000), put: 2, post: 1, postFails: true},
-		"body trickles":  {fault: fault.Trickle(1000, time.Millisecond), put: 1, post: 1},
+		"answer hangs":   {fault: fault.Hang(), put: 2, post: 1, postFails: true},
+		"answer is slow": {fault: fault.Slow(time.Millisecond), put: 1, post: 1},
 	} {
 		for method, want := range map[string]int64{"PUT": c.put, "POST": c.post} {
 			t.Run(name+"/"+method, func(t *testing.T) {

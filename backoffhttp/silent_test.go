@@ -30,7 +30,7 @@ func (h host) URL() string { return "https://" + h.Addr() }
 // speakHTTP2 starts a server behind a proxy.
 func speakHTTP2(t *testing.T, h http.HandlerFunc) host {
 	s := serve(t, h, protocols["HTTP/2"])
-	proxy, err := (&fault.Injector{PerConnection: true}).Proxy(s.Listener.Addr().String())
+	proxy, err := new(fault.Injector).Proxy(s.Listener.Addr().String())
 	require.NoError(t, err)
 	t.Cleanup(proxy.Close)
 	return host{s, proxy}

@@ -22,15 +22,12 @@ type failing struct {
 	end    []func()
 }
 
-func (f *failing) Helper()                    {}
-func (f *failing) Failed() bool               { return f.failed }
-func (f *failing) Cleanup(do func())          { f.end = append(f.end, do) }
-func (f *failing) Logf(s string, args ...any) { f.said += fmt.Sprintf(s, args...) }
-func (f *failing) Errorf(s string, args ...any) {
-	f.failed = true
-	f.Logf(s, args...)
-}
-func (f *failing) Fatalf(s string, args ...any) { f.Errorf(s, args...) }
+func (f *failing) Helper()                      {}
+func (f *failing) Failed() bool                 { return f.failed }
+func (f *failing) Cleanup(do func())            { f.end = append(f.end, do) }
+func (f *failing) Logf(s string, args ...any)   { f.said += fmt.Sprintf(s, args...) }
+func (f *failing) Error(args ...any)            { f.failed, f.said = true, f.said+fmt.Sprint(args...) }
+func (f *failing) Fatalf(s string, args ...any) { f.Error(fmt.Sprintf(s, args...)) }
 
 // send makes requests with these keys and bodies, a second apart.
 func send(t *testing.T, sent *fault.Injector, requests ...[2]string) {
@@ -55,21 +52,20 @@ func TestAChecksFailureShowsAllAttempts(t *testing.T) {
 		f := new(failing)
 		sent.Check(f, 2, fault.SameKey, fault.WholeBody, fault.Closed, fault.Waits(time.Second, 2*time.Second))
 		require.Equal(t, `3 attempts, want 2
-attempt 2 has another Idempotency-Key than the first one
-attempt 3 has another body than attempt 1
+attempt 2 has no Idempotency-Key, or not that of the first attempt
+attempt 3 did not send the whole body of the first attempt
 attempt 3 has a response whose body is not closed
 waits of [1s 1s], want [1s 2s]
-#  after  request       key   sent        fault                      outcome
-1  0s     POST /orders  k7    5 B 2cf24d  Lost                       read tcp: read: connection reset by peer
-2  1s     POST /orders  k8    5 B 2cf24d  Status(503).RetryAfter(1)  503
-3  2s     POST /orders  open  5 B d9298a  OK                         200, not closed
+1 after 0s: POST /orders, key "k7", body of 5 B 2cf24d, whole true; Lost: status 0, error read tcp: connection reset by peer, open false
+2 after 1s: POST /orders, key "k8", body of 5 B 2cf24d, whole true; Status(503).RetryAfter(1s): status 503, error <nil>, open false
+3 after 2s: POST /orders, key "open", body of 5 B d9298a, whole true; OK: status 200, error <nil>, open true
 `, f.said)
 	})
 }
 
 func TestChecksHoldForARequestThatIsSentAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		sent := &fault.Injector{Plan: fault.Script(fault.CutRequest(2), fault.Reset(), fault.Lost())}
+		sent := &fault.Injector{Plan: fault.Script(fault.Lost(), fault.Reset(), fault.Status(503))}
 		for range 4 {
 			send(t, sent, [2]string{"k", "hello"})
 		}
@@ -91,38 +87,56 @@ func TestAPlanKnowsTheRequest(t *testing.T) {
 }
 
 func TestTheSeedIsLoggedIfTheTestFails(t *testing.T) {
-	shares := []fault.Share{{Fault: fault.Reset(), Probability: 0.5}}
 	f := new(failing)
-	t.Setenv(fault.Seed, "42")
-	plan, same := fault.Randomly(f, shares...), fault.Seeded(42, shares...)
-	for n := range 100 {
-		require.Equal(t, same(fault.Attempt{Number: n}), plan(fault.Attempt{Number: n}))
-	}
+	t.Setenv("FAULT_SEED", "42")
+	fault.Randomly(f, 0.5, fault.Reset())
 	f.end[0]()
 	require.Empty(t, f.said)
 	f.failed = true
 	f.end[0]()
 	require.Contains(t, f.said, "FAULT_SEED=42")
-	t.Setenv(fault.Seed, "x")
-	fault.Randomly(f)
+	t.Setenv("FAULT_SEED", "x")
+	fault.Randomly(f, 0.5, fault.Reset())
 	require.Contains(t, f.said, "invalid syntax")
+}
+
+func TestFaultsAreTheSameForASeed(t *testing.T) {
+	draw := func(seed string) (counts map[fault.Fault]int, order []fault.Fault) {
+		t.Setenv("FAULT_SEED", seed)
+		plan := fault.Randomly(t, 0.3, fault.Lost(), fault.Reset())
+		counts = make(map[fault.Fault]int)
+		for n := range 10000 {
+			f := plan(fault.Attempt{Number: n + 1})
+			counts[f]++
+			order = append(order, f)
+		}
+		return counts, order
+	}
+	counts, first := draw("1")
+	require.InDelta(t, 1500, counts[fault.Lost()], 130)
+	require.InDelta(t, 1500, counts[fault.Reset()], 130)
+	_, again := draw("1")
+	_, other := draw("2")
+	_, unseeded := draw("")
+	require.Equal(t, first, again)
+	require.NotEqual(t, first, other)
+	require.NotEqual(t, first, unseeded)
 }
 
 func TestAFaultReadsAsItsCode(t *testing.T) {
 	for want, f := range map[string]fault.Fault{
-		"OK": fault.OK(), "Status(503)": fault.Status(503), "CutRequest(3)": fault.CutRequest(3), "Cut(0)": fault.Cut(-1),
-		"Slow(1s).After(2)": fault.Slow(time.Second).After(2), "Trickle(1, 1s)": fault.Trickle(0, time.Second),
-		"Hang": fault.Hang(), "OK.RetryAfter(-)": fault.OK().RetryAfter(-1),
+		"OK": fault.OK(), "Status(503)": fault.Status(503).Body("x"), "Reset": fault.Reset(), "Lost": fault.Lost(), "Cut(3)": fault.Cut(3),
+		"Slow(1s)": fault.Slow(time.Second), "Hang": fault.Hang(), "Status(429).RetryAfter(2s)": fault.Status(429).RetryAfter(2 * time.Second),
 	} {
 		require.Equal(t, want, f.String())
 	}
 }
 
-func TestMoreAttemptsThanAreKeptAreStillCounted(t *testing.T) {
-	sent := new(fault.Injector)
+func TestTheFirstThousandAttemptsAreKept(t *testing.T) {
+	sent, last := new(fault.Injector), 0
+	sent.SetPlan(func(a fault.Attempt) fault.Fault { last = a.Number; return fault.OK() })
 	for range 1001 {
 		require.NoError(t, sent.Op(func(context.Context) error { return nil })(t.Context()))
 	}
-	n, faults := sent.Counts()
-	require.Equal(t, []int{1001, 0, 1000}, []int{n, faults, len(sent.Attempts())})
+	require.Equal(t, []int{1001, 1000}, []int{last, len(sent.Attempts())})
 }

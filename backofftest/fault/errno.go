@@ -3,8 +3,9 @@
 package fault
 
 import (
-	"os"
+	"net"
 	"syscall"
 )
 
-var errReset = os.NewSyscallError("read", syscall.ECONNRESET)
+// errBroken is the error of a connection that was reset.
+var errBroken error = &net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET}

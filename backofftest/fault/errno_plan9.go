@@ -2,4 +2,4 @@ package fault
 
 import "errors"
 
-var errReset = errors.New("connection reset")
+var errBroken = errors.New("connection reset")

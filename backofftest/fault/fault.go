@@ -1,175 +1,140 @@
+// Package fault brings about faults on a plan, for tests of code that retries.
+// It resets connections, loses responses, answers with a status, cuts bodies and
+// hangs, in a client of HTTP, on any connection, or around a function. It
+// records what was sent, and a test checks that in one line:
+//
+//	sent := &fault.Injector{Plan: fault.Script(
+//		fault.Lost(),      // the service does the first request; its response is lost
+//		fault.Status(503), // the second one does not reach the service
+//	)} // all others pass
+//	client := http.Client{Transport: &backoffhttp.Transport{Base: sent.Handler(service)}}
+//	// ... make the call ...
+//	sent.Check(t, 3, fault.SameKey, fault.WholeBody, fault.Closed)
+//
+// Everything but a [Proxy] works in a bubble of testing/synctest. The package
+// imports testing: it is for tests.
 package fault
 
 import (
+	"cmp"
 	"fmt"
-	"net/http"
+	"math/rand/v2"
+	"os"
 	"strconv"
+	"testing"
 	"time"
 )
 
 // A Fault is what happens to one attempt: a request, and the response to it.
 // The functions of this package make one; the zero Fault is [OK]. Faults can be
 // compared by ==.
-//
-// A count of bytes is one of the body over HTTP, and one of all that is sent on
-// a connection, with its headers. A negative count is 0. A request or response
-// that is shorter than the count passes unharmed. An operation has no bytes:
-// [Cut] and [Truncate] are [Lost] to it, and [CutRequest] is [Reset].
 type Fault struct {
-	kind   kind
-	bytes  int64         // that pass
-	wait   time.Duration // of Slow and Trickle
+	kind   int
+	text   string // its code
 	status int
-	asks   string // value of Retry-After; strip takes it away
-	body   string
+	after  time.Duration // the Retry-After of Status
+	body   string        // of Status
+	bytes  int64         // of the response that Cut lets pass; below 0 not even its header
+	wait   time.Duration // for the response
 }
 
-// A kind says which function made a Fault.
-type kind uint8
-
+// The kinds of a Fault. All others pass, after their wait.
 const (
-	ok kind = iota
-	status
+	status = iota + 1
 	reset
-	cutRequest
-	lost
 	cut
-	truncate
-	hang
-	slow
-	trickle
 )
 
-var kinds = [...]string{"OK", "Status", "Reset", "CutRequest", "Lost", "Cut", "Truncate", "Hang", "Slow", "Trickle"}
+// forever is the wait of Hang.
+const forever = 1<<63 - 1
 
 // OK passes on the request and the response: it is no fault.
 func OK() Fault { return Fault{} }
 
 // Status answers with an HTTP status, such as 503, in place of the service,
-// which the request does not reach. On a connection, the response is one of
-// HTTP/1.1 and the last one.
-func Status(code int) Fault { return Fault{kind: status, status: code} }
+// which the request does not reach. The response has no body; see [Fault.Body].
+// On a connection, the response is one of HTTP/1.1 and the last one.
+func Status(code int) Fault {
+	return Fault{kind: status, status: code, text: fmt.Sprintf("Status(%d)", code)}
+}
 
 // Reset resets the connection before the request reaches the service.
-func Reset() Fault { return Fault{kind: reset} }
-
-// CutRequest resets the connection after n bytes of the request.
-func CutRequest(n int64) Fault { return Fault{kind: cutRequest, bytes: max(0, n)} }
+func Reset() Fault { return Fault{kind: reset, text: "Reset"} }
 
 // Lost passes on the request, waits until the service begins to respond, and
 // resets the connection. The service has done its work, and the client cannot
 // know that.
-func Lost() Fault { return Fault{kind: lost} }
+func Lost() Fault { return Fault{kind: cut, bytes: -1, text: "Lost"} }
 
-// Cut resets the connection after n bytes of the response.
-func Cut(n int64) Fault { return Fault{kind: cut, bytes: max(0, n)} }
-
-// Truncate closes the connection in good order after n bytes of the response,
-// as a service does that is shut down.
-func Truncate(n int64) Fault { return Fault{kind: truncate, bytes: max(0, n)} }
+// Cut resets the connection after n bytes of the response: over HTTP of its body,
+// on a connection of all that is sent, with its headers. 0 or less lets no byte
+// pass. A shorter response breaks at its end, or passes if it is one of a
+// connection. An operation has no bytes: Cut is [Lost] to it.
+func Cut(n int64) Fault { return Fault{kind: cut, bytes: max(0, n), text: fmt.Sprintf("Cut(%d)", n)} }
 
 // Hang passes on the request, and never the response. It lasts until the context
-// of the attempt ends or, on a connection, until its deadline or its end.
-func Hang() Fault { return Fault{kind: hang} }
+// of the attempt ends or, on a connection, until the client closes it.
+func Hang() Fault { return Fault{wait: forever, text: "Hang"} }
 
-// Slow holds back the response for d; 0 or less is [OK].
-func Slow(d time.Duration) Fault {
-	if d <= 0 {
-		return OK()
-	}
-	return Fault{kind: slow, wait: d}
-}
+// Slow holds back the response for d. A d of 0 or less holds back nothing.
+func Slow(d time.Duration) Fault { return Fault{wait: d, text: fmt.Sprintf("Slow(%v)", d)} }
 
-// Trickle passes on the response in pieces of n bytes, at least 1, and waits for
-// d before each. A d of 0 or less is no wait.
-func Trickle(n int64, d time.Duration) Fault {
-	return Fault{kind: trickle, bytes: max(1, n), wait: max(0, d)}
-}
-
-// After returns f, which may be [Hang] or [Slow], so that it begins after n
-// bytes of the response.
-func (f Fault) After(n int64) Fault { f.bytes = max(0, n); return f }
-
-// Body returns f, which may be [Status], with another body than that of the
-// status: Status(200).Body("<html>") is a wrong response.
+// Body returns f, which may be [Status], with a body: Status(200).Body("<html>")
+// is a wrong response.
 func (f Fault) Body(s string) Fault { f.body = s; return f }
 
-const strip = "-"
-
-// RetryAfter returns f with a Retry-After of d in its response, in whole
-// seconds, rounded up. That of the service is replaced, and with a negative d
-// taken away: OK().RetryAfter(-1). On a connection it has a meaning for
-// [Status] alone.
+// RetryAfter returns f, which may be [Status], with a Retry-After of d, in whole
+// seconds, rounded up. A d of 0 or less sends none.
 func (f Fault) RetryAfter(d time.Duration) Fault {
-	if f.asks = strip; d >= 0 {
-		f.asks = strconv.FormatInt(int64((d+time.Second-1)/time.Second), 10)
-	}
+	f.after = (max(0, d) + time.Second - 1).Truncate(time.Second)
+	f.text += fmt.Sprintf(".RetryAfter(%v)", f.after)
 	return f
 }
 
-// String returns f as its code reads, such as "Status(503)".
-func (f Fault) String() string {
-	s := kinds[f.kind]
-	switch f.kind {
-	case status:
-		s += fmt.Sprintf("(%d)", f.status)
-	case cutRequest, cut, truncate:
-		s += fmt.Sprintf("(%d)", f.bytes)
-	case slow:
-		s += fmt.Sprintf("(%v)", f.wait)
-	case trickle:
-		return s + fmt.Sprintf("(%d, %v)", f.bytes, f.wait)
-	}
-	if f.bytes > 0 && f.kind >= hang {
-		s += fmt.Sprintf(".After(%d)", f.bytes)
-	}
-	if f.asks != "" {
-		s += ".RetryAfter(" + f.asks + ")"
-	}
-	return s
-}
+// String returns f as its code reads, such as "Status(503)". It leaves out Body.
+func (f Fault) String() string { return cmp.Or(f.text, "OK") }
 
-// text is the body of a Status.
-func (f Fault) text() string {
-	if f.body != "" {
-		return f.body
-	}
-	return http.StatusText(f.status)
-}
+// A Plan returns the fault of an attempt, of which Number, Began, and over HTTP
+// Method, Path and Key are known. A nil Plan is one of [OK].
+//
+// An [Injector] calls its Plan for one attempt at a time. A Plan must not call
+// the Injector or its [Proxy].
+type Plan func(Attempt) Fault
 
-// setRetryAfter changes the header of a response.
-func (f Fault) setRetryAfter(h http.Header) {
-	switch f.asks {
-	case "":
-	case strip:
-		h.Del("Retry-After")
-	default:
-		h.Set("Retry-After", f.asks)
+// Script returns a [Plan] that gives the nth attempt the nth of faults. Attempts
+// after the last of faults pass.
+func Script(faults ...Fault) Plan {
+	return func(a Attempt) Fault {
+		if a.Number > len(faults) {
+			return OK()
+		}
+		return faults[a.Number-1]
 	}
 }
 
-// request returns how many of the next n bytes of a request pass, of which done
-// have passed before. 0 means that f ends the attempt there.
-func (f Fault) request(done int64, n int) int {
-	switch f.kind {
-	case status, reset:
-		return 0
-	case cutRequest:
-		return int(min(f.bytes-done, int64(n)))
+// Randomly returns a [Plan] that gives an attempt a fault with the probability p,
+// from 0 to 1: one of faults, each as likely as the others. Without faults, the
+// Plan panics where one is due.
+//
+// The faults differ from run to run. If the test fails, it logs a seed; the
+// environment variable FAULT_SEED with that number repeats the faults. A value
+// there that is no number fails the test at once. A draw depends on the seed and
+// the number of the attempt alone.
+func Randomly(t testing.TB, p float64, faults ...Fault) Plan {
+	t.Helper()
+	seed, err := strconv.ParseUint(cmp.Or(os.Getenv("FAULT_SEED"), fmt.Sprint(rand.Uint64())), 10, 64)
+	if err != nil {
+		t.Fatalf("FAULT_SEED: %v", err)
 	}
-	return n
-}
-
-// response is request for a response. The bytes pass after a wait.
-func (f Fault) response(done int64, n int) (pass int, wait time.Duration) {
-	left := int(min(f.bytes-done, int64(n)))
-	switch {
-	case f.kind == lost, f.kind == cut, f.kind == truncate, f.kind == hang, f.kind == slow && left > 0:
-		return left, 0
-	case f.kind == slow && left == 0:
-		return n, f.wait
-	case f.kind == trickle:
-		return int(min(f.bytes, int64(n))), f.wait
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("FAULT_SEED=%d repeats these faults", seed)
+		}
+	})
+	return func(a Attempt) Fault {
+		if r := rand.New(rand.NewPCG(seed, uint64(a.Number))); r.Float64() < p {
+			return faults[r.IntN(len(faults))]
+		}
+		return OK()
 	}
-	return n, 0
 }

@@ -1,8 +1,6 @@
 package fault
 
 import (
-	"io"
-	"net"
 	"sync"
 	"time"
 
@@ -14,28 +12,22 @@ import (
 // [Injector.Op], [Injector.Dial], [Injector.Listen], [Injector.Proxy]. All of
 // them share the plan and the count of attempts.
 //
+// On a connection, each request is an attempt. A request ends where the response
+// begins: what the client sends after that is the next one. That suits protocols
+// in which the two sides take turns, such as HTTP/1 and those of databases, and
+// not TLS, HTTP/2 or gRPC.
+//
 // The zero value passes everything, and records it. An Injector is safe for
-// concurrent use, and must not be copied after its first use. Set its fields
-// before that.
+// concurrent use, and must not be copied after its first use.
 type Injector struct {
-	// Plan chooses the fault of each attempt. The default, nil, passes all.
+	// Plan chooses the fault of each attempt. The default, nil, passes all. Set it
+	// before the first use; [Injector.SetPlan] replaces it later.
 	Plan Plan
 
-	// PerConnection makes a whole connection one attempt: the plan is asked when
-	// it is made, and Reset does not wait for a request. The default, false, makes
-	// each request on it an attempt: what is sent after the response began is the
-	// next one. That suits protocols in which the two sides take turns, such as
-	// HTTP/1 and those of databases, and not TLS, HTTP/2 or gRPC.
-	PerConnection bool
-
 	mu       sync.Mutex
-	attempts []*entry
+	attempts []*Attempt
 	begun    int
-	faults   int
 }
-
-// most is how many attempts an Injector keeps.
-const most = 1000
 
 // An Attempt is what is known about an attempt. What a carrier does not see is
 // zero.
@@ -45,31 +37,29 @@ type Attempt struct {
 	Ended  time.Time // when the header of the response was there, or the error; zero before
 	Fault  Fault
 
-	Method string // of an HTTP request
-	Path   string // of its URL, escaped, without a query
-	Key    string // its Idempotency-Key
+	Method, Path string // of an HTTP request; the path of its URL is escaped, and without a query
+	Key          string // its Idempotency-Key
 
 	Sum    string // SHA-256, in hexadecimal, of what was read of the request's body
-	Length int64  // bytes that were read; on a connection, all that was sent
+	Length int64  // bytes that were read
 	Whole  bool   // the body was read to its end, or there is none
 
 	Status int   // of the response that the client got; 0 if it got none
 	Err    error // that it got instead
 	Open   bool  // the client has not closed the response's body
-}
 
-// An entry is an attempt that may be under way.
-type entry struct {
-	Attempt                   // under the lock of the Injector
-	exchange *record.Exchange // nil if it is not one of HTTP
+	exchange *record.Exchange // of an HTTP request; otherwise nil
 }
 
 // SetPlan replaces the plan for the attempts that begin from now on; nil passes
 // all. Attempts are counted on.
-func (i *Injector) SetPlan(p Plan) {
+func (i *Injector) SetPlan(p Plan) { i.locked(func() { i.Plan = p }) }
+
+// locked calls do under the lock.
+func (i *Injector) locked(do func()) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.Plan = p
+	do()
 }
 
 // Attempts returns the attempts so far, at most the first 1000.
@@ -77,27 +67,19 @@ func (i *Injector) Attempts() []Attempt {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	all := make([]Attempt, 0, len(i.attempts))
-	for _, e := range i.attempts {
-		a := e.Attempt
-		if e.exchange != nil {
-			n := e.exchange.Note()
-			a.Sum, a.Length, a.Whole = n.Body.Sum, n.Body.Length, n.Body.Whole
-			a.Open = n.Status != 0 && !n.Response.Closed
+	for _, attempt := range i.attempts {
+		a := *attempt
+		if a.exchange != nil {
+			n := a.exchange.Note()
+			a.Sum, a.Length, a.Whole, a.Open = n.Body.Sum, n.Body.Length, n.Body.Whole, !n.Response.Closed
 		}
 		all = append(all, a)
 	}
 	return all
 }
 
-// Counts returns how many attempts there were, and how many of them had a fault.
-func (i *Injector) Counts() (attempts, faults int) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	return i.begun, i.faults
-}
-
 // begin records an attempt, and asks the plan for its fault.
-func (i *Injector) begin(a Attempt, exchange *record.Exchange) *entry {
+func (i *Injector) begin(a Attempt) *Attempt {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.begun++
@@ -105,47 +87,14 @@ func (i *Injector) begin(a Attempt, exchange *record.Exchange) *entry {
 	if i.Plan != nil {
 		a.Fault = i.Plan(a)
 	}
-	if a.Fault != OK() {
-		i.faults++
+	if i.begun <= 1000 {
+		i.attempts = append(i.attempts, &a)
 	}
-	e := &entry{Attempt: a, exchange: exchange}
-	if len(i.attempts) < most {
-		i.attempts = append(i.attempts, e)
-	}
-	return e
+	return &a
 }
 
-// end records the outcome of an attempt.
-func (i *Injector) end(e *entry, status int, err error) error {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if e.Ended.IsZero() {
-		e.Ended, e.Status, e.Err = time.Now(), status, err
-	}
+// end records the outcome of an attempt, and returns its error.
+func (i *Injector) end(a *Attempt, status int, err error) error {
+	i.locked(func() { a.Ended, a.Status, a.Err = time.Now(), status, err })
 	return err
-}
-
-// fail records that the response of an attempt broke off.
-func (i *Injector) fail(e *entry, err error) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	e.Ended, e.Err = time.Now(), err
-}
-
-// grow records that n more bytes of a request were sent.
-func (i *Injector) grow(e *entry, n int) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	e.Length += int64(n)
-}
-
-// connectionReset is the error of a connection that was reset.
-func connectionReset(op string) error { return &net.OpError{Op: op, Net: "tcp", Err: errReset} }
-
-// broken returns the error of a client whose response ends too early.
-func (f Fault) broken() error {
-	if f.kind == truncate {
-		return io.ErrUnexpectedEOF
-	}
-	return connectionReset("read")
 }

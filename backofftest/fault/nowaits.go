@@ -49,8 +49,7 @@ func skip(d time.Duration) bool {
 	if d <= 0 || !skipping.Load() {
 		return skipping.Load()
 	}
-	now := time.Now()
-	end := skipped.Load() + int64(d)
+	now, end := time.Now(), skipped.Load()+int64(d)
 	runtime.Gosched() // let others begin their waits
 	end -= int64(time.Since(now))
 	for was := skipped.Load(); was < end && !skipped.CompareAndSwap(was, end); was = skipped.Load() {

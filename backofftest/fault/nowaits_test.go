@@ -104,8 +104,7 @@ func TestACallToADeadServiceStillEnds(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	require.Error(t, s.Do(ctx, backoff.Policy{}, sent.Op(func(context.Context) error { return nil })))
-	n, _ := sent.Counts()
-	require.Less(t, n, 1000)
+	require.Less(t, len(sent.Attempts()), 1000)
 }
 
 func TestAttemptTimeoutsKeepTheirTime(t *testing.T) {

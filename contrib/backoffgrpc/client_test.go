@@ -169,7 +169,7 @@ func TestAttemptTimeoutIsRetriedAndTheCallsIsNot(t *testing.T) {
 // refusing returns an address that refuses connections, and a function that
 // makes it accept them.
 func refusing(t *testing.T, s *service) (string, *fault.Proxy) {
-	p, err := (&fault.Injector{PerConnection: true}).Proxy(s.serve(t))
+	p, err := new(fault.Injector).Proxy(s.serve(t))
 	require.NoError(t, err)
 	t.Cleanup(p.Close)
 	p.Refuse()

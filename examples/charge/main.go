@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net/http"
 	"os"
 	"strings"
@@ -89,7 +90,15 @@ func (r result) String() string {
 func charge(ctx context.Context, t *backoffhttp.Unguarded, keyed bool, n int) (result, error) {
 	service := startService(keyed)
 	defer service.Close()
-	dropping := &fault.Injector{Plan: fault.Seeded(1, fault.Share{Fault: fault.Lost(), Probability: 0.2})}
+	var requests, dropped atomic.Int64
+	dropping := &fault.Injector{Plan: func(a fault.Attempt) fault.Fault {
+		requests.Add(1)
+		if rand.New(rand.NewPCG(1, uint64(a.Number))).Float64() >= 0.2 {
+			return fault.OK()
+		}
+		dropped.Add(1)
+		return fault.Lost()
+	}}
 	network, err := dropping.Proxy(service.Listener.Addr().String())
 	if err != nil {
 		return result{}, err
@@ -99,7 +108,7 @@ func charge(ctx context.Context, t *backoffhttp.Unguarded, keyed bool, n int) (r
 
 	confirmed := send(ctx, &http.Client{Transport: t}, network.URL(), n)
 	r := service.audit(confirmed)
-	r.requests, r.dropped = network.Counts()
+	r.requests, r.dropped = int(requests.Load()), int(dropped.Load())
 	return r, ctx.Err()
 }
 

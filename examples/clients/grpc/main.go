@@ -163,7 +163,7 @@ func (s *service) start() (*fault.Proxy, func(), error) {
 	server := grpc.NewServer(grpc.UnaryInterceptor(backoffgrpc.UnaryServer), grpc.KeepaliveEnforcementPolicy(allowed))
 	pb.RegisterTestServiceServer(server, s)
 	go server.Serve(l)
-	proxy, err := (&fault.Injector{PerConnection: true}).Proxy(l.Addr().String())
+	proxy, err := new(fault.Injector).Proxy(l.Addr().String())
 	if err != nil {
 		server.Stop()
 		return nil, nil, err

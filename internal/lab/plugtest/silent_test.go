@@ -47,7 +47,7 @@ func TestARetryOverXNetLeavesTheConnectionThatWentSilent(t *testing.T) {
 	server.EnableHTTP2 = true
 	server.StartTLS()
 	defer server.Close()
-	proxy, err := (&fault.Injector{PerConnection: true}).Proxy(server.Listener.Addr().String())
+	proxy, err := new(fault.Injector).Proxy(server.Listener.Addr().String())
 	require.NoError(t, err)
 	defer proxy.Close()
 	base := &http2.Transport{TLSClientConfig: server.Client().Transport.(*http.Transport).TLSClientConfig.Clone()}

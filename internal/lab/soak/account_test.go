@@ -32,11 +32,10 @@ func (r *rig) account(t *testing.T) {
 }
 
 func (r *rig) report(t *testing.T) {
-	exchanges, faults := r.network.Counts()
 	h := r.client.hedge.Stats()
 	t.Logf("%d calls: %v", r.calls, r.tally)
 	t.Logf("%d attempts, %d of them hedges; %d exchanges on %d connections, of which %d failed; %d requests arrived",
-		r.client.base.attempts.Load(), h.Hedges, exchanges, r.network.Connections(), faults, r.service.requests.Load())
+		r.client.base.attempts.Load(), h.Hedges, r.network.exchanges.Load(), r.network.Connections(), r.network.failed.Load(), r.service.requests.Load())
 	t.Logf("%d calls carried out, %d of them repeatedly, %d without the caller's knowing",
 		r.service.done.count(), r.service.twice.count(), r.service.done.without(r.tally.confirmed))
 	t.Logf("circuit opened %d times; %d bodies; at most %d goroutines",
@@ -86,8 +85,7 @@ func (r *rig) theServiceAgrees(t *testing.T) {
 	require.Zero(t, r.tally.confirmed.without(done), "calls that were confirmed, and not carried out")
 	require.Zero(t, r.tally.unsent.with(done), "calls that were refused before they were sent, and carried out")
 	require.Positive(t, done.without(r.tally.confirmed), "no answer was lost")
-	exchanges, _ := r.network.Counts()
-	require.Equal(t, int64(exchanges)-r.network.stopped.Load(), r.service.requests.Load(), "requests")
+	require.Equal(t, r.network.exchanges.Load()-r.network.stopped.Load(), r.service.requests.Load(), "requests")
 	for n := range r.calls {
 		if k := kindOf(n); k == keyed || k == single {
 			require.False(t, r.service.twice.has(n), "call %d was carried out twice", n)

@@ -122,17 +122,17 @@ func (s *service) close() { s.http.Close() }
 // header and some of its body.
 const part = 200
 
-// shares are the faults of the network. A stall without an end lasts until the
-// client gives up.
-var shares = []fault.Share{
-	{Fault: fault.Reset(), Probability: 0.003},
-	{Fault: fault.CutRequest(40), Probability: 0.002},
-	{Fault: fault.Lost(), Probability: 0.004},
-	{Fault: fault.Cut(part), Probability: 0.002},
-	{Fault: fault.Truncate(part), Probability: 0.002},
-	{Fault: fault.Slow(3 * time.Millisecond).After(part), Probability: 0.002},
-	{Fault: fault.Hang().After(part), Probability: 0.0001},
-	{Fault: fault.Trickle(part, 100*time.Microsecond), Probability: 0.001},
+// shares are the faults of the network, and how probable they are. A response that
+// hangs does so until the client gives up.
+var shares = []struct {
+	fault       fault.Fault
+	probability float64
+}{
+	{fault.Reset(), 0.005},
+	{fault.Lost(), 0.004},
+	{fault.Cut(part), 0.004},
+	{fault.Slow(3 * time.Millisecond), 0.003},
+	{fault.Hang(), 0.0001},
 }
 
 // Once in as many exchanges as between says, the service cannot be reached for
@@ -142,17 +142,17 @@ const (
 	outage  = 40 * time.Millisecond
 )
 
-// network chooses the faults of exchanges, and counts the requests that do not
-// arrive whole.
+// network chooses the faults of exchanges, and counts them and the requests that do
+// not arrive.
 type network struct {
 	*fault.Proxy
-	random  fault.Plan
-	down    time.Time // until then
-	stopped atomic.Int64
+	seed                       uint64
+	down                       time.Time // until then
+	exchanges, failed, stopped atomic.Int64
 }
 
 func newNetwork(target string, seed uint64) (*network, error) {
-	n := &network{random: fault.Seeded(seed, shares...)}
+	n := &network{seed: seed}
 	proxy, err := (&fault.Injector{Plan: n.plan}).Proxy(target)
 	n.Proxy = proxy
 	return n, err
@@ -163,14 +163,29 @@ func (n *network) plan(a fault.Attempt) fault.Fault {
 	if a.Number%between == between/2 {
 		n.down = now.Add(outage)
 	}
-	f := n.random(a)
+	f := n.random(a.Number)
 	if now.Before(n.down) {
 		f = fault.Reset()
 	}
-	if f == fault.Reset() || f == fault.CutRequest(40) {
+	n.exchanges.Add(1)
+	if f != fault.OK() {
+		n.failed.Add(1)
+	}
+	if f == fault.Reset() {
 		n.stopped.Add(1)
 	}
 	return f
+}
+
+func (n *network) random(number int) fault.Fault {
+	u := draw(n.seed, int64(number))
+	for _, s := range shares {
+		if u < s.probability {
+			return s.fault
+		}
+		u -= s.probability
+	}
+	return fault.OK()
 }
 
 // draw returns a number in [0,1) that depends on n only.

@@ -200,10 +200,7 @@ const (
 func TestTransfersUnderFaults(t *testing.T) {
 	onEach(t, func(t *testing.T, f *fixture) {
 		f.fill(t, f.width)
-		f.proxy.SetPlan(fault.Seeded(rand.Uint64(),
-			fault.Share{Fault: fault.Lost(), Probability: 0.004},
-			fault.Share{Fault: fault.Reset(), Probability: 0.002},
-		))
+		f.proxy.SetPlan(fault.Randomly(t, 0.006, fault.Lost(), fault.Lost(), fault.Reset()))
 		ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute) // it takes seconds, but not on a busy machine
 		defer cancel()
 		b := &bank{fixture: f}

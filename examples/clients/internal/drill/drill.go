@@ -62,7 +62,7 @@ func Start(out io.Writer, broker string) (*Drill, error) {
 		return nil, fmt.Errorf("%w (compose.yaml starts the brokers)", err)
 	}
 	conn.Close()
-	proxy, err := (&fault.Injector{PerConnection: true}).Proxy(broker)
+	proxy, err := new(fault.Injector).Proxy(broker)
 	if err != nil {
 		return nil, err
 	}
