@@ -1,6 +1,7 @@
 package backofftest
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"os"
@@ -56,7 +57,7 @@ func Force(t testing.TB) *Forced {
 	all.begin(nil, plain)
 	all.sites, all.findings, all.suite = nil, nil, false
 	t.Cleanup(all.install())
-	return &Forced{t: t, forcing: all}
+	return &Forced{t, func() int { return 0 }, all}
 }
 
 // Effect makes [Forced.Run] count what the calls do to the world, such as rows in
@@ -68,10 +69,7 @@ func (f *Forced) Effect(count func() int) { f.effect = count }
 // uses neither [http.DefaultTransport] nor package backoffhttp. A nil base is
 // [http.DefaultTransport].
 func (f *Forced) Transport(base http.RoundTripper) http.RoundTripper {
-	if base == nil {
-		base = http.DefaultTransport
-	}
-	return watched{f.forcing, base}
+	return transport{f.forcing, nil, cmp.Or(base, http.DefaultTransport)}
 }
 
 // Run calls program once without a fault, and then with each fault at each line
@@ -110,20 +108,12 @@ func (f *Forced) Run(program func(context.Context) error) {
 func (f *Forced) once(s *site, p path, program func(context.Context) error) (effect int, err error) {
 	f.begin(s, p)
 	ctx, cancel := context.WithCancel(f.t.Context())
-	before := f.count()
+	before := f.effect()
 	running := goroutines()
 	err = program(ctx)
 	cancel()
-	f.ended(running)
-	f.closed()
-	return f.count() - before, err
-}
-
-func (f *Forced) count() int {
-	if f.effect == nil {
-		return 0
-	}
-	return f.effect()
+	f.leaks(running)
+	return f.effect() - before, err
 }
 
 // install forces all calls of the process, until the function that it returns is called.
@@ -133,8 +123,8 @@ func (s *forcing) install() (remove func()) {
 	if t, ok := own.(*http.Transport); ok { // programs rely on its type
 		seen := t.Clone()
 		seen.ForceAttemptHTTP2 = false // which would register https, too
-		seen.RegisterProtocol("http", watched{s, own})
-		seen.RegisterProtocol("https", watched{s, own})
+		seen.RegisterProtocol("http", transport{s, nil, own})
+		seen.RegisterProtocol("https", transport{s, nil, own})
 		http.DefaultTransport = seen
 	}
 	force.On.Store(true)
@@ -150,7 +140,7 @@ var all = &forcing{hosts: make(map[any]string), suite: os.Getenv("BACKOFF_FORCE"
 
 func init() {
 	force.OnStart, force.OnAttempt, force.OnResult, force.OnBreaker = all.start, all.attempt, all.result, all.breaker
-	if all.suite {
+	if all.begin(nil, plain); all.suite {
 		all.install()
 	}
 }

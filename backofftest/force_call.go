@@ -23,6 +23,7 @@ type forcing struct {
 	target   *site   // whose calls are forced; nil for none
 	path     path    // that they take
 	calls    []*call // since begin
+	count    map[*site]int
 	findings []string
 	hosts    map[any]string // of breakers
 }
@@ -42,8 +43,6 @@ type site struct {
 type call struct {
 	*site
 	path   path
-	outer  *call // in whose attempt it is made; nil for none
-	during int   // the number of that attempt
 	cancel context.CancelFunc
 
 	made      bool          // a fault was
@@ -61,7 +60,7 @@ const mostForced = 50
 func (s *forcing) begin(target *site, p path) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.target, s.path, s.calls = target, p, nil
+	s.target, s.path, s.calls, s.count = target, p, nil, make(map[*site]int)
 }
 
 type callKey struct{}
@@ -90,7 +89,7 @@ func (s *forcing) open(ctx context.Context, w where) *call {
 	defer s.mu.Unlock()
 	at := s.siteAt(w.at)
 	at.guarded = at.guarded || w.guarded
-	c, before := &call{site: at, outer: callOf(ctx)}, s.count(at)
+	c, before := &call{site: at}, s.count[at]
 	switch {
 	case s.suite && at.taken < late:
 		at.taken++
@@ -100,16 +99,14 @@ func (s *forcing) open(ctx context.Context, w where) *call {
 	case s.target == at && (before == 0 || s.path == givesUp && !at.guarded && before < mostForced):
 		c.path = s.path
 	}
-	switch {
-	case c.outer == nil:
+	if callOf(ctx) == nil {
 		s.lostContext(w)
-	case c.outer.site == nil:
-		c.outer = nil
-	default:
-		c.during = c.outer.number
 	}
-	s.repeated(c, before)
+	if s.target == at && s.path >= permanent && !at.guarded && before == at.plain {
+		s.found(w.at, "multiplied", "the call is made again after %v", s.path)
+	}
 	s.calls = append(s.calls, c)
+	s.count[at]++
 	return c
 }
 
@@ -122,16 +119,6 @@ func (s *forcing) siteAt(line string) *site {
 	}
 	s.sites = append(s.sites, &site{at: line})
 	return s.sites[len(s.sites)-1]
-}
-
-// count returns how many calls of a site there were.
-func (s *forcing) count(at *site) (n int) {
-	for _, c := range s.calls {
-		if c.site == at {
-			n++
-		}
-	}
-	return n
 }
 
 // start is the hook of a call.

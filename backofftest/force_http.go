@@ -1,6 +1,7 @@
 package backofftest
 
 import (
+	"cmp"
 	"net/http"
 
 	"github.com/gobackoff/backoff/backofftest/fault"
@@ -14,34 +15,16 @@ type request struct {
 	attempt int
 }
 
-// watched is a transport whose requests are parts of an attempt of the call in their context.
-type watched struct {
-	s    *forcing
-	base http.RoundTripper
-}
-
-// RoundTrip sends a request, or makes it fail.
-func (w watched) RoundTrip(r *http.Request) (*http.Response, error) {
-	c := callOf(r.Context())
-	if c == nil {
-		w.s.mu.Lock()
-		w.s.lostContext(caller())
-		w.s.mu.Unlock()
-	}
-	if c == nil || c.site == nil {
-		return w.base.RoundTrip(r)
-	}
-	return w.s.send(c, r, w.base)
-}
-
-// client is the base of a client of package backoffhttp in one of its calls.
-type client struct {
+// A transport makes requests of a call fail. Its call is that of a client of package
+// backoffhttp, whose requests are its attempts. If it is nil, they are parts of an attempt
+// of the call in their context.
+type transport struct {
 	s    *forcing
 	call *call
 	base http.RoundTripper
 }
 
-// client is the hook before a call of such a client.
+// client is the hook before a call of a client of package backoffhttp.
 func (s *forcing) client(r *http.Request, base http.RoundTripper) http.RoundTripper {
 	w := caller()
 	if w.at == "" {
@@ -51,15 +34,24 @@ func (s *forcing) client(r *http.Request, base http.RoundTripper) http.RoundTrip
 	if c.path == canceled { // the context of the request is its caller's
 		c.path = plain
 	}
-	return client{s, c, base}
+	return transport{s, c, base}
 }
 
-// RoundTrip makes an attempt.
-func (c client) RoundTrip(r *http.Request) (*http.Response, error) {
-	c.s.mu.Lock()
-	c.s.next(r.Context(), c.call)
-	c.s.mu.Unlock()
-	return c.s.send(c.call, r, c.base)
+// RoundTrip sends a request, or makes it fail.
+func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
+	t.s.mu.Lock()
+	c := cmp.Or(t.call, callOf(r.Context()))
+	switch {
+	case t.call != nil:
+		t.s.next(r.Context(), c)
+	case c == nil:
+		t.s.lostContext(caller())
+	}
+	t.s.mu.Unlock()
+	if c == nil || c.site == nil {
+		return t.base.RoundTrip(r)
+	}
+	return t.s.send(c, r, t.base)
 }
 
 // send sends a request of an attempt, or makes it fail. If the attempt has several, the

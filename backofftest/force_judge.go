@@ -39,7 +39,7 @@ func (s *forcing) judge(at *site, p path, more int, err error) {
 	}
 	c := s.calls[i]
 	switch {
-	case p >= permanent && err == nil && c.number <= mostForced && s.count(at) <= at.plain:
+	case p >= permanent && err == nil && c.number <= mostForced && s.count[at] <= at.plain:
 		s.found(at.at, "error", "the program does not return the error of a call that failed by %v", p)
 	case p == unsent && c.number == 1 && c.limit != 1 && !guardEnded(err):
 		s.found(at.at, "no retry", "an attempt that was not sent ends the call: %v", err)
@@ -59,24 +59,6 @@ func guardEnded(err error) bool {
 	return errors.Is(err, backoff.ErrBudget) || errors.Is(err, backoff.ErrOpen) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// repeated finds a call that is made again as a whole, after others of its site.
-func (s *forcing) repeated(c *call, before int) {
-	for _, earlier := range s.calls {
-		if earlier.site == c.site && earlier.path == givesUp && c.outer != nil && earlier.outer == c.outer && earlier.during < c.during {
-			s.found(c.at, "multiplied", "%s makes it again after it gave up", c.outer.at)
-		}
-	}
-	if s.target != c.site || c.guarded || before < c.plain || c.outer != nil {
-		return
-	}
-	switch s.path {
-	case permanent:
-		s.found(c.at, "permanent", "it is made again after %v", permanent.err(context.Background()))
-	case givesUp:
-		s.found(c.at, "multiplied", "it is made again after it gave up")
-	}
-}
-
 // lostContext finds what is done in an attempt without its context.
 func (s *forcing) lostContext(w where) {
 	if w.attempt != "" {
@@ -91,31 +73,17 @@ func (s *forcing) compare(c *call) {
 		return
 	}
 	want, got := c.sent[n].Attempts()[0], last.Attempts()[0]
-	if want.Method != got.Method || want.Path != got.Path {
+	switch same := want.Method == got.Method && want.Path == got.Path; {
+	case !same:
 		return
-	}
-	if want.Whole && got.Whole && want.Sum != got.Sum && want.Fault != faults[unsent] {
+	case want.Whole && got.Whole && want.Sum != got.Sum && want.Fault != faults[unsent]:
 		s.found(c.at, "body", "attempt %d sends another one than the first: %d bytes, not %d", c.number, got.Length, want.Length)
-	}
-	if want.Key != got.Key {
+	case want.Key != got.Key:
 		s.found(c.at, "key", "attempt %d sends another Idempotency-Key than the first", c.number)
 	}
 	for name := range c.sent[n].header {
 		if last.header[name] == nil {
 			s.found(c.at, "header", "attempt %d sends no %s", c.number, name)
-		}
-	}
-}
-
-// closed finds responses that were left open.
-func (s *forcing) closed() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, c := range s.calls {
-		for _, r := range c.sent {
-			if r.Attempts()[0].Open {
-				s.found(c.at, "leak", "the body of a response is not closed")
-			}
 		}
 	}
 }
@@ -135,21 +103,30 @@ func (s *forcing) sharedBreaker(c *call, b any, host string) {
 	s.hosts[b] = host
 }
 
-// ended finds lines that have begun goroutines, two at least since before, that go on.
-func (s *forcing) ended(before map[string]int) {
+// leaks finds responses that were left open, and lines that have begun goroutines, two at
+// least since before, that go on.
+func (s *forcing) leaks(before map[string]int) {
 	few := func(line string, n int) bool { return n-before[line] < 2 }
 	left := goroutines()
-	for tries := 0; ; tries++ {
-		if maps.DeleteFunc(left, few); len(left) == 0 || tries == 20 {
+	for tries := 20; tries > 0; tries-- {
+		if maps.DeleteFunc(left, few); len(left) == 0 {
 			break
 		}
 		time.Sleep(5 * time.Millisecond) // they may be about to end
 		left = goroutines()
 	}
+	maps.DeleteFunc(left, few)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for line := range left {
 		s.found(line, "leak", "goroutines that it begins go on after the calls")
+	}
+	for _, c := range s.calls {
+		for _, r := range c.sent {
+			if r.Attempts()[0].Open {
+				s.found(c.at, "leak", "the body of a response is not closed")
+			}
+		}
 	}
 }
 

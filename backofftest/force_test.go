@@ -130,9 +130,9 @@ var wrong = map[string]func(w *world, ctx context.Context) error{
 			return w.send(w.request(ctx, nil))
 		})
 	},
-	"permanent: a loop around the policy": func(w *world, ctx context.Context) (err error) {
+	"multiplied: a loop around the policy": func(w *world, ctx context.Context) (err error) {
 		for range 3 {
-			err = policy.Do(ctx, func(ctx context.Context) error { // permanent: a loop around the policy
+			err = policy.Do(ctx, func(ctx context.Context) error { // multiplied: a loop around the policy
 				return w.send(w.request(ctx, nil))
 			})
 			if err == nil {
