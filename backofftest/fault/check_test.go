@@ -79,6 +79,13 @@ func TestARequestWithoutAKeyIsFound(t *testing.T) {
 	require.ErrorContains(t, fault.SameKey(sent.Attempts()), "no Idempotency-Key")
 }
 
+func TestABodyThatIsNotReadIsFound(t *testing.T) {
+	sent := new(fault.Injector)
+	_, _, err := order(t.Context(), sent.Handler(http.NotFoundHandler()))
+	require.NoError(t, err)
+	require.ErrorContains(t, fault.WholeBody(sent.Attempts()), "did not send the whole body")
+}
+
 func TestAPlanKnowsTheRequest(t *testing.T) {
 	var got fault.Attempt
 	sent := &fault.Injector{Plan: func(a fault.Attempt) fault.Fault { got = a; return fault.Reset() }}

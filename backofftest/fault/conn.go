@@ -53,7 +53,7 @@ func (c conn) RemoteAddr() net.Addr { return c.other.RemoteAddr() }
 func (c conn) Read(p []byte) (int, error)  { return c.told(c.Conn.Read(p)) }
 func (c conn) Write(p []byte) (int, error) { return c.told(c.Conn.Write(p)) }
 
-// told returns the error of a connection of TCP: a pipe knows no reset.
+// told replaces the error of a link that was reset: a pipe has no error for that.
 func (c conn) told(n int, err error) (int, error) {
 	if err != nil && context.Cause(c.link.ctx) == errBroken {
 		return n, errBroken
@@ -74,6 +74,7 @@ type link struct {
 	left    int64                   // bytes that can be sent to the client
 }
 
+// link starts a link.
 func (i *Injector) link(client, server net.Conn) *link {
 	l := &link{Injector: i, client: client, server: server, left: forever}
 	l.ctx, l.stop = context.WithCancelCause(context.Background())
@@ -91,7 +92,8 @@ func (l *link) pass(dst io.Writer, src io.Reader) {
 	l.close(err)
 }
 
-// close ends the link, by a reset if the first call says so.
+// close closes both connections. The err of the first call counts: if it is
+// errBroken, connections of TCP are reset.
 func (l *link) close(err error) {
 	l.stop(err)
 	for _, c := range []net.Conn{l.client, l.server} {
@@ -102,9 +104,10 @@ func (l *link) close(err error) {
 	}
 }
 
+// ended reports whether the link was closed.
 func (l *link) ended() bool { return l.ctx.Err() != nil }
 
-// requests is where what the client sends goes.
+// requests passes on what the client sends.
 type requests struct{ *link }
 
 func (l requests) Write(p []byte) (int, error) {
@@ -126,14 +129,14 @@ func (l requests) Write(p []byte) (int, error) {
 	return l.server.Write(p)
 }
 
-// answer sends the response of a Status. The client closes the connection then.
+// answer sends the response of a Status. The client closes the connection after it.
 func (l *link) answer(a *Attempt) {
 	w := httptest.NewRecorder()
 	a.Fault.answer(w, httptest.NewRequest("GET", "/", nil))
 	l.end(a, a.Fault.status, w.Result().Write(l.client))
 }
 
-// responses is where what the server sends goes.
+// responses passes on what the server sends.
 type responses struct{ *link }
 
 func (l responses) Write(p []byte) (int, error) {

@@ -34,11 +34,11 @@ type Fault struct {
 	status int
 	after  time.Duration // the Retry-After of Status
 	body   string        // of Status
-	bytes  int64         // of the response that Cut lets pass; below 0 not even its header
+	bytes  int64         // of the response that pass before a cut; -1: not even its header
 	wait   time.Duration // for the response
 }
 
-// The kinds of a Fault. All others pass, after their wait.
+// The kinds of a Fault. One without a kind passes, after its wait.
 const (
 	status = iota + 1
 	reset
@@ -66,10 +66,10 @@ func Reset() Fault { return Fault{kind: reset, text: "Reset"} }
 // know that.
 func Lost() Fault { return Fault{kind: cut, bytes: -1, text: "Lost"} }
 
-// Cut resets the connection after n bytes of the response: over HTTP of its body,
-// on a connection of all that is sent, with its headers. 0 or less lets no byte
-// pass. A shorter response breaks at its end, or passes if it is one of a
-// connection. An operation has no bytes: Cut is [Lost] to it.
+// Cut resets the connection after n bytes of the response; 0 or less lets no byte
+// pass. Over HTTP it counts the bytes of the body, and a shorter body breaks at
+// its end. On a connection it counts all bytes, those of headers too, and a
+// shorter response passes. An operation has no bytes: Cut is [Lost] to it.
 func Cut(n int64) Fault { return Fault{kind: cut, bytes: max(0, n), text: fmt.Sprintf("Cut(%d)", n)} }
 
 // Hang passes on the request, and never the response. It lasts until the context

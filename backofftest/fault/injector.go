@@ -34,7 +34,7 @@ type Injector struct {
 type Attempt struct {
 	Number int       // from 1, in the order in which attempts begin
 	Began  time.Time // when the request began
-	Ended  time.Time // when the header of the response was there, or the error; zero before
+	Ended  time.Time // when the response began, or the error came; zero before
 	Fault  Fault
 
 	Method, Path string // of an HTTP request; the path of its URL is escaped, and without a query
@@ -45,7 +45,7 @@ type Attempt struct {
 	Whole  bool   // the body was read to its end, or there is none
 
 	Status int   // of the response that the client got; 0 if it got none
-	Err    error // that it got instead
+	Err    error // that it got instead; on a connection nil after Lost
 	Open   bool  // the client has not closed the response's body
 
 	exchange *record.Exchange // of an HTTP request; otherwise nil

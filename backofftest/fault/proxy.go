@@ -9,6 +9,7 @@ import (
 // A Proxy is a TCP proxy with the faults of an [Injector], for clients that can
 // be given an address and nothing else. [Injector.Proxy] starts one; the zero
 // value is not usable. It is safe for concurrent use, and must not be copied.
+// When one side closes its connection, the proxy closes both.
 //
 // Its connections are real and so is its time: it does not work in a bubble of
 // testing/synctest.

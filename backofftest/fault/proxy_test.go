@@ -1,6 +1,7 @@
 package fault_test
 
 import (
+	"bufio"
 	"io"
 	"net"
 	"net/http"
@@ -154,6 +155,10 @@ func TestCloseResetsConnections(t *testing.T) {
 	c, err := net.Dial("tcp", r.Addr())
 	require.NoError(t, err)
 	defer c.Close()
+	_, err = io.WriteString(c, "GET / HTTP/1.1\r\nHost: shop\r\n\r\n")
+	require.NoError(t, err)
+	_, err = http.ReadResponse(bufio.NewReader(c), nil)
+	require.NoError(t, err)
 	r.Close()
 	_, err = io.ReadAll(c)
 	require.ErrorIs(t, err, syscall.ECONNRESET)

@@ -76,6 +76,24 @@ func TestABodyOfUnknownLengthIsWholeAtItsEnd(t *testing.T) {
 	require.True(t, e.Note().Body.Whole)
 }
 
+// ending is a body that ends, and then fails.
+type ending struct{ reads int }
+
+func (e *ending) Read([]byte) (int, error) {
+	if e.reads++; e.reads == 1 {
+		return 0, io.EOF
+	}
+	return 0, errors.New("closed")
+}
+
+func TestABodyStaysWholeIfItIsReadAgain(t *testing.T) {
+	e, sent := record.Watch(post(t, new(ending)))
+	for range 2 {
+		_, _ = sent.Body.Read(make([]byte, 1))
+	}
+	require.True(t, e.Note().Body.Whole)
+}
+
 func TestABodyThatFailsIsNotWhole(t *testing.T) {
 	broken := errors.New("broken")
 	e, sent := record.Watch(post(t, io.MultiReader(strings.NewReader("he"), iotest.ErrReader(broken))))
