@@ -15,7 +15,8 @@ import (
 // one after it was made, until the test ends.
 func forceFirst(t *testing.T) {
 	type key struct{}
-	force.OnStart = func(ctx context.Context, limit int, elapsed time.Duration) context.Context {
+	force.OnStart = func(ctx context.Context, limit int, elapsed time.Duration, repeatable bool) context.Context {
+		require.True(t, repeatable)
 		require.Equal(t, 3, limit)
 		require.Equal(t, time.Minute, elapsed)
 		return context.WithValue(ctx, key{}, new(int))

@@ -198,11 +198,8 @@ func (r *Run) first() {
 // Fail reports that the attempt under way failed with err. If it is called more
 // than once, the last error counts.
 func (r *Run) Fail(err error) {
-	if err == nil {
-		err = errUnreported
-	}
 	if r.phase != over {
-		r.err = err
+		r.err = cmp.Or(err, errUnreported)
 	}
 }
 
@@ -361,7 +358,7 @@ func (r *Run) Reset() {
 // start does what must be done before the first attempt, and returns how long a
 // budget makes it wait.
 func (r *Run) start(paced bool) (pause time.Duration) {
-	r.phase, r.ctx = waiting, force.Start(r.ctx, r.limit, r.policy.MaxElapsed)
+	r.phase = waiting
 	p := &r.policy
 	if r.began.IsZero() { // otherwise Progress has set it
 		r.began = p.startTime()
@@ -379,6 +376,9 @@ func (r *Run) start(paced bool) (pause time.Duration) {
 	}
 	if r.key = keyFor(r.ctx, p.Idempotency); r.began.IsZero() {
 		r.began = clock.Real()
+	}
+	if force.On.Load() {
+		r.ctx = force.OnStart(r.ctx, r.limit, p.MaxElapsed, p.repeatable(r.ctx, ClassUnknown))
 	}
 	if p.Budget == nil {
 		return 0

@@ -33,6 +33,7 @@ type site struct {
 	at       string
 	limit    int           // most attempts; negative for no limit
 	elapsed  time.Duration // if it is positive, MaxElapsed
+	once     bool          // what was sent may not be sent again
 	requests bool          // it sends requests over HTTP
 	guarded  bool          // it calls a guard.Service, which may begin the call again
 	plain    int           // calls without a fault
@@ -122,14 +123,14 @@ func (s *forcing) siteAt(line string) *site {
 }
 
 // start is the hook of a call.
-func (s *forcing) start(ctx context.Context, limit int, elapsed time.Duration) context.Context {
+func (s *forcing) start(ctx context.Context, limit int, elapsed time.Duration, repeatable bool) context.Context {
 	w := caller()
 	if w.at == "" {
 		return unforced(ctx)
 	}
 	s.mu.Lock()
 	at := s.siteAt(w.at)
-	at.limit, at.elapsed = limit, elapsed
+	at.limit, at.elapsed, at.once = limit, elapsed, !repeatable
 	s.mu.Unlock()
 	if w.client { // whose requests are its attempts
 		return unforced(ctx)
@@ -184,6 +185,9 @@ func (s *forcing) next(ctx context.Context, c *call) {
 
 // fault returns what happens to the present attempt.
 func (c *call) fault() path {
+	if c.once && (c.path == lost || c.path == late) {
+		return plain
+	}
 	if c.number == 1 || c.path == givesUp && c.number <= mostForced {
 		return c.path
 	}

@@ -537,7 +537,8 @@ func TestAWholeSuiteIsForced(t *testing.T) {
 		for range 4 {
 			w := newWorld(t)
 			_ = wrong["body: the reader is not rewound"](w, t.Context())
-			_ = right["a body for each attempt"](w, t.Context())
+			require.NoError(t, right["a body for each attempt"](w, t.Context()))
+			require.NoError(t, right["a client without a key"](w, t.Context())) // which must not be sent twice
 		}
 		return
 	}

@@ -14,8 +14,9 @@ var On atomic.Bool
 // and then never again.
 var (
 	// OnStart is called before a call of at most limit attempts, or any number if limit is
-	// negative, within elapsed, if that is positive. It returns the context of the call.
-	OnStart func(ctx context.Context, limit int, elapsed time.Duration) context.Context
+	// negative, within elapsed, if that is positive. The call may or may not be repeatable
+	// after an attempt that was sent. OnStart returns its context.
+	OnStart func(ctx context.Context, limit int, elapsed time.Duration, repeatable bool) context.Context
 
 	// OnAttempt is called before an attempt, and returns its context. With an error
 	// the attempt fails without being made.
@@ -28,14 +29,6 @@ var (
 	// OnBreaker is called before what a breaker lets pass, and returns its context.
 	OnBreaker func(ctx context.Context, breaker any) context.Context
 )
-
-// Start is OnStart, if On is true.
-func Start(ctx context.Context, limit int, elapsed time.Duration) context.Context {
-	if On.Load() {
-		return OnStart(ctx, limit, elapsed)
-	}
-	return ctx
-}
 
 // Attempt is OnAttempt, if On is true.
 func Attempt(ctx context.Context) (context.Context, error) {
