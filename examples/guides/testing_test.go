@@ -198,6 +198,25 @@ func TestATransferIsMadeOnce(t *testing.T) {
 	})
 }
 
+func TestAnOrderIsMadeOnceUnderEachFault(t *testing.T) {
+	made, number := make(map[int]bool), 0
+	shop := Shop{Retry: numbered{&number}, Save: func(context.Context) error {
+		made[number] = true // again, it changes nothing
+		return nil
+	}}
+	forced := backofftest.Force(t)
+	forced.Effect(func() int { return len(made) })
+	forced.Run(shop.Order)
+}
+
+// numbered gives each call a number, which all its attempts have.
+type numbered struct{ number *int }
+
+func (n numbered) Do(ctx context.Context, op func(context.Context) error) error {
+	*n.number++
+	return backoff.Policy{}.Do(ctx, op)
+}
+
 func TestALibrarysClientRetries(t *testing.T) {
 	fault.NoWaits(t)
 	server := httptest.NewServer(orders())
