@@ -1,8 +1,9 @@
 // Package backofftest tests implementations of the interfaces of package
 // backoff: for each interface a function checks that an implementation keeps
-// the contract. It is for tests only, since it imports testing.
+// the contract. [Force] runs every retry path of a program once. The package is for
+// tests only, since it imports testing.
 //
-// Code that uses a policy does not need this package. In a bubble of
+// A test of one policy needs neither. In a bubble of
 // testing/synctest its waits take no time and are exact, and [backoff.NoJitter]
 // makes them known:
 //
