@@ -106,8 +106,9 @@ func (s *forcing) open(ctx context.Context, w where) *call {
 	if s.target == at && s.path >= permanent && !at.guarded && before == at.plain {
 		s.found(w.at, "multiplied", "the call is made again after %v", s.path)
 	}
-	s.calls = append(s.calls, c)
-	s.count[at]++
+	if s.count[at]++; !s.suite {
+		s.calls = append(s.calls, c)
+	}
 	return c
 }
 
