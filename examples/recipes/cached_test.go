@@ -162,5 +162,9 @@ func TestAnItemThatIsGoneIsNotServed(t *testing.T) {
 		if *loads != 3 {
 			t.Errorf("%d calls", *loads)
 		}
+		gone = errors.New("down")
+		if text, err := c.get(t.Context(), "k"); !errors.Is(err, gone) {
+			t.Errorf("after the item was gone: %q, %v", text, err)
+		}
 	})
 }
