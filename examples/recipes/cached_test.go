@@ -46,16 +46,16 @@ func (c *cached) get(ctx context.Context, key string) (string, error) {
 	if age < time.Hour {
 		patience = 100 * time.Millisecond
 	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	wait, cancel := context.WithTimeout(ctx, patience) // the call reads ctx
 	defer cancel()
 	select {
 	case r := <-call:
 		if r.Err == nil || age >= time.Hour || errors.Is(r.Err, errNone) {
 			return r.Val.(string), r.Err
 		}
-	case <-ctx.Done(): // the call goes on
+	case <-wait.Done(): // the call goes on
 		if age >= time.Hour {
-			return "", ctx.Err()
+			return "", wait.Err()
 		}
 	}
 	return last.text, nil
