@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -96,4 +98,61 @@ func TestACacheThatHangsHoldsNoCaller(t *testing.T) {
 			t.Errorf("%d of 40 calls did not wait for the cache", defaults)
 		}
 	})
+}
+
+// opens makes calls for a minute, the first 20 s of which succeed. Then all fail but one in so
+// many, or all if that is 0. It returns for how long the circuit was open each time.
+func opens(ctx context.Context, interval time.Duration, one int, fail func() error) (times []time.Duration) {
+	var opened time.Time
+	breaker := backoff.Breaker{Observer: func(_ context.Context, e backoff.Event) {
+		switch t := e.Transition; {
+		case t != nil && t.To == backoff.BreakerOpen:
+			opened = time.Now()
+		case t != nil && t.To == backoff.BreakerHalfOpen:
+			times = append(times, time.Since(opened))
+		}
+	}}
+	var all sync.WaitGroup
+	began := time.Now()
+	for n := 0; time.Since(began) < time.Minute; n++ {
+		all.Go(func() {
+			_ = breaker.Do(ctx, func(context.Context) error {
+				if time.Since(began) < 20*time.Second || one > 0 && n%one == 0 {
+					return nil
+				}
+				return fail()
+			})
+		})
+		time.Sleep(interval)
+	}
+	all.Wait()
+	return times
+}
+
+func TestHowLongACircuitIsOpen(t *testing.T) {
+	timeout := func() error { time.Sleep(200 * time.Millisecond); return context.DeadlineExceeded }
+	refused := func() error { return errors.New("refused") }
+	for name, row := range map[string]struct {
+		interval    time.Duration
+		one         int
+		fail        func() error
+		least, most time.Duration
+	}{
+		"errors":                          {100 * time.Millisecond, 0, refused, 200 * time.Millisecond, 1400 * time.Millisecond},
+		"errors, and some succeed":        {100 * time.Millisecond, 3, refused, 4 * time.Second, 6100 * time.Millisecond},
+		"timeouts, ten a second":          {100 * time.Millisecond, 0, timeout, 200 * time.Millisecond, 1300 * time.Millisecond},
+		"timeouts, one a second":          {time.Second, 0, timeout, 1600 * time.Millisecond, 3 * time.Second},
+		"ten a second, and some succeed":  {100 * time.Millisecond, 3, timeout, 1200 * time.Millisecond, 2600 * time.Millisecond},
+		"four a second, and some succeed": {250 * time.Millisecond, 3, timeout, 3500 * time.Millisecond, 6300 * time.Millisecond},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			times := opens(t.Context(), row.interval, row.one, row.fail)
+			if len(times) > 0 && row.one > 0 {
+				times = times[:1] // if the next probes fail by chance, the outage looks like a whole one
+			}
+			if len(times) == 0 || slices.Min(times) < row.least || slices.Max(times) > row.most {
+				t.Errorf("%s: open for %v", name, times)
+			}
+		})
+	}
 }

@@ -6,9 +6,12 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net"
 	"slices"
+	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -19,92 +22,94 @@ import (
 	"github.com/gobackoff/backoff/guard"
 )
 
-var consuming = backoff.Policy{
-	Name:           "consume",
-	MaxAttempts:    5,
-	AttemptTimeout: 30 * time.Second,    // a handler that hangs holds up all messages
-	Jitter:         backoff.EqualJitter, // a wait is half of its delay at least, so the waits grow
-}
+// The broker makes the attempts. A handler that hangs holds up all messages.
+var consuming = backoff.Policy{Name: "consume", MaxAttempts: 1, AttemptTimeout: 30 * time.Second}
 
-// again is the delay after each delivery of a message that failed.
+// again is the delay after each delivery. The eighth comes after 20 minutes, the twelfth after an hour.
 var again = backoff.Exponential{Initial: 10 * time.Second, Max: 10 * time.Minute}
 
-// A consumer handles messages, and remembers which fail while others are done.
+// A consumer handles messages, and remembers which fail while others are handled.
 type consumer struct {
+	service  *guard.Service                      // that handle calls
 	handle   func(context.Context, string) error // returns backoff.Permanent(err) for a message that it will never take
 	ack      func(string)
+	giveBack func(string, time.Duration) // the broker sends it again after that time
 	bury     func(string, error)         // into the dead letters, and ack it if they have it
-	giveBack func(string, time.Duration) // the broker sends it again after that time, not sooner
 
-	done   int // messages in a row that were handled, or never will be
-	failed map[string]failures
+	mu      sync.Mutex
+	handled int                // messages so far
+	failed  map[string]failure // by message; make it
 }
 
-type failures struct {
-	first      time.Time
-	all, alone int // deliveries, and those right after ten messages in a row that were handled
+type failure struct {
+	tries   int       // deliveries that count
+	blamed  int       // those between which and the one before another message was handled
+	handled int       // messages at the last one
+	due     time.Time // of the next one
 }
 
-// consume handles messages until ctx ends.
-func (c *consumer) consume(ctx context.Context, messages <-chan string) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case m, ok := <-messages:
-			if !ok {
-				return // the broker is gone
-			}
-			err := consuming.Do(ctx, func(ctx context.Context) error { return c.handle(ctx, m) })
-			if ctx.Err() != nil && err != nil {
-				return // without ack: the broker sends it again
-			}
-			c.settle(m, err)
+// take handles one delivery of a message. Several goroutines may call it.
+func (c *consumer) take(ctx context.Context, m string) {
+	tried := false
+	err := c.service.Do(ctx, consuming, func(ctx context.Context) error {
+		tried = true
+		err := c.handle(ctx, m)
+		if transient(err) && !consuming.Retryable(err) {
+			err = backoff.OfClass(err, backoff.ClassRetryable) // a 401 counts as an outage of the service
 		}
+		return err
+	})
+	if ctx.Err() != nil && err != nil {
+		return // the program stops: without ack, the broker sends the message again
 	}
-}
-
-// settle decides what becomes of a message.
-func (c *consumer) settle(m string, err error) {
-	f := c.failed[m]
-	if f.all++; f.all == 1 {
-		f.first = time.Now()
-	}
-	if c.done >= 10 {
-		f.alone++
-	}
-	if c.done++; err != nil && transient(err) {
-		c.done = 0
-	}
-	switch {
+	switch delay := c.judge(m, tried, err); {
 	case err == nil:
 		c.ack(m)
-	case transient(err) && f.alone < 4 && time.Since(f.first) < maxOutage:
-		c.failed[m] = f
-		c.giveBack(m, again.Delay(f.all))
-		return
+	case delay > 0:
+		c.giveBack(m, delay)
 	default:
 		c.bury(m, err)
 	}
-	delete(c.failed, m)
 }
 
-// maxOutage is the longest outage that buries no message. In a queue with no other
-// messages, one that always fails is tried for so long.
-const maxOutage = time.Hour
+// judge returns the delay before the next delivery of a message, or 0 if there is none.
+func (c *consumer) judge(m string, tried bool, err error) time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	f, now := c.failed[m], time.Now()
+	switch {
+	case err == nil:
+		c.handled++
+	case !tried:
+		return time.Minute // the circuit is open, which is no fault of the message
+	case transient(err):
+		if now.Before(f.due) {
+			return f.due.Sub(now) // the broker was too quick, so this delivery does not count
+		}
+		if f.tries++; c.handled > f.handled {
+			f.blamed++
+		}
+		maps.DeleteFunc(c.failed, func(_ string, f failure) bool { return now.Sub(f.due) > 24*time.Hour }) // others have them
+		if f.blamed < 8 && f.tries < 12 {
+			delay := again.Delay(f.tries)
+			c.failed[m] = failure{f.tries, f.blamed, c.handled, now.Add(delay)}
+			return delay
+		}
+	}
+	delete(c.failed, m)
+	return 0
+}
 
-// marked retries each error that the handler has not marked by backoff.Permanent: a 401
+// unmarked retries each error that the handler has not marked by backoff.Permanent: a 401
 // or an expired certificate is no fault of the message.
-var marked = backoff.Policy{Classify: backoff.RetryIf(func(error) bool { return true })}
+var unmarked = backoff.Policy{Classify: backoff.RetryIf(func(error) bool { return true })}
 
-// transient reports whether the message may succeed later: its handler has not
-// marked the error, and the call may be retried.
+// transient reports whether the message may succeed later.
 func transient(err error) bool {
-	var gaveUp *backoff.Error
-	if errors.As(err, &gaveUp) {
+	if gaveUp, ok := errors.AsType[*backoff.Error](err); ok {
 		return gaveUp.Reason != backoff.ReasonNotIdempotent // it may have happened: a person must check
 	}
-	return marked.Retryable(err) || errors.Is(err, backoff.ErrOpen)
+	return unmarked.Retryable(err) || errors.Is(err, backoff.ErrOpen)
 }
 
 // queue is a broker in virtual time.
@@ -112,178 +117,249 @@ type queue struct {
 	consumer
 	messages      chan string
 	acked, buried []string
+	tries         map[string]int
+	hasty         bool // the broker sends a message again after 2 s, whatever the delay
 }
 
 func newQueue(handle func(context.Context, string) error) *queue {
-	q := &queue{messages: make(chan string, 10_000)}
+	q := &queue{messages: make(chan string, 100_000), tries: map[string]int{}}
 	q.consumer = consumer{
-		failed:   map[string]failures{},
-		handle:   handle,
-		ack:      func(m string) { q.acked = append(q.acked, m) },
-		bury:     func(m string, why error) { q.buried = append(q.buried, fmt.Sprint(m, ": ", why)) },
-		giveBack: func(m string, after time.Duration) { time.AfterFunc(after, func() { q.messages <- m }) },
+		service: &guard.Service{},
+		failed:  map[string]failure{},
+		handle: func(ctx context.Context, m string) error {
+			q.tries[m]++
+			time.Sleep(5 * time.Millisecond)
+			return handle(ctx, m)
+		},
+		ack:  func(m string) { q.acked = append(q.acked, m) },
+		bury: func(m string, why error) { q.buried = append(q.buried, fmt.Sprint(m, ": ", why)) },
+		giveBack: func(m string, after time.Duration) {
+			if q.hasty {
+				after = 2 * time.Second
+			}
+			time.AfterFunc(after, func() { q.messages <- m })
+		},
 	}
 	return q
 }
 
-// One message is taken, one after two failures, one is invalid, one may have
-// been paid, one always fails, and the program is told to stop while it waits to
-// handle the last.
+// consume handles messages until ctx ends.
+func (q *queue) consume(ctx context.Context) {
+	for ctx.Err() == nil {
+		select {
+		case <-ctx.Done():
+		case m := <-q.messages:
+			q.take(ctx, m)
+		}
+	}
+}
+
+// feed brings a message after each interval, which is bad if name says so, and handles them
+// until the end of the time.
+func (q *queue) feed(t *testing.T, messages int, interval, all time.Duration, name func(int) string) {
+	ctx, stop := context.WithTimeout(t.Context(), all)
+	defer stop()
+	go func() {
+		for n := range messages {
+			q.messages <- fmt.Sprint(name(n), n)
+			time.Sleep(interval)
+		}
+	}()
+	q.consume(ctx)
+}
+
+func isBad(m string) bool { return strings.HasPrefix(m, "bad") }
+
+// oneIn names one of n messages bad.
+func oneIn(n int) func(int) string {
+	return func(i int) string {
+		if i%n == 1 {
+			return "bad"
+		}
+		return "good"
+	}
+}
+
+// requireAllGood fails unless each good message was handled.
+func (q *queue) requireAllGood(t *testing.T, good int, world ...any) {
+	t.Helper()
+	if n := slices.IndexFunc(q.buried, func(m string) bool { return !isBad(m) }); n >= 0 || len(q.acked) != good {
+		t.Errorf("%v: %d of %d good messages are done; buried: %q", world, len(q.acked), good, q.buried[max(n, 0):])
+	}
+}
+
+// One message is taken, one after two failures, one is invalid, one may have been paid, and the
+// program is told to stop while it handles the last.
 func TestAConsumerKnowsWhatBecomesOfEachMessage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		defer stop()
-		attempts := map[string]int{}
-		q := newQueue(func(ctx context.Context, m string) error {
-			switch attempts[m]++; {
-			case m == "good", m == "flaky" && attempts[m] == 3:
+		var q *queue
+		q = newQueue(func(ctx context.Context, m string) error {
+			switch {
+			case m == "good", m == "flaky" && q.tries[m] == 3:
 				return nil
 			case m == "invalid":
 				return backoff.Permanent(errors.New("invalid"))
 			case m == "paid":
 				return backoff.Policy{Name: "pay", Idempotency: backoff.NonIdempotent}.Do(ctx, func(context.Context) error { return errors.New("no answer") })
 			case m == "last":
-				time.AfterFunc(time.Millisecond, stop)
+				stop()
 			}
 			return errors.New("down")
 		})
-		for _, m := range []string{"good", "flaky", "invalid", "paid", "bad", "last", "unread"} {
+		for _, m := range []string{"good", "flaky", "invalid", "paid"} {
 			q.messages <- m
 		}
+		time.AfterFunc(time.Minute, func() { q.messages <- "last"; q.messages <- "unread" })
 
-		q.consume(ctx, q.messages)
+		q.consume(ctx)
 
-		if want := []string{"good", "flaky"}; !slices.Equal(q.acked, want) || attempts["flaky"] != 3 {
+		if want := []string{"good", "flaky"}; !slices.Equal(q.acked, want) || q.tries["flaky"] != 3 {
 			t.Errorf("taken: %q", q.acked)
 		}
 		if want := []string{"invalid: invalid", "paid: backoff: pay: gave up after 1 attempt: not idempotent (Idempotency): no answer"}; !slices.Equal(q.buried, want) {
 			t.Errorf("buried: %q", q.buried)
 		}
-		if attempts["bad"] != 5 || attempts["last"] != 1 || len(q.messages) != 1 {
-			t.Errorf("%d attempts of the bad one, %d of the last one", attempts["bad"], attempts["last"])
+		if q.tries["last"] != 1 || len(q.messages) != 1 || len(q.failed) > 0 {
+			t.Errorf("%d tries of the last one, %d messages left, remembered: %v", q.tries["last"], len(q.messages), q.failed)
 		}
-		q.consume(ctx, nil) // returns also while no message comes
 	})
 }
 
 // Nothing shows that a message is bad if there are no others.
-func TestABadMessageCosts60AttemptsInAnIdleQueue(t *testing.T) {
-	for _, others := range []string{"", "invalid"} {
+func TestABadMessageAloneIsBuriedAtItsTwelfthDelivery(t *testing.T) {
+	for bad, latest := range map[int]time.Duration{1: 61 * time.Minute, 2: 65 * time.Minute, 10: 90 * time.Minute} {
 		synctest.Test(t, func(t *testing.T) {
-			ctx, stop := context.WithTimeout(t.Context(), 2*time.Hour)
-			defer stop()
-			attempts := 0
-			q := newQueue(func(_ context.Context, m string) error {
-				if m == "invalid" {
-					return backoff.Permanent(errors.New("invalid"))
-				}
-				attempts++
-				return errors.New("cannot be handled")
-			})
-			q.messages <- "bad"
-			for range 5 {
-				if others != "" {
-					time.AfterFunc(time.Minute, func() { q.messages <- others })
-				}
+			q := newQueue(func(context.Context, string) error { return errors.New("cannot be handled") })
+			began, last := time.Now(), time.Duration(0)
+			bury := q.bury
+			q.bury = func(m string, why error) { bury(m, why); last = time.Since(began) }
+			q.feed(t, bad, time.Second, 24*time.Hour, oneIn(1))
+			if last < time.Hour || last > latest || len(q.buried) != bad {
+				t.Errorf("%d of %d are buried, the last one after %v", len(q.buried), bad, last)
 			}
-			q.consume(ctx, q.messages)
-			if bad := q.buried[len(q.buried)-1]; bad[:3] != "bad" || attempts != 60 {
-				t.Errorf("%d attempts, buried: %q", attempts, q.buried)
+			for m, n := range q.tries {
+				if n != 12 {
+					t.Errorf("%d deliveries of %s", n, m)
+				}
 			}
 		})
 	}
 }
 
-func TestABadMessageCosts20AttemptsInABusyQueue(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		attempts, took := 0, time.Duration(0)
-		q := newQueue(func(_ context.Context, m string) error {
-			if m != "bad" {
+// Bad messages do not protect each other, however many there are.
+func TestABadMessageIsBuriedAtItsEighthDelivery(t *testing.T) {
+	for _, share := range []int{100, 50, 20, 5, 2} {
+		synctest.Test(t, func(t *testing.T) {
+			q := newQueue(func(_ context.Context, m string) error {
+				if isBad(m) {
+					return errors.New("cannot be handled")
+				}
 				return nil
+			})
+			q.feed(t, 8000, 500*time.Millisecond, 4000*time.Second, oneIn(share))
+			q.requireAllGood(t, 8000-8000/share, "one bad in", share)
+			came := 2 * (4000 - 1300) / share // more than 1,300 s ago
+			if len(q.buried) < came {
+				t.Errorf("one bad in %d: %d of %d are buried", share, len(q.buried), came)
 			}
-			attempts++
-			return errors.New("cannot be handled")
+			for m, n := range q.tries {
+				if n > 8 {
+					t.Errorf("one bad in %d: %d deliveries of %s", share, n, m)
+				}
+			}
 		})
-		bury, began := q.bury, time.Now()
-		q.bury = func(m string, why error) { bury(m, why); took = time.Since(began) }
-		q.feed(t, 400)
-		if attempts != 20 || len(q.acked) != 400 || len(q.buried) != 1 || took > 90*time.Second {
-			t.Errorf("%d attempts in %v, %d messages done, buried: %q", attempts, took, len(q.acked), q.buried)
-		}
-	})
+	}
 }
 
-// feed brings so many messages, two a second, and a bad one, and handles them for two hours.
-func (q *queue) feed(t *testing.T, messages int) {
-	ctx, stop := context.WithTimeout(t.Context(), 2*time.Hour)
-	defer stop()
-	go func() {
-		for n := range messages {
-			q.messages <- fmt.Sprint(n)
-			time.Sleep(500 * time.Millisecond)
-			if n == 10 {
-				q.messages <- "bad"
-			}
+// Another process may have the message, so it is not remembered forever.
+func TestAMessageThatDoesNotComeBackIsForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueue(func(context.Context, string) error { return errors.New("cannot be handled") })
+		q.giveBack = func(string, time.Duration) {}
+		q.take(t.Context(), "elsewhere")
+		time.Sleep(25 * time.Hour)
+		q.take(t.Context(), "other")
+		if _, known := q.failed["elsewhere"]; known || len(q.failed) != 1 {
+			t.Errorf("remembered: %v", q.failed)
 		}
-	}()
-	q.consume(ctx, q.messages)
+	})
 }
 
 // A handler that waits for its context lets the others go on.
 func TestAHandlerThatHangsHoldsUpNoOtherMessage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ctx, stop := context.WithTimeout(t.Context(), 5*time.Minute)
-		defer stop()
 		q := newQueue(func(ctx context.Context, m string) error {
-			if m == "hangs" {
+			if isBad(m) {
 				<-ctx.Done()
 			}
 			return ctx.Err()
 		})
-		q.messages <- "hangs"
-		q.messages <- "good"
-		q.consume(ctx, q.messages)
-		if !slices.Equal(q.acked, []string{"good"}) || len(q.buried) > 0 {
-			t.Errorf("done: %q, buried: %q", q.acked, q.buried)
-		}
+		q.feed(t, 20, time.Second, 5*time.Minute, func(n int) string {
+			if n == 0 {
+				return "bad"
+			}
+			return "good"
+		})
+		q.requireAllGood(t, 19)
 	})
 }
 
-// Most attempts fail for a minute, or for ten, or all of them for an hour. The
-// broker keeps to the delays, or sends each message again after two seconds.
-func TestABrownoutBuriesNoGoodMessage(t *testing.T) {
-	for _, row := range []struct {
-		share float64
-		lasts time.Duration
-	}{{0.8, time.Minute}, {0.9, time.Minute}, {0.95, time.Minute}, {0.9, 10 * time.Minute}, {1, time.Hour}} {
-		for _, hasty := range []bool{false, true} {
-			synctest.Test(t, func(t *testing.T) {
-				dice := rand.New(rand.NewPCG(1, 2))
-				from := time.Now().Add(10 * time.Second)
-				q := newQueue(func(_ context.Context, m string) error {
-					if in := time.Since(from); m == "bad" || in > 0 && in < row.lasts && dice.Float64() < row.share {
-						return &backoffhttp.StatusError{Code: 503}
-					}
-					return nil
-				})
-				if giveBack := q.giveBack; hasty {
-					q.giveBack = func(m string, _ time.Duration) { giveBack(m, 2*time.Second) }
+// The messages of one tenant of ten fail for a while, and all others are handled.
+func TestATenantThatIsDownLosesNoMessage(t *testing.T) {
+	for _, lasts := range []time.Duration{3 * time.Minute, 20 * time.Minute} {
+		synctest.Test(t, func(t *testing.T) {
+			down := time.Now().Add(10 * time.Second)
+			q := newQueue(func(_ context.Context, m string) error {
+				if in := time.Since(down); strings.HasPrefix(m, "tenant") && in > 0 && in < lasts {
+					return &backoffhttp.StatusError{Code: 503}
 				}
-				q.feed(t, 400)
-				if len(q.acked) != 400 || len(q.buried) != 1 || q.buried[0][:4] != "bad:" {
-					t.Errorf("%v fail for %v, hasty: %v: %d of 400 messages done, and buried: %q", row.share, row.lasts, hasty, len(q.acked), q.buried)
-				}
+				return nil
 			})
+			q.feed(t, 3000, 500*time.Millisecond, 2*time.Hour, func(n int) string {
+				if n%10 == 3 {
+					return "tenant"
+				}
+				return "good"
+			})
+			q.requireAllGood(t, 3000, lasts)
+		})
+	}
+}
+
+// Most deliveries fail for a while. The broker keeps to the delays or not. Each bad message is
+// still buried in the end.
+func TestABrownoutBuriesNoGoodMessage(t *testing.T) {
+	for _, share := range []float64{0.8, 0.9, 0.95} {
+		for _, lasts := range []time.Duration{time.Minute, 10 * time.Minute} {
+			for _, hasty := range []bool{false, true} {
+				synctest.Test(t, func(t *testing.T) {
+					dice := rand.New(rand.NewPCG(1, 2))
+					from := time.Now().Add(10 * time.Second)
+					q := newQueue(func(_ context.Context, m string) error {
+						if in := time.Since(from); isBad(m) || in > 0 && in < lasts && dice.Float64() < share {
+							return &backoffhttp.StatusError{Code: 503}
+						}
+						return nil
+					})
+					q.hasty = hasty
+					q.feed(t, 2000, 500*time.Millisecond, 5*time.Hour, oneIn(100))
+					q.requireAllGood(t, 1980, share, lasts, hasty)
+					if len(q.buried) != 20 {
+						t.Errorf("%v fail for %v, hasty: %v: buried %q", share, lasts, hasty, q.buried)
+					}
+				})
+			}
 		}
 	}
 }
 
-// Two messages a second arrive, one of which nobody can handle, and the service
-// behind them is down for a while. However its failure shows, all of the good
-// messages are done in the end, and only the bad one is buried.
+// The service behind the queue is down for a while, in each way that its failure may show. A
+// busy queue loses no good message, even if that lasts for hours.
 func TestAnOutageBuriesNoGoodMessage(t *testing.T) {
 	var refused error = &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
-	failing := func(err error) func(context.Context, func(context.Context) error) error {
+	as := func(err error) func(context.Context, func(context.Context) error) error {
 		return func(ctx context.Context, call func(context.Context) error) error {
 			if call(ctx) == refused {
 				return err
@@ -294,53 +370,54 @@ func TestAnOutageBuriesNoGoodMessage(t *testing.T) {
 	calling := backoff.Policy{Name: "call", MaxAttempts: 2}
 	breaker, service := &backoff.Breaker{}, &guard.Service{}
 	for name, through := range map[string]func(context.Context, func(context.Context) error) error{
-		"a bare call":            func(ctx context.Context, call func(context.Context) error) error { return call(ctx) },
+		"a bare call":            as(refused),
 		"a policy that gives up": calling.Do,
 		"a deadline": func(ctx context.Context, call func(context.Context) error) error {
 			ctx, cancel := context.WithTimeout(ctx, 300*time.Millisecond)
 			defer cancel()
 			return backoff.Policy{MaxAttempts: -1}.Do(ctx, call)
 		},
-		"a budget": backoff.Policy{Budget: &backoff.RetryBudget{}}.Do,
+		"a hanging service": func(ctx context.Context, call func(context.Context) error) error {
+			if call(ctx) == nil {
+				return nil
+			}
+			<-ctx.Done()
+			return ctx.Err()
+		},
 		"a breaker": func(ctx context.Context, call func(context.Context) error) error {
 			return breaker.Do(ctx, calling.Wrap(call))
 		},
 		"a service": func(ctx context.Context, call func(context.Context) error) error {
 			return service.Do(ctx, calling, call)
 		},
-		"a service that fails fast": func(ctx context.Context, call func(context.Context) error) error {
-			return service.Do(guard.WithFailFast(ctx), calling, call)
-		},
 		"a wait that is too long": func(ctx context.Context, call func(context.Context) error) error {
 			return backoff.RetryAfter(call(ctx), time.Hour)
 		},
-		"an expired certificate":   failing(&tls.CertificateVerificationError{Err: x509.CertificateInvalidError{Reason: x509.Expired}}),
-		"an expired token":         failing(&backoffhttp.StatusError{Code: 401}),
-		"a name that is not there": failing(&net.DNSError{IsNotFound: true}),
-		"an overload": func(ctx context.Context, call func(context.Context) error) error {
-			return backoff.OfClass(call(ctx), backoff.ClassOverloaded)
-		},
+		"an expired certificate":   as(&tls.CertificateVerificationError{Err: x509.CertificateInvalidError{Reason: x509.Expired}}),
+		"an expired token":         as(&backoffhttp.StatusError{Code: 401}),
+		"a name that is not there": as(&net.DNSError{IsNotFound: true}),
+		"throttling":               as(&backoffhttp.StatusError{Code: 429}),
+		"an overload":              as(backoff.OfClass(refused, backoff.ClassOverloaded)),
 	} {
-		for _, outage := range []time.Duration{4 * time.Second, 15 * time.Second, 5 * time.Minute} {
+		for _, outage := range []time.Duration{4 * time.Second, time.Minute, time.Hour, 5 * time.Hour} {
+			if name == "a service" && outage > time.Hour {
+				continue // it hides the outage from the Service of the consumer
+			}
 			synctest.Test(t, func(t *testing.T) {
 				breaker, service = &backoff.Breaker{}, &guard.Service{}
-				down := time.Now().Add(5 * time.Second)
+				down := time.Now().Add(20 * time.Second)
 				up := down.Add(outage)
 				q := newQueue(func(ctx context.Context, m string) error {
 					return through(ctx, func(context.Context) error {
-						switch now := time.Now(); {
-						case m == "bad":
-							return errors.New("cannot be handled")
-						case now.After(down) && now.Before(up):
+						if now := time.Now(); isBad(m) || now.After(down) && now.Before(up) {
 							return refused
 						}
 						return nil
 					})
 				})
-				q.feed(t, 2000)
-				if len(q.acked) != 2000 || len(q.buried) != 1 || q.buried[0][:4] != "bad:" {
-					t.Errorf("%s, down for %v: %d of 2000 messages done, and buried: %q", name, outage, len(q.acked), q.buried)
-				}
+				interval := max(outage/1000, 500*time.Millisecond)
+				q.feed(t, 1400, interval, 1400*interval+5*time.Hour, oneIn(100))
+				q.requireAllGood(t, 1386, name, outage)
 			})
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"slices"
+	"sync"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -20,9 +21,17 @@ import (
 type delivery struct {
 	ID, Host, Body string
 	Failures       int       // attempts that have failed
-	Due            time.Time // of the next attempt
+	Due            time.Time // of the next attempt, or when the claim of a worker ends
 	Error          string    // why it was given up; "" if it was not
 }
+
+// A worker claims a row for a minute, and saves it only if no other worker has claimed it since.
+// Neither is in a transaction with the attempt.
+const (
+	claimRow = `UPDATE deliveries SET due = now() + interval '1 minute' WHERE id = (SELECT id FROM deliveries
+		WHERE due <= now() AND error = '' ORDER BY due LIMIT 1 FOR UPDATE SKIP LOCKED) RETURNING *`
+	saveRow = `UPDATE deliveries SET failures = $3, due = $4, error = $5 WHERE id = $1 AND due = $2`
+)
 
 var delivering = backoff.Policy{
 	Name:          "webhook",
@@ -37,8 +46,8 @@ var delivering = backoff.Policy{
 type worker struct {
 	receivers *guard.Services // a circuit for each host
 	send      func(context.Context, delivery) error
-	save      func(delivery) // writes the row
-	remove    func(delivery) // after it was delivered
+	save      func(d delivery, claimed time.Time) // by saveRow
+	remove    func(delivery)                      // after it was delivered
 }
 
 // receivers make a circuit keep the Retry-After of its host, in memory. It opens after some
@@ -49,9 +58,9 @@ func receivers() *guard.Services {
 	}}
 }
 
-// attempt makes one attempt of a delivery that is due.
+// attempt makes one attempt of a delivery that the worker has claimed.
 func (w *worker) attempt(ctx context.Context, j delivery) {
-	sent := false
+	sent, claimed := false, j.Due
 	once := backoff.Policy{Name: "webhook", MaxAttempts: 1, AttemptTimeout: 10 * time.Second}
 	err := w.receivers.For(j.Host).Do(guard.WithFailFast(ctx), once, func(ctx context.Context) error {
 		sent = true
@@ -73,22 +82,49 @@ func (w *worker) attempt(ctx context.Context, j delivery) {
 		j.Failures++
 		j.Error = delivering.GiveUp(ctx, backoff.Error{Attempts: j.Failures, Reason: next.Reason, Last: backoff.Cause(err)}).Error()
 	}
-	w.save(j)
+	w.save(j, claimed)
 }
 
 // table has the rows as a database would keep them.
 type table map[string][]byte
 
+var tableLock sync.Mutex
+
+// claim is claimRow.
+func (rows table) claim() (j delivery, ok bool) {
+	tableLock.Lock()
+	defer tableLock.Unlock()
+	for id := range rows {
+		if j = rows.job(id); j.Error == "" && !time.Now().Before(j.Due) {
+			j.Due = time.Now().Add(time.Minute)
+			rows.add(j)
+			return j, true
+		}
+	}
+	return j, false
+}
+
+// save is saveRow.
+func (rows table) save(j delivery, claimed time.Time) {
+	tableLock.Lock()
+	defer tableLock.Unlock()
+	if _, there := rows[j.ID]; there && rows.job(j.ID).Due.Equal(claimed) {
+		rows.add(j)
+	}
+}
+
+func (rows table) remove(j delivery) {
+	tableLock.Lock()
+	defer tableLock.Unlock()
+	delete(rows, j.ID)
+}
+
 // run makes the attempts that are due, by a process that begins now and stops after some time.
 func (rows table) run(ctx context.Context, lives time.Duration, send func(context.Context, delivery) error) {
-	w := &worker{receivers: receivers(), send: send}
-	w.save = func(j delivery) { rows[j.ID] = must(json.Marshal(j)) }
-	w.remove = func(j delivery) { delete(rows, j.ID) }
+	w := &worker{receivers: receivers(), send: send, save: rows.save, remove: rows.remove}
 	for end := time.Now().Add(lives); time.Now().Before(end); time.Sleep(5 * time.Second) {
-		for id := range rows {
-			if j := rows.job(id); j.Error == "" && !time.Now().Before(j.Due) {
-				w.attempt(ctx, j)
-			}
+		for j, ok := rows.claim(); ok && ctx.Err() == nil; j, ok = rows.claim() {
+			w.attempt(ctx, j)
 		}
 	}
 }
@@ -224,7 +260,7 @@ func TestAJobThatACircuitRefusedIsTriedSoonAfterIt(t *testing.T) {
 		w := &worker{
 			receivers: receivers(),
 			send:      func(context.Context, delivery) error { sent++; return nil },
-			save:      func(j delivery) { row = j },
+			save:      func(j delivery, _ time.Time) { row = j },
 			remove:    func(delivery) { removed = true },
 		}
 		_, breaker := w.receivers.For("down").Parts()
@@ -249,6 +285,104 @@ func TestAProcessThatStopsCostsAJobNoAttempt(t *testing.T) {
 		rows.run(ctx, time.Second, func(ctx context.Context, _ delivery) error { stop(); return ctx.Err() })
 		if j := rows.job("a"); j.Failures != 0 || j.Error != "" {
 			t.Errorf("%+v", j)
+		}
+	})
+}
+
+// Five workers share the table. One dies while it sends, one is stopped for two minutes, and one
+// loses its connection to the database when it wants to save. The receivers hang or fail at times.
+func TestAClaimIsNeitherLostNorShared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rows, sending, delivered := table{}, map[string]int{}, map[string]int{}
+		for n := range 50 {
+			rows.add(delivery{ID: string(rune('A' + n)), Host: string(rune('A' + n))})
+		}
+		var mu sync.Mutex
+		count := func(id string, n int) int {
+			mu.Lock()
+			defer mu.Unlock()
+			sending[id] += n
+			return sending[id]
+		}
+		sends := 0
+		send := func(ctx context.Context, j delivery) error {
+			if n := count(j.ID, 1); n > 1 {
+				t.Errorf("%s is sent %d times at once", j.ID, n)
+			}
+			defer count(j.ID, -1)
+			mu.Lock()
+			sends++
+			n := sends
+			mu.Unlock()
+			switch {
+			case n%7 == 0:
+				<-ctx.Done()
+				return ctx.Err()
+			case n%5 == 0:
+				time.Sleep(9 * time.Second)
+				return &backoffhttp.StatusError{Code: 503}
+			}
+			time.Sleep(3 * time.Second)
+			mu.Lock()
+			defer mu.Unlock()
+			delivered[j.ID]++
+			return nil
+		}
+		var all sync.WaitGroup
+		dying, die := context.WithCancel(t.Context())
+		time.AfterFunc(10*time.Second, die)
+		for n := range 5 {
+			ctx := t.Context()
+			w := &worker{receivers: receivers(), send: send, save: rows.save, remove: rows.remove}
+			switch n {
+			case 0:
+				ctx = dying
+			case 1:
+				w.save = func(j delivery, claimed time.Time) { time.Sleep(2 * time.Minute); rows.save(j, claimed) }
+			case 2:
+				w.save = func(delivery, time.Time) {}
+			}
+			all.Go(func() {
+				for end := time.Now().Add(24 * time.Hour); time.Now().Before(end) && ctx.Err() == nil; time.Sleep(5 * time.Second) {
+					for j, ok := rows.claim(); ok && ctx.Err() == nil; j, ok = rows.claim() {
+						w.attempt(ctx, j)
+					}
+				}
+			})
+		}
+		all.Wait()
+		for id, n := range delivered {
+			if n != 1 {
+				t.Errorf("%s is delivered %d times", id, n)
+			}
+		}
+		if len(delivered) != 50 || len(rows) > 0 {
+			t.Errorf("%d of 50 are delivered, %d rows are left", len(delivered), len(rows))
+		}
+	})
+}
+
+// A worker that was stopped for too long does not write over what the next one has written.
+func TestALateSaveChangesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rows := table{}
+		rows.add(delivery{ID: "a", Host: "a", Failures: 8})
+		stopped := 2 * time.Minute
+		fails := func(context.Context, delivery) error { return &backoffhttp.StatusError{Code: 503} }
+		late := &worker{receivers: receivers(), send: fails, save: func(j delivery, claimed time.Time) { time.Sleep(stopped); rows.save(j, claimed) }}
+		next := &worker{receivers: receivers(), send: fails, save: rows.save}
+		j, _ := rows.claim()
+		go late.attempt(t.Context(), j)
+		time.Sleep(time.Minute)
+		j, ok := rows.claim()
+		if !ok {
+			t.Fatal("the row of a worker that was stopped is lost")
+		}
+		next.attempt(t.Context(), j)
+		want := rows.job("a")
+		time.Sleep(stopped)
+		if got := rows.job("a"); got != want || got.Failures != 9 {
+			t.Errorf("%+v, want %+v", got, want)
 		}
 	})
 }

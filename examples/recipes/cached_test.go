@@ -1,0 +1,170 @@
+package recipes
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"golang.org/x/sync/singleflight"
+
+	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/guard"
+)
+
+// A cached function is called if its last value is older than a minute. If the call fails, or
+// takes more than 100 ms, a value of the last hour will do.
+type cached struct {
+	service *guard.Service // &guard.Service{FailFast: true}
+	load    func(ctx context.Context, key string) (string, error)
+	calls   singleflight.Group
+	values  sync.Map // by key
+}
+
+type value struct {
+	text string
+	at   time.Time
+}
+
+var (
+	errNone = backoff.Permanent(errors.New("no such item")) // what load returns for a key without a value
+	loading = backoff.Policy{Name: "load", MaxAttempts: 2, AttemptTimeout: time.Second}
+)
+
+func (c *cached) get(ctx context.Context, key string) (string, error) {
+	stored, _ := c.values.Load(key)
+	last, _ := stored.(value)
+	age := time.Since(last.at)
+	if age < time.Minute {
+		return last.text, nil
+	}
+	// The call is for all who wait for it, so no caller's context ends it.
+	call := c.calls.DoChan(key, func() (any, error) { return c.call(context.WithoutCancel(ctx), key) })
+	patience := 3 * time.Second // more than a call takes
+	if age < time.Hour {
+		patience = 100 * time.Millisecond
+	}
+	wait, cancel := context.WithTimeout(ctx, patience) // the call reads ctx
+	defer cancel()
+	select {
+	case r := <-call:
+		if r.Err == nil || age >= time.Hour || errors.Is(r.Err, errNone) {
+			return r.Val.(string), r.Err
+		}
+	case <-wait.Done(): // the call goes on
+		if age >= time.Hour {
+			return "", wait.Err()
+		}
+	}
+	return last.text, nil
+}
+
+func (c *cached) call(ctx context.Context, key string) (string, error) {
+	text, err := backoff.DoValue(ctx, c.service.With(loading), func(ctx context.Context) (string, error) { return c.load(ctx, key) })
+	if err == nil {
+		c.values.Store(key, value{text, time.Now()})
+	} else if errors.Is(err, errNone) {
+		c.values.Delete(key)
+	}
+	return text, err
+}
+
+// newCached returns a cached function, and the count of its calls.
+func newCached(load func(context.Context) (string, error)) (*cached, *int) {
+	loads := new(int)
+	return &cached{service: &guard.Service{FailFast: true}, load: func(ctx context.Context, _ string) (string, error) {
+		*loads++
+		return load(ctx)
+	}}, loads
+}
+
+// The caller that begins the call leaves before it ends. The others get its value.
+func TestManyCallersMakeOneCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, loads := newCached(func(ctx context.Context) (string, error) {
+			time.Sleep(50 * time.Millisecond)
+			return "new", ctx.Err()
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		var all sync.WaitGroup
+		all.Go(func() {
+			if _, err := c.get(ctx, "k"); !errors.Is(err, context.DeadlineExceeded) {
+				t.Error(err)
+			}
+		})
+		synctest.Wait()
+		for range 100 {
+			all.Go(func() {
+				if text, err := c.get(t.Context(), "k"); text != "new" || err != nil {
+					t.Error(text, err)
+				}
+			})
+		}
+		all.Wait()
+		if must(c.get(t.Context(), "k")); *loads != 1 {
+			t.Errorf("%d calls", *loads)
+		}
+	})
+}
+
+// While the function fails or hangs, its last value is there for an hour, within 100 ms.
+func TestACachedValueIsServedWhileTheFunctionFails(t *testing.T) {
+	for name, fail := range map[string]func(context.Context) (string, error){
+		"fails": func(context.Context) (string, error) { return "", errors.New("down") },
+		"hangs": func(ctx context.Context) (string, error) { <-ctx.Done(); return "", ctx.Err() },
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			load := func(context.Context) (string, error) { return "old", nil }
+			c, loads := newCached(func(ctx context.Context) (string, error) { return load(ctx) })
+			must(c.get(t.Context(), "k"))
+			load = fail
+			for n := range 3500 {
+				time.Sleep(time.Second)
+				began := time.Now()
+				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(n)*time.Millisecond)
+				text, err := c.get(ctx, "k")
+				if cancel(); text != "old" || err != nil || time.Since(began) > 100*time.Millisecond {
+					t.Fatalf("%s: %q, %v after %v", name, text, err, time.Since(began))
+				}
+			}
+			time.Sleep(2 * time.Minute)
+			if text, err := c.get(t.Context(), "k"); text != "" || err == nil {
+				t.Errorf("%s for an hour: %q, %v", name, text, err)
+			}
+			if *loads > 250 { // the circuit is open most of the time
+				t.Errorf("%s: %d calls", name, *loads)
+			}
+			load = func(context.Context) (string, error) { return "new", nil }
+			time.Sleep(2 * time.Minute)
+			if text, err := c.get(t.Context(), "k"); text != "new" || err != nil {
+				t.Errorf("%s, and is back: %q, %v", name, text, err)
+			}
+		})
+	}
+}
+
+// An item that is gone is no failure, and its last value is not served.
+func TestAnItemThatIsGoneIsNotServed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var gone error
+		c, loads := newCached(func(context.Context) (string, error) { return "old", gone })
+		must(c.get(t.Context(), "k"))
+		time.Sleep(time.Minute)
+		gone = errNone
+		for range 2 {
+			if text, err := c.get(t.Context(), "k"); !errors.Is(err, errNone) {
+				t.Error(text, err)
+			}
+		}
+		if *loads != 3 {
+			t.Errorf("%d calls", *loads)
+		}
+		gone = errors.New("down")
+		if text, err := c.get(t.Context(), "k"); !errors.Is(err, gone) {
+			t.Errorf("after the item was gone: %q, %v", text, err)
+		}
+	})
+}
