@@ -85,6 +85,8 @@ func (w *worker) attempt(ctx context.Context, j delivery) {
 	w.save(j, claimed)
 }
 
+var _ = claimRow + saveRow // which a test in examples/clients/postgres runs
+
 // table has the rows as a database would keep them.
 type table map[string][]byte
 

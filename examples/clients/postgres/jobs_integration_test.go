@@ -1,0 +1,116 @@
+//go:build integration
+
+package main
+
+import (
+	"context"
+	"os"
+	"regexp"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// statement returns a constant of the recipe of a job table.
+func statement(t *testing.T, name string) string {
+	source, err := os.ReadFile("../../recipes/jobs_test.go")
+	must(t, err)
+	found := regexp.MustCompile(name + " = `([^`]+)`").FindSubmatch(source)
+	if found == nil {
+		t.Fatal("no statement ", name)
+	}
+	return string(found[1])
+}
+
+// connect returns a connection to a schema of the test.
+func connect(t *testing.T, schema string) *pgx.Conn {
+	conn, err := pgx.Connect(t.Context(), url(server))
+	must(t, err)
+	t.Cleanup(func() { conn.Close(context.Background()) })
+	_, err = conn.Exec(t.Context(), "SET search_path = "+schema)
+	must(t, err)
+	return conn
+}
+
+// due are the columns that a worker reads.
+type due struct {
+	ID, Host, Body string
+	Failures       int
+	Due            time.Time
+	Error          string
+}
+
+func claim(t *testing.T, conn *pgx.Conn) (due, bool) {
+	rows, err := conn.Query(t.Context(), statement(t, "claimRow"))
+	must(t, err)
+	all, err := pgx.CollectRows(rows, pgx.RowToStructByName[due])
+	must(t, err)
+	if len(all) == 0 {
+		return due{}, false
+	}
+	return all[0], true
+}
+
+func TestEachRowIsClaimedByOneWorkerAndSavedOnlyByIt(t *testing.T) {
+	const schema, rows, workers = "backoff_jobs", 40, 4
+	first := connect(t, schema)
+	for _, sql := range []string{
+		"DROP SCHEMA IF EXISTS " + schema + " CASCADE", "CREATE SCHEMA " + schema,
+		"CREATE TABLE deliveries (id text PRIMARY KEY, host text, body text, failures int, due timestamptz, error text)",
+		"INSERT INTO deliveries SELECT n, 'host', '', 0, now(), '' FROM generate_series(1, 40) n",
+	} {
+		_, err := first.Exec(t.Context(), sql)
+		must(t, err)
+	}
+	t.Cleanup(func() { _, _ = first.Exec(context.Background(), "DROP SCHEMA "+schema+" CASCADE") })
+
+	var mu sync.Mutex
+	claimed := make(map[string]due)
+	var all sync.WaitGroup
+	for range workers {
+		conn := connect(t, schema)
+		all.Go(func() {
+			for {
+				d, ok := claim(t, conn)
+				if !ok {
+					return
+				}
+				mu.Lock()
+				_, twice := claimed[d.ID]
+				claimed[d.ID] = d
+				mu.Unlock()
+				if twice {
+					t.Errorf("row %s was claimed twice", d.ID)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if len(claimed) != rows {
+		t.Fatalf("%d rows were claimed, want %d", len(claimed), rows)
+	}
+
+	save := func(d due) int64 {
+		tag, err := first.Exec(t.Context(), statement(t, "saveRow"), d.ID, d.Due, d.Failures+1, d.Due.Add(-time.Hour), "")
+		must(t, err)
+		return tag.RowsAffected()
+	}
+	if n := save(claimed["1"]); n != 1 {
+		t.Errorf("%d rows were saved, want 1", n)
+	}
+	if n := save(claimed["1"]); n != 0 {
+		t.Errorf("a claim that had ended saved %d rows", n)
+	}
+	if again, _ := claim(t, first); again.ID != "1" || again.Failures != 1 { // no other row is due
+		t.Errorf("%+v was claimed, want row 1 after a failure", again)
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
