@@ -43,7 +43,8 @@ type Forced struct {
 //
 // It forces calls of a [backoff.Policy], of a guard.Service and of a client of
 // package backoffhttp, and sees the requests that they make by
-// [http.DefaultTransport] or [Forced.Transport]. Hedges are not forced.
+// [http.DefaultTransport] or [Forced.Transport]. Hedges, polls and a [backoff.Supervisor] are not
+// forced.
 //
 // Without Force, the environment variable BACKOFF_FORCE=1 forces all calls of a
 // test binary that imports this package: of the first three calls at each line one

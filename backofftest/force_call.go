@@ -234,7 +234,7 @@ type where struct {
 	attempt string // the line of the call in an attempt of which it is made
 }
 
-// caller returns where a call of the library comes from.
+// caller returns where a call of the library comes from. Its line is "" if it is not forced.
 func caller() (w where) {
 	pcs := make([]uintptr, 128)
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(3, pcs)])
@@ -243,6 +243,8 @@ func caller() (w where) {
 		name, own := isLibrary(f.Function, f.File)
 		line := fmt.Sprintf("%s:%d", f.File, f.Line)
 		switch {
+		case own && (strings.HasPrefix(name, ".Supervisor.") || strings.HasPrefix(name, "/poll")):
+			return where{}
 		case own && w.at == "":
 			w.client = w.client || strings.HasPrefix(name, "/backoffhttp")
 			w.guarded = w.guarded || strings.HasPrefix(name, "/guard")

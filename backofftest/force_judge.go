@@ -38,8 +38,9 @@ func (s *forcing) judge(at *site, p path, more int, err error) {
 		return
 	}
 	c := s.calls[i]
+	others := slices.ContainsFunc(s.sites, func(other *site) bool { return s.count[other] > other.plain }) // as a fallback
 	switch {
-	case p >= permanent && err == nil && c.number <= mostForced && s.count[at] <= at.plain:
+	case p >= permanent && err == nil && c.number <= mostForced && !others:
 		s.found(at.at, "error", "the program does not return the error of a call that failed by %v", p)
 	case p == unsent && c.number == 1 && c.limit != 1 && !guardEnded(err):
 		s.found(at.at, "no retry", "an attempt that was not sent ends the call: %v", err)

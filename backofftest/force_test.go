@@ -25,6 +25,7 @@ import (
 	"github.com/gobackoff/backoff/backofftest"
 	"github.com/gobackoff/backoff/guard"
 	"github.com/gobackoff/backoff/internal/force"
+	"github.com/gobackoff/backoff/poll"
 )
 
 // A world is what the programs of these tests work on.
@@ -432,6 +433,72 @@ var right = map[string]func(w *world, ctx context.Context) error{
 	"a value": func(w *world, ctx context.Context) error {
 		_, err := backoff.DoValue(ctx, policy, func(ctx context.Context) (int, error) { return 1, w.send(w.request(ctx, nil)) })
 		return err
+	},
+	"a function that is wrapped": func(w *world, ctx context.Context) error {
+		return policy.Wrap(func(ctx context.Context) error { return w.send(w.request(ctx, nil)) })(ctx)
+	},
+	"a client without guards": func(w *world, ctx context.Context) error {
+		client := http.Client{Transport: &backoffhttp.Unguarded{}}
+		resp, err := client.Do(w.request(ctx, nil))
+		if err != nil {
+			return err
+		}
+		defer resp.Body.Close()
+		return backoffhttp.Check(resp)
+	},
+	"a timeout of each attempt": func(w *world, ctx context.Context) error {
+		p := backoff.Policy{AttemptTimeout: time.Minute}
+		return p.Do(ctx, func(ctx context.Context) error { return w.send(w.request(ctx, nil)) })
+	},
+	"a client of several calls": func(w *world, ctx context.Context) error {
+		client := backoffhttp.Client(backoff.Policy{AttemptTimeout: time.Minute})
+		for range 3 {
+			resp, err := client.Do(w.request(ctx, nil))
+			if err != nil {
+				return err
+			}
+			resp.Body.Close()
+			if err := backoffhttp.Check(resp); err != nil {
+				return err
+			}
+		}
+		return nil
+	},
+	"a budget of several calls": func(w *world, ctx context.Context) error {
+		p := backoff.Policy{Budget: &backoff.RetryBudget{}}
+		for range 5 {
+			if err := p.Do(ctx, func(ctx context.Context) error { return w.send(w.request(ctx, nil)) }); err != nil {
+				return err
+			}
+		}
+		return nil
+	},
+	"a fallback": func(w *world, ctx context.Context) error {
+		err := policy.Do(ctx, func(ctx context.Context) error { return w.send(w.request(ctx, nil)) })
+		if err == nil {
+			return nil
+		}
+		once := backoff.Policy{MaxAttempts: 1}
+		return once.Do(ctx, func(ctx context.Context) error { return w.send(w.request(ctx, nil)) })
+	},
+	"a poll beside a call": func(w *world, ctx context.Context) error {
+		polls := 0
+		err := poll.Until(ctx, backoff.Policy{MaxElapsed: time.Minute}, func(ctx context.Context) (bool, error) {
+			polls++
+			return polls > 2, w.send(w.request(ctx, nil))
+		})
+		return errors.Join(err, policy.Do(ctx, func(ctx context.Context) error { return w.send(w.request(ctx, nil)) }))
+	},
+	"a reconnect loop beside a call": func(w *world, ctx context.Context) error {
+		runs := 0
+		loop := backoff.Supervisor{MaxRuns: 3}
+		_ = loop.Run(ctx, func(ctx context.Context) error {
+			if runs++; runs == 3 {
+				return backoff.Permanent(io.EOF)
+			}
+			return w.send(w.request(ctx, nil))
+		})
+		return policy.Do(ctx, func(ctx context.Context) error { return w.send(w.request(ctx, nil)) })
 	},
 	"an effect that is made once": func(w *world, ctx context.Context) error {
 		p := backoff.Policy{Idempotency: backoff.NonIdempotent}
