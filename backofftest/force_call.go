@@ -7,7 +7,6 @@ import (
 	"runtime"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/gobackoff/backoff/backofftest/fault"
@@ -220,7 +219,7 @@ var faults = [...]fault.Fault{unsent: fault.Reset(), lost: fault.Lost(), permane
 // err returns the error of an attempt.
 func (p path) err(ctx context.Context) error {
 	if p == unsent || p == canceled {
-		return &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
+		return &net.OpError{Op: "dial", Net: "tcp", Err: &net.DNSError{Err: "server misbehaving", Name: "forced.test", IsTemporary: true}}
 	}
 	fails := fault.Injector{Plan: fault.Script(faults[p])}
 	return fails.Op(func(context.Context) error { return nil })(ctx)

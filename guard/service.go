@@ -233,8 +233,11 @@ type Client struct {
 // for how long. It matches the last error of op, or ErrOpen if op was not called, and the
 // context's error if that ended it. Do blocks until the call is over.
 func (c *Client) Do(ctx context.Context, op func(context.Context) error) error {
-	if c.service == nil {
+	switch {
+	case c.service == nil:
 		return errNil
+	case ctx.Err() != nil:
+		return c.policy.Do(ctx, op) // which does not call op, and says why
 	}
 	err := c.service.Around(ctx, &c.policy, &Turn{alone: true}, func(ctx context.Context, p *backoff.Policy) error {
 		if p != nil {
