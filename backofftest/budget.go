@@ -22,7 +22,7 @@ import (
 // return a new budget each time. Run the test with -race.
 func Budget(t testing.TB, open func() backoff.Budget) {
 	t.Helper()
-	within(t, func() error { return checkBudget(open) }, "the Budget has not answered after %v: it must not block")
+	within(t, 1, func(int) error { return checkBudget(open) }, "the Budget has not answered after %v: it must not block")
 }
 
 // askedRetries is how many retries are asked for.
@@ -61,10 +61,7 @@ func checkBudget(open func() backoff.Budget) error {
 // retries.
 func checkGranted(b backoff.Budget, now time.Time, callers, most int, wrong string) error {
 	granted, err := grantRetries(b, now, callers)
-	if err == nil && granted > most {
-		err = errors.New(wrong)
-	}
-	return err
+	return mistake(err, granted > most, wrong)
 }
 
 // checkGrantsFirst returns what is wrong with a budget's GrantsFirst. alone is how
@@ -99,17 +96,14 @@ func grantRetries(b backoff.Budget, now time.Time, callers int) (int, error) {
 	err := concurrently(callers, func(int) error {
 		for range askedRetries / callers {
 			t, wait, ok := b.Reserve(retry(now))
-			if !ok {
-				continue
-			}
-			if wait < 0 {
+			switch {
+			case ok && wait < 0:
 				return errNegative
-			}
-			if !b.Confirm(t) {
+			case ok && b.Confirm(t):
+				granted.Add(1)
+			case ok:
 				b.Done(t, notSent)
-				continue
 			}
-			granted.Add(1)
 		}
 		return nil
 	})

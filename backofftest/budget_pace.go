@@ -1,6 +1,7 @@
 package backofftest
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 	"time"
@@ -10,38 +11,19 @@ import (
 
 // checkPace returns what is wrong with a budget's Pace.
 func checkPace(open func() backoff.Budget) error {
-	began := time.Now()
-	last, err := keepPace(open(), askedRetries, retry(time.Now()))
+	alone, err := lineOf(open, 1, askedRetries, retry(time.Now()))
+	err = cmp.Or(err, checkLeaving(open)) // before what depends on how callers take turns
 	if err != nil {
 		return err
 	}
-	alone := since(began, last)
-	if err := checkLeaving(open); err != nil { // before what depends on how callers take turns
-		return err
-	}
-	const callers = 20
-	began = time.Now()
-	shared, waits := open(), make([]time.Duration, callers)
-	err = concurrently(callers, func(i int) (err error) {
-		waits[i], err = keepPace(shared, askedRetries/callers, retry(time.Now()))
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	if since(began, slices.Max(waits)).to < alone.from {
-		return errors.New("20 callers at a time are paced less than one: looking and taking must be one step")
-	}
-	return nil
+	crowded, err := lineOf(open, 20, askedRetries, retry(time.Now()))
+	return mistake(err, crowded.to < alone.from, "20 callers at a time are paced less than one: looking and taking must be one step")
 }
 
 // checkLeaving compares how long a line is after an attempt has left it in
 // several ways.
 func checkLeaving(open func() backoff.Budget) error {
 	once, err := lineAfter(open, 1, 1)
-	if err != nil {
-		return err
-	}
 	for _, way := range []struct {
 		paces, dones int
 		wrong        string
@@ -50,15 +32,10 @@ func checkLeaving(open func() backoff.Budget) error {
 		{1, 3, "a second Done gives back what was given back before, if Pace has taken it"},
 		{0, 3, "Done gives back what Pace would have taken"},
 	} {
-		line, err := lineAfter(open, way.paces, way.dones)
-		if err != nil {
-			return err
-		}
-		if line.from > once.to || line.to < once.from {
-			return errors.New(way.wrong)
-		}
+		line, wrong := lineAfter(open, way.paces, way.dones)
+		err = cmp.Or(err, mistake(wrong, line.from > once.to || line.to < once.from, way.wrong))
 	}
-	return nil
+	return err
 }
 
 // A span is how long a line was in the beginning, as far as that is known: time
@@ -71,15 +48,25 @@ func since(began time.Time, wait time.Duration) span {
 	return span{wait, wait + time.Since(began) + time.Millisecond}
 }
 
+// lineOf returns the span of the line that callers make who call a new budget at once,
+// and together ask for some attempts like a.
+func lineOf(open func() backoff.Budget, callers, attempts int, a backoff.Attempt) (span, error) {
+	began := time.Now()
+	b, waits := open(), make([]time.Duration, callers)
+	err := concurrently(callers, func(i int) (err error) {
+		waits[i], err = keepPace(b, attempts/callers, a)
+		return err
+	})
+	return since(began, slices.Max(waits)), err
+}
+
 // lineAfter makes a line, lets an attempt that waits for a reason of its own
 // leave it, and returns how long the line is after that. The attempt calls Pace and
 // then Done, each as often as it is told.
 func lineAfter(open func() backoff.Budget, paces, dones int) (span, error) {
 	began := time.Now()
 	b := open()
-	if _, err := keepPace(b, 20, retry(time.Now())); err != nil {
-		return span{}, err
-	}
+	_, err := keepPace(b, 20, retry(time.Now()))
 	if t, _, ok := b.Reserve(waiting(retry(time.Now()))); ok {
 		for range paces {
 			t, _, _ = b.Pace(t)
@@ -88,8 +75,8 @@ func lineAfter(open func() backoff.Budget, paces, dones int) (span, error) {
 			b.Done(t, notSent)
 		}
 	}
-	wait, err := keepPace(b, 1, retry(time.Now()))
-	return since(began, wait), err
+	wait, again := keepPace(b, 1, retry(time.Now()))
+	return since(began, wait), cmp.Or(err, again)
 }
 
 // keepPace asks for attempts like a that have waited for a reason of their own,
@@ -157,36 +144,28 @@ func waiting(a backoff.Attempt) backoff.Attempt {
 
 // checkHeld compares how a budget spaces attempts that wait for a reason of
 // their own with how it spaces those that another budget made wait.
-func checkHeld(open func() backoff.Budget) error {
+func checkHeld(open func() backoff.Budget) (err error) {
 	for _, a := range []backoff.Attempt{first(), retry(time.Now())} {
-		began := time.Now()
-		last, err := keepPace(open(), 20, a)
-		if err != nil {
-			return err
+		alone, wrong := lineOf(open, 1, 20, a)
+		began, h := time.Now(), new(holder)
+		for _, budgets := range [][]backoff.Budget{{open(), h}, {h, open()}} {
+			last := h.release(backoff.JoinBudgets(budgets...), 20, a)
+			wrong = mistake(wrong, since(began, last).to < alone.from, "attempts that another budget held off are paced less than those that waited by themselves")
 		}
-		alone, h := since(began, last), new(holder)
-		for _, join := range []func() backoff.Budget{
-			func() backoff.Budget { return backoff.JoinBudgets(open(), h) },
-			func() backoff.Budget { return backoff.JoinBudgets(h, open()) },
-		} {
-			began = time.Now()
-			if last := h.release(join(), 20, a); since(began, last).to < alone.from {
-				return errors.New("attempts that another budget held off are paced less than those that waited by themselves")
-			}
-		}
+		err = cmp.Or(err, wrong)
 	}
-	return nil
+	return err
 }
 
 // A holder is a budget that makes all attempts wait while it holds.
 type holder struct {
 	backoff.BudgetDefaults
 
-	holds bool
+	wait time.Duration
 }
 
 // Hold tells JoinBudgets what a holder is.
-func (h *holder) Hold(d time.Duration) { h.holds = d > 0 }
+func (h *holder) Hold(d time.Duration) { h.wait = d }
 
 // Reserve implements [backoff.Budget].
 func (h *holder) Reserve(backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
@@ -195,10 +174,7 @@ func (h *holder) Reserve(backoff.Attempt) (backoff.Ticket, time.Duration, bool) 
 
 // Pace implements [backoff.Budget].
 func (h *holder) Pace(t backoff.Ticket) (backoff.Ticket, time.Duration, bool) {
-	if h.holds {
-		return t, time.Hour, true
-	}
-	return t, 0, true
+	return t, h.wait, true
 }
 
 // release asks a budget of which h is a member for attempts like a. They wait for

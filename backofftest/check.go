@@ -14,11 +14,12 @@ const (
 	limit       = 20 * time.Second // until a check must have ended
 )
 
-// within fails the test if check fails, or has not returned after the limit.
-func within(t testing.TB, check func() error, late string) {
+// within calls check n times at once. It fails the test if one of them fails, or has not
+// returned after the limit.
+func within(t testing.TB, n int, check func(i int) error, late string) {
 	t.Helper()
 	done := make(chan error, 1)
-	go func() { done <- check() }()
+	go func() { done <- concurrently(n, check) }()
 	select {
 	case err := <-done:
 		if err != nil {
@@ -33,17 +34,22 @@ func within(t testing.TB, check func() error, late string) {
 // test, and says wrong, if an answer differs.
 func sameAgain(t testing.TB, first []time.Duration, ask func(i int) time.Duration, wrong string) {
 	t.Helper()
-	err := concurrently(16, func(int) error {
+	within(t, 16, func(int) error {
 		for i, d := range first {
 			if ask(i) != d {
 				return errors.New(wrong)
 			}
 		}
 		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
+	}, "it has not answered after %v: it must not block")
+}
+
+// mistake returns err, or an error that says wrong if there is a mistake.
+func mistake(err error, made bool, wrong string) error {
+	if err == nil && made {
+		return errors.New(wrong)
 	}
+	return err
 }
 
 // concurrently calls f n times at once, and returns one of the errors.

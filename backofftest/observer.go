@@ -20,9 +20,7 @@ var errService = errors.New("backofftest: the service is down")
 func Observer(t testing.TB, o backoff.Observer) {
 	t.Helper()
 	header := map[string][]string{"Retry-After": {"1", "2"}}
-	within(t, func() error {
-		return concurrently(16, func(int) error { return observeAll(o, header) })
-	}, "the Observer has not returned after %v: the call waits for it")
+	within(t, 16, func(int) error { return observeAll(o, header) }, "the Observer has not returned after %v: the call waits for it")
 	if !maps.EqualFunc(header, map[string][]string{"Retry-After": {"1", "2"}}, slices.Equal) {
 		t.Fatalf("the Observer changed the header of an event: %v", header)
 	}

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/gobackoff/backoff"
-	"github.com/gobackoff/backoff/backofftest/internal/record"
 )
 
 // Transport returns base with the faults of the plan: the base of the client
@@ -35,9 +34,7 @@ type transport struct {
 
 // RoundTrip makes an attempt.
 func (t transport) RoundTrip(r *http.Request) (resp *http.Response, err error) {
-	exchange, sent := record.Watch(r)
-	n := exchange.Note()
-	a := t.injector.begin(Attempt{Method: n.Method, Path: n.Path, Key: n.Header.Get("Idempotency-Key"), exchange: exchange})
+	a, sent := t.injector.watch(r)
 	f, base := a.Fault, t.base
 	if f.kind == status {
 		base = local{http.HandlerFunc(f.answer)}
@@ -58,8 +55,7 @@ func (t transport) RoundTrip(r *http.Request) (resp *http.Response, err error) {
 			io.Closer
 		}{io.MultiReader(io.LimitReader(resp.Body, f.bytes), iotest.ErrReader(errBroken)), resp.Body}
 	}
-	exchange.Answer(resp, err)
-	return resp, t.injector.end(a, exchange.Note().Status, err)
+	return t.injector.answered(a, resp, err)
 }
 
 // answer is the handler of a Status. It reads the request, as a service does.

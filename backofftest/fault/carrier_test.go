@@ -113,15 +113,10 @@ func TestTheBodyOfARequestIsClosedUnderEachFault(t *testing.T) {
 	}
 }
 
-// answers is a transport with one response.
-type answers struct{ *http.Response }
-
-func (a answers) RoundTrip(*http.Request) (*http.Response, error) { return a.Response, nil }
-
 func TestTheResponseThatIsLostIsClosed(t *testing.T) {
 	body := closable{strings.NewReader("hello"), make(chan struct{})}
-	base := answers{&http.Response{StatusCode: 200, Body: body}}
-	_, _, err := order(t.Context(), (&fault.Injector{Plan: always(fault.Lost())}).Transport(base))
+	b := &base{resp: &http.Response{StatusCode: 200, Body: body}}
+	_, _, err := order(t.Context(), (&fault.Injector{Plan: always(fault.Lost())}).Transport(b))
 	require.ErrorIs(t, err, syscall.ECONNRESET)
 	<-body.closed
 }

@@ -3,8 +3,6 @@ package fault
 import (
 	"sync"
 	"time"
-
-	"github.com/gobackoff/backoff/backofftest/internal/record"
 )
 
 // An Injector brings about the faults of a plan, and records the attempts. Its
@@ -47,8 +45,6 @@ type Attempt struct {
 	Status int   // of the response that the client got; 0 if it got none
 	Err    error // that it got instead; on a connection nil after Lost
 	Open   bool  // the client has not closed the response's body
-
-	exchange *record.Exchange // of an HTTP request; otherwise nil
 }
 
 // SetPlan replaces the plan for the attempts that begin from now on; nil passes
@@ -66,14 +62,9 @@ func (i *Injector) locked(do func()) {
 func (i *Injector) Attempts() []Attempt {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	all := make([]Attempt, 0, len(i.attempts))
-	for _, attempt := range i.attempts {
-		a := *attempt
-		if a.exchange != nil {
-			n := a.exchange.Note()
-			a.Sum, a.Length, a.Whole, a.Open = n.Body.Sum, n.Body.Length, n.Body.Whole, !n.Response.Closed
-		}
-		all = append(all, a)
+	all := make([]Attempt, len(i.attempts))
+	for n, a := range i.attempts {
+		all[n] = *a
 	}
 	return all
 }
