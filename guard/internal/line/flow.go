@@ -4,16 +4,15 @@ import "time"
 
 const (
 	leastPause = 5 * time.Millisecond
-	leastLook  = 2 * time.Second // between two looks at how long the line is,
-	manyTakes  = 8               // or the time of so many calls
-	mostSlower = 2               // more calls in flight may take so much longer
+	leastLook  = 500 * time.Millisecond // between two looks at how long the line is,
+	manyTakes  = 8                      // or the time of so many calls
+	mostSlower = 2                      // more calls in flight may take so much longer
 )
 
 // flow bounds how many of the waiting calls are in flight while the service comes
 // back. It begins with one, and each answer lets one more go, up to twice the usual
-// number, or each round of them if that is not known. If the line becomes no shorter
-// with that, the service is not what it was before: the bound is doubled, as long as
-// calls do not take longer with it.
+// number, or each round of them if that is not known. If the calls that wait would not all
+// go in time with that, the bound is doubled, as long as calls do not take longer with it.
 type flow struct {
 	inFlight int
 	limit    int
@@ -49,18 +48,22 @@ func (f *flow) end() { f.inFlight-- }
 // bound returns how many calls may be in flight, or 0 if that is not known.
 func (f *flow) bound() int { return f.usual * f.times }
 
-// grow takes note of an answer, while so many calls wait.
-func (f *flow) grow(now time.Time, length int) {
+// grow takes note of an answer, while so many calls wait, of which the oldest has so much
+// time left.
+func (f *flow) grow(now time.Time, length int, left time.Duration) {
 	if f.credit++; f.limit < f.bound() || f.usual == 0 && f.credit >= f.limit {
 		f.limit, f.credit = f.limit+1, 0
 	}
-	if now.Sub(f.looked) < max(leastLook, manyTakes*f.takes) {
+	since := now.Sub(f.looked)
+	if since < max(leastLook, manyTakes*f.takes) {
 		return
 	}
 	if f.least == 0 || f.takes < f.least {
 		f.least = f.takes
 	}
-	if f.usual > 0 && f.limit >= f.bound() && length >= f.length && f.takes < mostSlower*f.least {
+	shorter := f.length - length
+	late := length > 0 && (shorter <= 0 || time.Duration(length/shorter+1)*since > left)
+	if f.usual > 0 && f.limit >= f.bound() && late && f.takes < mostSlower*f.least {
 		f.times *= 2
 	}
 	f.looked, f.length = now, length

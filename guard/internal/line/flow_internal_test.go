@@ -7,11 +7,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// answers lets a flow have an answer every 10 ms for a time, while so many calls wait.
+// answers lets a flow have an answer every 10 ms for a time, while so many calls wait that
+// have a minute.
 func (f *flow) answers(now *time.Time, length int, d time.Duration) {
 	for range d / (10 * time.Millisecond) {
 		*now = now.Add(10 * time.Millisecond)
-		f.grow(*now, length)
+		f.grow(*now, length, time.Minute)
 	}
 }
 
@@ -35,6 +36,21 @@ func TestTheNumberInFlightStaysWhileTheLineBecomesShorter(t *testing.T) {
 		f.answers(&now, length, leastLook)
 		require.Equal(t, 2, f.limit)
 	}
+}
+
+// Twenty looks are five more than what the calls have.
+func TestTheNumberInFlightDoublesIfTheLineBecomesShorterTooSlowly(t *testing.T) {
+	now, f := time.Now(), flow{takes: 50 * time.Millisecond}
+	f.learn(1)
+	f.restart(now, 100)
+	now = now.Add(leastLook)
+	f.limit = f.bound()
+	f.grow(now, 95, 21*leastLook)
+	require.Equal(t, 2, f.bound())
+	f.limit = f.bound()
+	now = now.Add(leastLook)
+	f.grow(now, 90, 15*leastLook)
+	require.Equal(t, 4, f.bound())
 }
 
 // The service has no more room.

@@ -161,7 +161,7 @@ func (l *Line) answered(now time.Time) {
 	case !l.closed():
 		l.probe, l.next = nil, now // it takes another one
 	case l.recovers:
-		l.flow.grow(now, l.queue.length)
+		l.flow.grow(now, l.queue.length, l.queue.left(now))
 	case l.down && l.queue.length > 0:
 		l.recovers = true
 		l.flow.restart(now, l.queue.length)

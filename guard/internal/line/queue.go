@@ -2,6 +2,7 @@ package line
 
 import (
 	"container/list"
+	"math"
 	"time"
 )
 
@@ -66,6 +67,17 @@ func (q *queue) highest() *list.List {
 		rank--
 	}
 	return &q.ranks[rank]
+}
+
+// left returns how much time the oldest calls have left, by rank, at the least.
+func (q *queue) left(now time.Time) time.Duration {
+	least := time.Duration(math.MaxInt64)
+	for i := range q.ranks {
+		if oldest := q.ranks[i].Front(); oldest != nil {
+			least = min(least, waiterOf(oldest).end.Sub(now))
+		}
+	}
+	return least
 }
 
 // unmade reports whether a call that was never made is first.
