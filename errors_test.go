@@ -43,6 +43,7 @@ func TestEveryEndReadsWell(t *testing.T) {
 		{"backoff: fetch: not started: shutdown", backoff.Policy{}, cancelled(0, errors.New("shutdown")), nil},
 		{"backoff: fetch: not started: context deadline exceeded", backoff.Policy{}, deadline(0), nil},
 		{"backoff: fetch: not started: budget refused (Budget)", backoff.Policy{Budget: refusing(1)}, nil, nil},
+		{"backoff: fetch: not started: the Budget makes it wait until after the deadline", backoff.Policy{Budget: &ledger{wait: func(backoff.Attempt) time.Duration { return minute }}}, deadline(30 * time.Second), nil},
 		{"backoff: fetch: gave up after 1 attempt: budget refused (Budget): boom", backoff.Policy{Budget: refusing(2)}, nil, errBoom},
 		{"backoff: fetch: gave up after 1 attempt: not idempotent (Idempotency): boom", backoff.Policy{Idempotency: backoff.NonIdempotent}, nil, errBoom},
 		{"backoff: fetch: gave up after 1 attempt: not to be retried: boom", backoff.Policy{}, nil, backoff.OfClass(errBoom, backoff.ClassOverloaded)},

@@ -184,10 +184,7 @@ func (r *Run) next() (wait time.Duration, ok bool) {
 	if r.phase != running {
 		return r.admit()
 	}
-	if r.err == nil {
-		r.err = errUnreported
-	}
-	return r.fail(r.err)
+	return r.fail(cmp.Or(r.err, errUnreported))
 }
 
 // first begins the first attempt under a simple policy.
