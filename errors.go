@@ -222,7 +222,7 @@ func (e *Error) whyEnded() string {
 	switch {
 	case e.Reason == ReasonCanceled:
 		text = lineOf(cmp.Or(e.cause, e.contextError()))
-	case e.early && e.Attempts == 0:
+	case e.early && e.Attempts == 0 && e.Last == nil:
 		text = "the Budget makes it wait until after the deadline"
 	case e.early:
 		text = "the next wait would pass the deadline"

@@ -119,7 +119,7 @@ func TestACallThatIsPacedEndsWithItsTime(t *testing.T) {
 		began := time.Now()
 		_, err := tr.RoundTrip(newRequest(t, "GET", "http://a.test/", nil).WithContext(ctx))
 		require.ErrorIs(t, err, context.DeadlineExceeded)
-		require.ErrorContains(t, err, "the next wait would pass the deadline")
+		require.ErrorContains(t, err, "the Budget makes it wait until after the deadline")
 		require.Zero(t, time.Since(began))
 		require.Equal(t, 1, w.requests())
 	})

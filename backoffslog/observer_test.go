@@ -171,7 +171,7 @@ func TestACallThatEndedBeforeItsTurnHasAClassAndAnError(t *testing.T) {
 				require.NotContains(t, end, "error_type", "a timeout would look like a slow service")
 				require.Equal(t, policy.Name, end["operation"])
 				require.Contains(t, end["error"], "backoff: save: not started: ")
-				if !strings.Contains(err.Error(), "the next wait would pass the deadline") {
+				if !strings.Contains(err.Error(), "the Budget makes it wait until after the deadline") {
 					require.Equal(t, err.Error(), end["error"])
 				}
 			}

@@ -179,7 +179,7 @@ func TestHedgeStartsNoCallThatItsBudgetDoesNotLetGoInTime(t *testing.T) {
 			backoff.ErrBudget, "backoff: not started: budget refused (Budget); the limit may be MaxExtraLoad", notSent},
 		"the wait passes the deadline": {func(t *testing.T) context.Context { return within(t, second) },
 			&hedgeBudget{grant: waitASecond, depart: never},
-			context.DeadlineExceeded, "backoff: not started: the next wait would pass the deadline", notSent},
+			context.DeadlineExceeded, "backoff: not started: the Budget makes it wait until after the deadline", notSent},
 		"the context ends meanwhile": {func(t *testing.T) context.Context { return canceled(t, milli, nil) }, &hedgeBudget{grant: waitASecond},
 			context.Canceled, "backoff: not started: context canceled", notSent},
 	} {

@@ -161,7 +161,7 @@ func TestACallThatCannotWaitEndsAtOnce(t *testing.T) {
 		defer cancel()
 		_, err := begins(ctx, h)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
-		require.EqualError(t, err, "backoff: not started: the next wait would pass the deadline")
+		require.EqualError(t, err, "backoff: not started: the Budget makes it wait until after the deadline")
 		err = backoff.Policy{Budget: h, MaxElapsed: time.Second}.Do(t.Context(), failing)
 		require.ErrorIs(t, err, backoff.ErrExhausted)
 		require.Zero(t, time.Since(began))
