@@ -38,20 +38,34 @@ func (s *forcing) judge(at *site, p path, more int, err error) {
 		return
 	}
 	c := s.calls[i]
-	others := slices.ContainsFunc(s.sites, func(other *site) bool { return s.count[other] > other.plain }) // as a fallback
-	switch {
-	case p >= permanent && err == nil && c.number <= mostForced && !others:
-		s.found(at.at, "error", "the program does not return the error of a call that failed by %v", p)
-	case p == unsent && c.number == 1 && c.limit != 1 && !guardEnded(err):
-		s.found(at.at, "no retry", "an attempt that was not sent ends the call: %v", err)
-	case p < permanent && c.number > 1 && err != nil && !guardEnded(err):
-		s.found(at.at, "retry", "the second attempt fails after %v: %v", p, err)
-	}
-	if p == givesUp && c.number > 2 && c.waited < time.Millisecond {
-		s.found(at.at, "no delay", "its attempts follow each other at once")
+	if p >= permanent {
+		s.mustFail(c, err)
+	} else if err != nil && !guardEnded(err) {
+		s.mayFail(c, err)
 	}
 	if more > 0 || more < 0 && err == nil {
 		s.found(at.at, "effect", "%+d after %v", more, p)
+	}
+}
+
+// mustFail finds what is wrong with a run in which a call had to fail.
+func (s *forcing) mustFail(c *call, err error) {
+	instead := slices.ContainsFunc(s.sites, func(other *site) bool { return s.count[other] > other.plain }) // a fallback
+	if err == nil && c.number <= mostForced && !instead {
+		s.found(c.at, "error", "the program does not return the error of a call that failed by %v", c.path)
+	}
+	if c.path == givesUp && c.number > 2 && c.waited < time.Millisecond {
+		s.found(c.at, "no delay", "its attempts follow each other at once")
+	}
+}
+
+// mayFail finds what is wrong with a run that failed although a retry could succeed.
+func (s *forcing) mayFail(c *call, err error) {
+	switch {
+	case c.number > 1:
+		s.found(c.at, "retry", "the second attempt fails after %v: %v", c.path, err)
+	case c.path == unsent && c.limit != 1:
+		s.found(c.at, "no retry", "an attempt that was not sent ends the call: %v", err)
 	}
 }
 
