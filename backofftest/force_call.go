@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"regexp"
 	"runtime"
 	"strings"
 	"sync"
@@ -242,20 +243,28 @@ func caller() (w where) {
 		name, own := isLibrary(f.Function, f.File)
 		line := fmt.Sprintf("%s:%d", f.File, f.Line)
 		switch {
-		case own && (strings.HasPrefix(name, ".Supervisor.") || strings.HasPrefix(name, "/poll")):
+		case own && unforcedIn.MatchString(name):
 			return where{}
 		case own && w.at == "":
 			w.client = w.client || strings.HasPrefix(name, "/backoffhttp")
 			w.guarded = w.guarded || strings.HasPrefix(name, "/guard")
 		case own:
 			inside = inside || name == ".(*Policy).run" || name == ".(*Run).each"
-		case w.at == "" && !strings.HasPrefix(name, "net/http.") && !strings.HasPrefix(name, "runtime."):
+		case w.at == "" && !isStandard(name):
 			w.at = line
 		case inside && w.attempt == "":
 			w.attempt = line
 		}
 	}
 	return w
+}
+
+// unforcedIn matches the functions whose calls are no calls with retries.
+var unforcedIn = regexp.MustCompile(`^(\.Supervisor\.|/poll)`)
+
+// isStandard reports whether a function is one of the standard library that calls others.
+func isStandard(function string) bool {
+	return strings.HasPrefix(function, "net/http.") || strings.HasPrefix(function, "runtime.") || strings.HasPrefix(function, "testing.")
 }
 
 // isLibrary reports whether a function is one of this library. Its name is then without

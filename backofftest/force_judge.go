@@ -154,7 +154,7 @@ func goroutines() map[string]int {
 	lines := make(map[string]int)
 	for _, m := range begun.FindAllSubmatch(stacks[:runtime.Stack(stacks, true)], -1) {
 		function, line := string(m[1]), string(m[2])
-		if _, own := isLibrary(function, line); !own && !strings.HasPrefix(function, "net/http") && !strings.HasPrefix(function, "testing") {
+		if _, own := isLibrary(function, line); !own && !isStandard(function) {
 			lines[line]++
 		}
 	}

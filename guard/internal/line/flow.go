@@ -5,6 +5,7 @@ import "time"
 const (
 	leastPause = 5 * time.Millisecond
 	leastLook  = 500 * time.Millisecond // between two looks at how long the line is,
+	longLook   = 2 * time.Second        // or, after a failure, so long,
 	manyTakes  = 8                      // or the time of so many calls
 	mostSlower = 2                      // more calls in flight may take so much longer
 )
@@ -12,7 +13,8 @@ const (
 // flow bounds how many of the waiting calls are in flight while the service comes
 // back. It begins with one, and each answer lets one more go, up to twice the usual
 // number, or each round of them if that is not known. If the calls that wait would not all
-// go in time with that, the bound is doubled, as long as calls do not take longer with it.
+// go in time with that, the bound is doubled, as long as calls do not take longer with it. If
+// one has failed, that takes a line that becomes no shorter.
 type flow struct {
 	inFlight int
 	limit    int
@@ -21,6 +23,7 @@ type flow struct {
 	looked   time.Time // at the length of the line
 	length   int       // of the line then, without the calls that left it
 	times    int       // the usual number may be in flight
+	failed   bool      // a call has failed since the line was last empty
 
 	takes  time.Duration // from the turn of a call to its answer, a mean
 	least  time.Duration // that it was at a look
@@ -55,18 +58,26 @@ func (f *flow) grow(now time.Time, length int, left time.Duration) {
 		f.limit, f.credit = f.limit+1, 0
 	}
 	since := now.Sub(f.looked)
-	if since < max(leastLook, manyTakes*f.takes) {
+	if f.failed = f.failed && length > 0; since < f.period() {
 		return
 	}
 	if f.least == 0 || f.takes < f.least {
 		f.least = f.takes
 	}
 	shorter := f.length - length
-	late := length > 0 && (shorter <= 0 || time.Duration(length/shorter+1)*since > left)
+	late := length > 0 && (shorter <= 0 || !f.failed && time.Duration(length/shorter+1)*since > left)
 	if f.usual > 0 && f.limit >= f.bound() && late && f.takes < mostSlower*f.least {
 		f.times *= 2
 	}
 	f.looked, f.length = now, length
+}
+
+// period is how long the line is watched before the bound is doubled.
+func (f *flow) period() time.Duration {
+	if f.failed {
+		return max(longLook, manyTakes*f.takes)
+	}
+	return max(leastLook, manyTakes*f.takes)
 }
 
 // shrink takes note of a failure.

@@ -53,6 +53,22 @@ func TestTheNumberInFlightDoublesIfTheLineBecomesShorterTooSlowly(t *testing.T) 
 	require.Equal(t, 4, f.bound())
 }
 
+func TestAfterAFailureTheNumberInFlightStaysWhileTheLineBecomesShorter(t *testing.T) {
+	now, f := time.Now(), flow{takes: 50 * time.Millisecond, failed: true}
+	f.learn(1)
+	f.restart(now, 100)
+	for length := 99; length > 80; length-- {
+		f.limit = f.bound()
+		now = now.Add(leastLook)
+		f.grow(now, length, time.Second)
+		require.Equal(t, 2, f.bound())
+	}
+	f.answers(&now, 81, 2*longLook)
+	require.Equal(t, 4, f.bound(), "the line becomes no shorter")
+	f.grow(now, 0, time.Second)
+	require.False(t, f.failed)
+}
+
 // The service has no more room.
 func TestTheNumberInFlightStaysWhereCallsTakeLongerWithMore(t *testing.T) {
 	now, f := time.Now(), flow{takes: 50 * time.Millisecond}

@@ -182,6 +182,7 @@ func (l *Line) failed(now time.Time, r Result) {
 	l.queue.doubtful = nil
 	l.until = later(l.until, now.Add(min(r.After, maxHold)))
 	l.flow.shrink()
+	l.flow.failed = l.flow.failed || l.recovers
 	if l.recovers && l.row >= servesSome {
 		l.recovers, l.down = false, false
 	}
