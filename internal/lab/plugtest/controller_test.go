@@ -16,9 +16,8 @@ import (
 )
 
 var reconciling = backoff.Policy{
-	Schedule: backoff.Exponential{Initial: 20 * time.Millisecond, Max: 5 * time.Minute},
-	Jitter:   backoff.EqualJitter,
-
+	Schedule:      backoff.Exponential{Initial: 20 * time.Millisecond, Max: 5 * time.Minute},
+	Jitter:        backoff.EqualJitter,
 	MaxRetryAfter: -1, // no limit: a longer Retry-After would drop the item
 }
 
