@@ -43,7 +43,7 @@ type consumer struct {
 
 type failure struct {
 	tries   int       // deliveries that count
-	blamed  int       // those before which another message was handled, since the last try
+	blamed  int       // tries that failed though another message was handled since the one before
 	handled int       // messages at the last one
 	due     time.Time // of the next one
 }
