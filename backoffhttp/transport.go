@@ -91,7 +91,7 @@ type Transport struct {
 	// Rate-limit headers of a vendor, such as GitHubLimits. Defaults to none. In a
 	// failure, an exhausted limit counts like a Retry-After; the header RateLimit does so
 	// anyway. In a success, such as a 200 with "Remaining: 0", it delays calls only if
-	// the Budget of Policy is a [pace.HoldOff].
+	// the Budget of Policy or of the Service is a [pace.HoldOff], or is joined with one.
 	RateLimits []RateLimit
 
 	// Most bytes of a request body without GetBody that are kept in memory, so that

@@ -69,8 +69,8 @@ type Options struct {
 	// nil means DefaultHeaders, and an empty slice means none. A header whose
 	// name indicates a secret, such as Set-Cookie, is logged as "xxxxx".
 	Headers []string
-	// PerSecond limits the records of a second for each operation, kind of
-	// event and reason, so that an outage does not flood the log. The first
+	// PerSecond limits the records of a second for each operation, endpoint, kind
+	// of event and reason, so that an outage does not flood the log. The first
 	// records of a second are written; the next record that is written says
 	// how many were not. If none follows within 2 to 4 seconds, a record
 	// "suppressed" does, at the highest of their levels. Transitions are always

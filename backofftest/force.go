@@ -77,7 +77,9 @@ func (f *Forced) Transport(base http.RoundTripper) http.RoundTripper {
 // of it that calls a policy: an attempt that is not sent, a lost answer, a
 // timeout, a permanent error, a cancellation, and failures until the policy gives
 // up. program must do the same each time, and must return the error of a call that
-// failed. Its context ends when it has returned.
+// failed. Keys and ids must be new each time, made inside program: a service that
+// takes each id once would do nothing the second time, which is found as a lost effect.
+// The context of program ends when it has returned.
 //
 // The test fails if a call is never retried, if a second attempt sends another
 // body, another Idempotency-Key or fewer headers, or fails where it need not. It

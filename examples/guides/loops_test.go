@@ -121,7 +121,7 @@ func bulkLoop(ctx context.Context, policy backoff.Policy, items []string, bulk f
 			if len(refused) < len(items) {
 				r.Progress() // attempts, waits and MaxElapsed begin again
 			}
-			items, err = refused, errPart // only these again
+			items, err = refused, backoff.OfClass(errPart, backoff.ClassThrottled) // only these again
 		}
 		r.Fail(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/backoffhttp"
 )
 
 var errPart = errors.New("the index took a part only")
@@ -25,7 +26,7 @@ func index(ctx context.Context, policy backoff.Policy, bulk func(context.Context
 			if len(refused) < len(items) {
 				r.Progress() // attempts, waits and MaxElapsed begin again
 			}
-			items, err = refused, errPart // only these again
+			items, err = refused, backoff.OfClass(errPart, backoff.ClassThrottled) // only these again
 		}
 		r.Fail(err)
 	}
@@ -44,7 +45,7 @@ func TestOnlyThePartThatFailedIsSentAgain(t *testing.T) {
 		began := time.Now()
 		bulk := func(_ context.Context, items []string) (refused []string, err error) {
 			if requests++; requests == 4 || requests == 5 {
-				return nil, errors.New("down")
+				return nil, &backoffhttp.StatusError{Code: 503}
 			}
 			room := 10
 			for _, item := range items {
@@ -58,7 +59,7 @@ func TestOnlyThePartThatFailedIsSentAgain(t *testing.T) {
 			return refused, nil
 		}
 
-		left, err := index(t.Context(), backoff.Policy{Name: "index"}, bulk, items)
+		left, err := index(t.Context(), backoff.Policy{Name: "index", Classify: backoffhttp.Classify}, bulk, items)
 
 		if taken != 95 || len(left) != 1 || left[0] != "bad" || !errors.Is(err, backoff.ErrExhausted) {
 			t.Errorf("%d of 95 items taken, %q left: %v", taken, left, err)

@@ -34,7 +34,7 @@ type consumer struct {
 	handle   func(context.Context, string) error // returns backoff.Permanent(err) for a message that it will never take
 	ack      func(string)
 	giveBack func(string, time.Duration) // the broker sends it again after that time
-	bury     func(string, error)         // into the dead letters, and ack it if they have it
+	bury     func(string, error)         // stores it as a dead letter, then acks it
 
 	mu      sync.Mutex
 	handled int                // messages so far
@@ -43,7 +43,7 @@ type consumer struct {
 
 type failure struct {
 	tries   int       // deliveries that count
-	blamed  int       // those between which and the one before another message was handled
+	blamed  int       // tries that failed though another message was handled since the one before
 	handled int       // messages at the last one
 	due     time.Time // of the next one
 }
@@ -89,7 +89,7 @@ func (c *consumer) judge(m string, tried bool, err error) time.Duration {
 		if f.tries++; c.handled > f.handled {
 			f.blamed++
 		}
-		maps.DeleteFunc(c.failed, func(_ string, f failure) bool { return now.Sub(f.due) > 24*time.Hour }) // others have them
+		maps.DeleteFunc(c.failed, func(_ string, f failure) bool { return now.Sub(f.due) > 24*time.Hour }) // other processes have these messages by now
 		if f.blamed < 8 && f.tries < 12 {
 			delay := again.Delay(f.tries)
 			c.failed[m] = failure{f.tries, f.blamed, c.handled, now.Add(delay)}
@@ -107,7 +107,7 @@ var unmarked = backoff.Policy{Classify: backoff.RetryIf(func(error) bool { retur
 // transient reports whether the message may succeed later.
 func transient(err error) bool {
 	if gaveUp, ok := errors.AsType[*backoff.Error](err); ok {
-		return gaveUp.Reason != backoff.ReasonNotIdempotent // it may have happened: a person must check
+		return gaveUp.Repeatable() // else it may have happened: a person must check
 	}
 	return unmarked.Retryable(err) || errors.Is(err, backoff.ErrOpen)
 }
@@ -188,12 +188,13 @@ func (q *queue) requireAllGood(t *testing.T, good int, world ...any) {
 	}
 }
 
-// One message is taken, one after two failures, one is invalid, one may have been paid, and the
+// One message is taken, one after two failures, one is invalid, two may have been paid, and the
 // program is told to stop while it handles the last.
 func TestAConsumerKnowsWhatBecomesOfEachMessage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		defer stop()
+		pay := backoff.Policy{Name: "pay", Idempotency: backoff.NonIdempotent}
 		var q *queue
 		q = newQueue(func(ctx context.Context, m string) error {
 			switch {
@@ -202,13 +203,15 @@ func TestAConsumerKnowsWhatBecomesOfEachMessage(t *testing.T) {
 			case m == "invalid":
 				return backoff.Permanent(errors.New("invalid"))
 			case m == "paid":
-				return backoff.Policy{Name: "pay", Idempotency: backoff.NonIdempotent}.Do(ctx, func(context.Context) error { return errors.New("no answer") })
+				return pay.Do(ctx, func(context.Context) error { return errors.New("no answer") })
+			case m == "hung":
+				return pay.Do(ctx, func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
 			case m == "last":
 				stop()
 			}
 			return errors.New("down")
 		})
-		for _, m := range []string{"good", "flaky", "invalid", "paid"} {
+		for _, m := range []string{"good", "flaky", "invalid", "paid", "hung"} {
 			q.messages <- m
 		}
 		time.AfterFunc(time.Minute, func() { q.messages <- "last"; q.messages <- "unread" })
@@ -218,7 +221,11 @@ func TestAConsumerKnowsWhatBecomesOfEachMessage(t *testing.T) {
 		if want := []string{"good", "flaky"}; !slices.Equal(q.acked, want) || q.tries["flaky"] != 3 {
 			t.Errorf("taken: %q", q.acked)
 		}
-		if want := []string{"invalid: invalid", "paid: backoff: pay: gave up after 1 attempt: not idempotent (Idempotency): no answer"}; !slices.Equal(q.buried, want) {
+		if want := []string{
+			"invalid: invalid",
+			"paid: backoff: pay: gave up after 1 attempt: not idempotent (Idempotency): no answer",
+			"hung: backoff: pay: gave up after 1 attempt: context deadline exceeded",
+		}; !slices.Equal(q.buried, want) {
 			t.Errorf("buried: %q", q.buried)
 		}
 		if q.tries["last"] != 1 || len(q.messages) != 1 || len(q.failed) > 0 {

@@ -25,12 +25,13 @@ type delivery struct {
 	Error          string    // why it was given up; "" if it was not
 }
 
-// A worker claims a row for a minute, and saves it only if no other worker has claimed it since.
-// Neither is in a transaction with the attempt.
+// A worker claims a row for a minute. It saves or removes the row only if no other worker has
+// claimed it since. The attempt is in no transaction.
 const (
 	claimRow = `UPDATE deliveries SET due = now() + interval '1 minute' WHERE id = (SELECT id FROM deliveries
 		WHERE due <= now() AND error = '' ORDER BY due LIMIT 1 FOR UPDATE SKIP LOCKED) RETURNING *`
-	saveRow = `UPDATE deliveries SET failures = $3, due = $4, error = $5 WHERE id = $1 AND due = $2`
+	saveRow   = `UPDATE deliveries SET failures = $3, due = $4, error = $5 WHERE id = $1 AND due = $2`
+	removeRow = `DELETE FROM deliveries WHERE id = $1 AND due = $2`
 )
 
 var delivering = backoff.Policy{
@@ -47,11 +48,11 @@ type worker struct {
 	receivers *guard.Services // a circuit for each host
 	send      func(context.Context, delivery) error
 	save      func(d delivery, claimed time.Time) // by saveRow
-	remove    func(delivery)                      // after it was delivered
+	remove    func(delivery)                      // by removeRow, after it was delivered
 }
 
-// receivers make a circuit keep the Retry-After of its host, in memory. It opens after some
-// five responses of 503, or twenty of 429: then all rows of the host wait.
+// receivers make a circuit keep the Retry-After of its host. It opens after 20 failures of 429 or
+// 503, or after five of 503 in a row over a second or more. Then all rows of the host wait.
 func receivers() *guard.Services {
 	return &guard.Services{New: func(host string) *guard.Service {
 		return &guard.Service{Name: host, NoBudget: true, MaxRetryAfter: delivering.MaxRetryAfter}
@@ -85,7 +86,7 @@ func (w *worker) attempt(ctx context.Context, j delivery) {
 	w.save(j, claimed)
 }
 
-var _ = claimRow + saveRow // which a test in examples/clients/postgres runs
+var _ = claimRow + saveRow + removeRow // which a test in examples/clients/postgres runs
 
 // table has the rows as a database would keep them.
 type table map[string][]byte
@@ -115,10 +116,13 @@ func (rows table) save(j delivery, claimed time.Time) {
 	}
 }
 
+// remove is removeRow.
 func (rows table) remove(j delivery) {
 	tableLock.Lock()
 	defer tableLock.Unlock()
-	delete(rows, j.ID)
+	if _, there := rows[j.ID]; there && rows.job(j.ID).Due.Equal(j.Due) {
+		delete(rows, j.ID)
+	}
 }
 
 // run makes the attempts that are due, by a process that begins now and stops after some time.
@@ -360,6 +364,23 @@ func TestAClaimIsNeitherLostNorShared(t *testing.T) {
 		}
 		if len(delivered) != 50 || len(rows) > 0 {
 			t.Errorf("%d of 50 are delivered, %d rows are left", len(delivered), len(rows))
+		}
+	})
+}
+
+// A worker that was stopped for too long does not remove what the next one has claimed.
+func TestALateRemoveChangesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rows := table{}
+		rows.add(delivery{ID: "a", Host: "a"})
+		late, _ := rows.claim()
+		time.Sleep(time.Minute)
+		next, _ := rows.claim()
+		if rows.remove(late); rows["a"] == nil {
+			t.Error("the next worker's row is removed")
+		}
+		if rows.remove(next); rows["a"] != nil {
+			t.Error("the row is not removed")
 		}
 	})
 }

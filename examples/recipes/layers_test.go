@@ -26,7 +26,7 @@ func thumbnailOr(ctx context.Context, fallback string, resize func(context.Conte
 		if made, err := backoff.DoValue(ctx, thumbnail.With(quickly), resize); err == nil {
 			image = made
 		}
-		return nil // or places are given out slowly while resize fails
+		return nil // never the error of resize, which would slow this Service down
 	})
 	return image
 }

@@ -19,11 +19,10 @@ var afterFailure = backoff.ClassLimits{
 }
 
 var job = backoff.Policy{
-	Name:       "job",
-	Schedule:   backoff.Constant(2 * time.Second), // after "not yet"
-	Jitter:     backoff.NoJitter,                  // else a wait is between 1 s and 2 s
-	MaxElapsed: time.Minute,
-
+	Name:           "job",
+	Schedule:       backoff.Constant(2 * time.Second), // after "not yet"
+	Jitter:         backoff.NoJitter,                  // else a wait is between 1 s and 2 s
+	MaxElapsed:     time.Minute,
 	AttemptTimeout: 10 * time.Second, // of a call, which MaxElapsed does not end
 	ByClass: map[backoff.Class]backoff.ClassLimits{ // after a call that failed in any way
 		backoff.ClassUnknown:   afterFailure,

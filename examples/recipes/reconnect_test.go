@@ -20,7 +20,7 @@ func feed(ctx context.Context, dial func(context.Context) (net.Conn, error), rea
 			return err // or backoff.Permanent(err) if the login was refused, which ends the loop
 		}
 		defer conn.Close()
-		defer context.AfterFunc(ctx, func() { conn.Close() })() // a read knows no context
+		defer context.AfterFunc(ctx, func() { conn.Close() })() // read takes no context
 		return read(conn)
 	}
 	return backoff.Supervisor{Policy: policy}.Run(ctx, connect)

@@ -17,7 +17,7 @@ import (
 func statement(t *testing.T, name string) string {
 	source, err := os.ReadFile("../../recipes/jobs_test.go")
 	must(t, err)
-	found := regexp.MustCompile(name + " = `([^`]+)`").FindSubmatch(source)
+	found := regexp.MustCompile(name + " += `([^`]+)`").FindSubmatch(source)
 	if found == nil {
 		t.Fatal("no statement ", name)
 	}
@@ -97,6 +97,11 @@ func TestEachRowIsClaimedByOneWorkerAndSavedOnlyByIt(t *testing.T) {
 		must(t, err)
 		return tag.RowsAffected()
 	}
+	remove := func(d due) int64 {
+		tag, err := first.Exec(t.Context(), statement(t, "removeRow"), d.ID, d.Due)
+		must(t, err)
+		return tag.RowsAffected()
+	}
 	if n := save(claimed["1"]); n != 1 {
 		t.Errorf("%d rows were saved, want 1", n)
 	}
@@ -105,6 +110,10 @@ func TestEachRowIsClaimedByOneWorkerAndSavedOnlyByIt(t *testing.T) {
 	}
 	if again, _ := claim(t, first); again.ID != "1" || again.Failures != 1 { // no other row is due
 		t.Errorf("%+v was claimed, want row 1 after a failure", again)
+	} else if n := remove(claimed["1"]); n != 0 {
+		t.Errorf("a claim that had ended removed %d rows", n)
+	} else if n := remove(again); n != 1 {
+		t.Errorf("%d rows were removed, want 1", n)
 	}
 }
 

@@ -16,10 +16,9 @@ import (
 )
 
 var reconciling = backoff.Policy{
-	Schedule: backoff.Exponential{Initial: 20 * time.Millisecond, Max: 5 * time.Minute},
-	Jitter:   backoff.EqualJitter,
-
-	MaxRetryAfter: -1, // a longer one would drop the item
+	Schedule:      backoff.Exponential{Initial: 20 * time.Millisecond, Max: 5 * time.Minute},
+	Jitter:        backoff.EqualJitter,
+	MaxRetryAfter: -1, // no limit: a longer Retry-After would drop the item
 }
 
 func newQueue() workqueue.TypedRateLimitingInterface[string] {
@@ -37,7 +36,7 @@ func work(queue workqueue.TypedRateLimitingInterface[string], reconcile func(str
 	if after, ok := apierrors.SuggestsClientDelay(err); ok {
 		err = backoff.RetryAfter(err, time.Duration(after)*time.Second)
 	}
-	d := reconciling.Decide(1, err)
+	d := reconciling.Decide(1, err) // 1 each time: there is no limit on retries
 	switch {
 	case err == nil, !d.Again: // done, or permanent: the item comes back when its object changes
 		queue.Forget(item)
