@@ -1,6 +1,7 @@
 package migrate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -71,10 +72,7 @@ func (c *Client) Charge(ctx context.Context) error {
 		}
 		return final
 	})
-	if final != nil {
-		return final // marked, for the policies around this call
-	}
-	return err
+	return cmp.Or(final, err) // marked, for the policies around this call
 }
 
 // Client is a client of some service.
