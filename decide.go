@@ -225,7 +225,11 @@ func (p *Policy) complete(e *Error, ctx context.Context, limit int, key string, 
 	e.Name = cmp.Or(e.Name, p.Name)
 	e.single = limit == 1 && e.Attempts == 1 // ByClass may have allowed more
 	e.endedBy(ctx)
-	e.mustNotRepeat = p.mustNotRepeat(ctx, key, e.failure.class, asks)
+	c := e.failure.class
+	if !c.Retryable() && e.ContextError() != nil {
+		c = ClassUnknown // of an attempt that was interrupted, and may have been done
+	}
+	e.mustNotRepeat = p.mustNotRepeat(ctx, key, c, asks)
 }
 
 // end ends every call that fails.

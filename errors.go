@@ -321,7 +321,8 @@ func (e *Error) Class() Class {
 
 // Repeatable reports whether another call under the same context may make the
 // operation again: the Idempotency of the policy allows it, and the policy made
-// no key for this call alone. Reason and Class say whether that would help.
+// no key for this call alone. Reason and Class say whether that would help. If the
+// policy is [NonIdempotent], false means that the operation may have had its effect.
 func (e *Error) Repeatable() bool {
 	return e != nil && !e.mustNotRepeat && e.Reason != ReasonNotIdempotent
 }

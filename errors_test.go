@@ -644,6 +644,18 @@ func TestAnErrorSaysWhetherAnotherCallMayMakeTheOperation(t *testing.T) {
 	require.Equal(t, backoff.ClassUnknown, none.Class())
 }
 
+// Its reply is lost, as after a deadline.
+func TestAnAttemptThatWasCancelledMayHaveBeenMade(t *testing.T) {
+	for _, limit := range []int{0, 1} {
+		ctx, cancel := context.WithCancel(t.Context())
+		policy := backoff.Policy{Idempotency: backoff.NonIdempotent, MaxAttempts: limit}
+		err := policy.Do(ctx, func(ctx context.Context) error { cancel(); return ctx.Err() })
+		require.False(t, gaveUp(t, err).Repeatable())
+		err = policy.Do(ctx, returning(nil).do)
+		require.True(t, gaveUp(t, err).Repeatable(), "of a call without an attempt")
+	}
+}
+
 func TestAHostileNameDoesNotBreakTheLine(t *testing.T) {
 	for _, err := range []error{&backoff.OpenError{Name: "a\nb"}, &backoff.Error{Name: "a\nb"}} {
 		require.True(t, strings.HasPrefix(err.Error(), "backoff: a b: "), "%q", err.Error())

@@ -18,15 +18,12 @@ import (
 	"github.com/gobackoff/backoff/hedge"
 )
 
-var (
-	budget, _ = (&guard.Service{Name: "prices"}).Parts() // or of the Service of other calls
-	lookups   = hedge.Hedge{                             // one for all calls
-		Name:         "price",
-		Delay:        100 * time.Millisecond, // nearly all calls take less
-		MaxExtraLoad: 0.1,                    // twice the share of those that take more
-		Budget:       budget,
-	}
-)
+var lookups = hedge.Hedge{ // one for all calls
+	Name:         "price",
+	Delay:        100 * time.Millisecond, // nearly all calls take less
+	MaxExtraLoad: 0.1,                    // twice the share of those that take more
+	Budget:       new(backoff.RetryBudget),
+}
 
 func lookUp(ctx context.Context, replicas []string) (price, error) {
 	return hedge.Value(ctx, &lookups, func(ctx context.Context) (price, error) {
@@ -130,26 +127,22 @@ func TestAMeasuredDelayStaysLongAfterAnOverload(t *testing.T) {
 	}
 }
 
-// After "too much" the Budget makes first attempts wait, too, and ends those without the time.
-func TestABudgetHoldsBackFirstAttempts(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		budget, _ := (&guard.Service{}).Parts()
-		h := hedge.Hedge{Delay: lookups.Delay, Budget: budget}
-		throttled := backoff.RetryAfter(backoff.OfClass(errors.New("429"), backoff.ClassThrottled), 3*time.Second)
-		call := func(limit time.Duration, answer error) (sent bool, err error) {
-			ctx, cancel := context.WithTimeout(t.Context(), limit)
-			defer cancel()
-			_, err = hedge.Value(ctx, &h, func(context.Context) (struct{}, error) { sent = true; return struct{}{}, answer }, nil)
-			return sent, err
-		}
-		began := time.Now()
-		_, _ = call(time.Second, throttled)
-		sent, err := call(time.Second, nil)
-		if took := time.Since(began); sent || err == nil || took > time.Second {
-			t.Errorf("with a second: sent: %v, %v, after %v", sent, err, took)
-		}
-		if sent, err := call(10*time.Second, nil); !sent || err != nil || time.Since(began) < 1200*time.Millisecond {
-			t.Errorf("with ten seconds: sent: %v, %v, after %v", sent, err, time.Since(began))
-		}
-	})
+// After "too much" a Pacer makes first attempts wait. A RetryBudget lets them go.
+func TestARetryBudgetHoldsBackNoFirstAttempt(t *testing.T) {
+	pacer, _ := (&guard.Service{}).Parts()
+	throttled := backoff.RetryAfter(backoff.OfClass(errors.New("429"), backoff.ClassThrottled), 3*time.Second)
+	for want, budget := range map[bool]backoff.Budget{true: new(backoff.RetryBudget), false: pacer} {
+		synctest.Test(t, func(t *testing.T) {
+			h := hedge.Hedge{Delay: lookups.Delay, Budget: budget}
+			for _, answer := range []error{throttled, nil} {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				sent := false
+				_, err := hedge.Value(ctx, &h, func(context.Context) (struct{}, error) { sent = true; return struct{}{}, answer }, nil)
+				if answer == nil && (sent != want || want != (err == nil)) {
+					t.Errorf("%T: sent: %v, %v", budget, sent, err)
+				}
+				cancel()
+			}
+		})
+	}
 }

@@ -6,10 +6,14 @@ import (
 	"fmt"
 	"io"
 	"net/textproto"
+	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/guard"
 )
 
 var mailing = backoff.Policy{Name: "mail", Idempotency: backoff.NonIdempotent}
@@ -23,24 +27,33 @@ func sendOnce(ctx context.Context, send func(context.Context) error) error {
 		}
 		return err
 	})
-	if gaveUp, ok := errors.AsType[*backoff.Error](err); ok && gaveUp.Reason == backoff.ReasonNotIdempotent {
-		return fmt.Errorf("it is unknown whether the mail was sent: %w", gaveUp.Last)
+	gaveUp, tried := errors.AsType[*backoff.Error](err)
+	_, rejected := errors.AsType[*textproto.Error](err)
+	if err == nil || tried && gaveUp.Repeatable() || !tried && rejected {
+		return err
 	}
-	return err
+	return fmt.Errorf("it is unknown whether the mail was sent: %w", err)
 }
+
+const lost = "it is unknown whether the mail was sent: "
+
+func unknown(err error) bool { return strings.HasPrefix(fmt.Sprint(err), lost) }
 
 func TestAMailIsSentAgainOnlyIfTheServerHasDoneNothing(t *testing.T) {
 	busy := &textproto.Error{Code: 450, Msg: "try again later"}
 	refused := &textproto.Error{Code: 550, Msg: "no such user"}
 	for _, c := range []struct {
 		replies []error
-		calls   int
 		want    string
 	}{
-		{[]error{busy, busy, nil}, 3, "<nil>"},
-		{[]error{io.EOF, nil}, 1, "it is unknown whether the mail was sent: EOF"},
-		{[]error{busy, io.EOF, nil}, 2, "it is unknown whether the mail was sent: EOF"},
-		{[]error{refused, nil}, 1, `550 "no such user"`},
+		{[]error{busy, busy, nil}, "<nil>"},
+		{[]error{busy, busy, busy, busy}, `backoff: mail: gave up after 4 attempts: 450 "try again later"`},
+		{[]error{io.EOF}, lost},
+		{[]error{busy, io.EOF}, lost},
+		{[]error{busy, busy, busy, io.EOF}, lost},
+		{[]error{context.Canceled}, lost}, // of the mail's own, and permanent
+		{[]error{context.DeadlineExceeded}, lost},
+		{[]error{refused}, `550 "no such user"`},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			calls := 0
@@ -48,9 +61,67 @@ func TestAMailIsSentAgainOnlyIfTheServerHasDoneNothing(t *testing.T) {
 				calls++
 				return c.replies[calls-1]
 			})
-			if fmt.Sprint(err) != c.want || calls != c.calls {
-				t.Errorf("after %d calls, want %d: %v", calls, c.calls, err)
+			if !strings.HasPrefix(fmt.Sprint(err), c.want) || calls != len(c.replies) {
+				t.Errorf("%v: %v after %d calls", c.replies, err, calls)
 			}
 		})
 	}
+}
+
+func TestAMailIsUnknownIfItsContextEndsMeanwhile(t *testing.T) {
+	for _, before := range []int{0, 1} { // attempts that the server refused
+		for _, end := range []error{context.Canceled, context.DeadlineExceeded} {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				calls := 0
+				err := sendOnce(ctx, func(ctx context.Context) error {
+					if calls++; calls <= before {
+						return &textproto.Error{Code: 450}
+					}
+					if end == context.Canceled {
+						cancel()
+					}
+					<-ctx.Done()
+					return ctx.Err()
+				})
+				if !errors.Is(err, end) || !unknown(err) {
+					t.Error(err)
+				}
+				if err := sendOnce(ctx, nil); !strings.HasPrefix(err.Error(), "backoff: mail: not started") {
+					t.Error(err)
+				}
+			})
+		}
+	}
+}
+
+func TestTheOnlyAttemptOfAMailMayHaveBeenMade(t *testing.T) {
+	defer func(before backoff.Policy) { mailing = before }(mailing)
+	mailing.MaxAttempts = 1
+	if err := sendOnce(t.Context(), func(context.Context) error { return io.EOF }); !unknown(err) {
+		t.Error(err)
+	}
+}
+
+// A call that waited for a server that was down is its probe, and makes one attempt.
+func TestAProbeMayHaveHadItsEffect(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var server guard.Service
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		go server.Do(ctx, backoff.Policy{}, func(context.Context) error { return syscall.ECONNREFUSED })
+		time.Sleep(10 * time.Second)
+		began := time.Now()
+		err := server.Do(ctx, mailing, func(context.Context) error {
+			if time.Since(began) < 10*time.Second {
+				return syscall.ECONNREFUSED
+			}
+			return io.EOF
+		})
+		gaveUp, ok := errors.AsType[*backoff.Error](err)
+		if !ok || gaveUp.Reason == backoff.ReasonNotIdempotent || gaveUp.Repeatable() {
+			t.Error(err)
+		}
+	})
 }

@@ -1,9 +1,14 @@
 package recipes
 
 import (
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
+	"testing"
+	"time"
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backoffhttp"
@@ -37,4 +42,31 @@ func Example_post() {
 	// Output:
 	// key "", 1 requests: backoff: orders: gave up after 1 attempt: not idempotent (Idempotency); a POST without Idempotency-Key: status 503 Service Unavailable
 	// key "order-4711", 2 requests: <nil>
+}
+
+// Whatever ended the call, the server may have taken the order.
+func TestAPostWithoutAKeyThatMayHaveArrivedIsNotRepeatable(t *testing.T) {
+	answers := []http.HandlerFunc{
+		func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body); <-r.Context().Done() },
+		func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
+		func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(503) },
+	}
+	for n, answer := range answers {
+		for _, limit := range []int{0, 1} {
+			server := httptest.NewServer(answer)
+			client := backoffhttp.Client(backoff.Policy{MaxAttempts: limit})
+			client.Timeout = 500 * time.Millisecond
+			resp, err := client.Post(server.URL, "text/plain", strings.NewReader("an order"))
+			if err == nil {
+				err = backoffhttp.Check(resp)
+				resp.Body.Close()
+			}
+			gaveUp, ok := errors.AsType[*backoff.Error](err)
+			if ok == (n == 0) || ok && gaveUp.Repeatable() { // net/http puts a text of its own around its Timeout
+				t.Errorf("%d, at most %d attempts: %v", n, limit, err)
+			}
+			server.CloseClientConnections()
+			server.Close()
+		}
+	}
 }

@@ -27,7 +27,7 @@ func (c *Client) Get(ctx context.Context, id string) (item string, err error) {
 	err = c.Retry.Do(ctx, func(ctx context.Context) error {
 		item, err = c.get(ctx, id)
 		if errors.Is(err, ErrNotFound) {
-			final = err // no retry can help, and every Retrier stops after nil
+			final = backoff.Permanent(err) // no retry can help, and every Retrier stops after nil
 			return nil
 		}
 		return err
@@ -53,6 +53,16 @@ func othersRetry(op func() error, times int, wait time.Duration) (err error) {
 		time.Sleep(wait)
 	}
 	return err
+}
+
+// A policy around the library does not ask again, either.
+func TestAPolicyAroundTheLibraryAsksOnce(t *testing.T) {
+	requests := 0
+	c := &Client{Retry: backoff.Policy{}, get: func(context.Context, string) (string, error) { requests++; return "", ErrNotFound }}
+	err := backoff.Policy{}.Do(t.Context(), func(ctx context.Context) error { _, err := c.Get(ctx, "1"); return err })
+	if requests != 1 || !errors.Is(err, ErrNotFound) {
+		t.Errorf("%d requests: %v", requests, err)
+	}
 }
 
 func TestARetrierOfAnotherLibraryAsksOnceForWhatIsNotThere(t *testing.T) {

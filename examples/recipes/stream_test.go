@@ -19,7 +19,7 @@ import (
 )
 
 var model = &http.Client{Transport: &backoffhttp.Transport{
-	Policy:  backoff.Policy{Name: "ask", Idempotency: backoff.Idempotent}, // twice costs money, and does no harm
+	Policy:  backoff.Policy{Name: "ask", AttemptTimeout: 10 * time.Second, Idempotency: backoff.Idempotent},
 	Inspect: firstEvent,
 }}
 

@@ -1,6 +1,7 @@
 package migrate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -52,22 +53,26 @@ func (c *Client) Save(ctx context.Context) error {
 
 // Charge must not be made twice.
 func (c *Client) Charge(ctx context.Context) error {
-	return c.retry.Do(ctx, func(ctx context.Context) error {
+	var final error // no attempt may follow it
+	err := c.retry.Do(ctx, func(ctx context.Context) error {
+		if final != nil {
+			return nil // a Retrier that does not know the marks stops after nil
+		}
 		err := c.send(ctx)
 		var answer *StatusError
 		switch {
-		case err == nil:
-			return nil
-		case backoff.DefaultClassifier(err) == backoff.ClassNotSent: // a connection refused, say
+		case err == nil || backoff.DefaultClassifier(err) == backoff.ClassNotSent: // a connection refused, say
 			return err
 		case errors.As(err, &answer) && answer.Code == 503: // by which this service says that it did nothing
 			return backoff.OfClass(err, backoff.ClassNotSent)
 		case answer != nil && answer.Code < 500: // permanent; a breaker does not count it as a failure
-			return backoff.Permanent(err)
+			final = backoff.Permanent(err)
+		default: // it may have been done: no policy of this package repeats it, and a breaker counts it
+			final = &backoff.Error{Attempts: 1, Reason: backoff.ReasonNotIdempotent, Last: err}
 		}
-		// It may have been done: no policy of this package repeats it, and a breaker counts it.
-		return &backoff.Error{Attempts: 1, Reason: backoff.ReasonNotIdempotent, Last: err}
+		return final
 	})
+	return cmp.Or(final, err) // marked, for the policies around this call
 }
 
 // Client is a client of some service.
@@ -159,6 +164,34 @@ func TestALibraryRepeatsAChargeOnlyIfNothingWasDoneAndASaveUnlessTheServiceSaidN
 			}
 			require.Equal(t, row.opened, errors.Is(err, backoff.ErrOpen))
 		})
+	}
+}
+
+// stubborn is a Retrier of another library, which knows no marks.
+type stubborn struct{}
+
+func (stubborn) Do(ctx context.Context, op func(context.Context) error) (err error) {
+	for range 4 {
+		if err = op(ctx); err == nil {
+			return nil
+		}
+	}
+	return fmt.Errorf("gave up: %v", err)
+}
+
+// A policy around the library does not repeat it, either.
+func TestAChargeThatMayHaveBeenMadeIsSentOnceByAnyRetrier(t *testing.T) {
+	for _, retry := range []Retrier{stubborn{}, once{}, backoff.Policy{}, new(guard.Service).With(backoff.Policy{})} {
+		for _, answer := range []error{errBusy, &StatusError{402}} {
+			synctest.Test(t, func(t *testing.T) {
+				calls := 0
+				client, err := New(Options{Retry: retry, Send: func(context.Context) error { calls++; return answer }})
+				require.NoError(t, err)
+				err = backoff.Policy{}.Do(t.Context(), client.Charge)
+				require.ErrorIs(t, err, answer)
+				require.Equal(t, 1, calls, "%T", retry)
+			})
+		}
 	}
 }
 
