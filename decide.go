@@ -162,7 +162,7 @@ func (p *Policy) endReason(ctx context.Context, v *verdict, attempts, limit int)
 	case !p.repeatable(ctx, v.class):
 		return ReasonNotIdempotent
 	}
-	if v.hint.given && p.exceedsRetryAfter(v.hint.after) {
+	if v.hint.given && p.capRetryAfter(v.hint.after) < v.hint.after {
 		return ReasonRetryAfter
 	}
 	return goOn

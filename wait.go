@@ -78,7 +78,7 @@ func (r *Run) circuitWait(after time.Duration) (delay, wait time.Duration) {
 // waitedTooLong reports whether the call has waited long enough for a circuit.
 func (r *Run) waitedTooLong() bool {
 	p := &r.policy
-	return !p.persists && p.MaxElapsed <= 0 && p.exceedsRetryAfter(r.waitedOpen)
+	return !p.persists && p.MaxElapsed <= 0 && p.capRetryAfter(r.waitedOpen) < r.waitedOpen
 }
 
 // timeFor returns why there is no time for an attempt after wait, or goOn.
@@ -116,18 +116,14 @@ func untilDeadline(ctx context.Context) time.Duration {
 // than MaxRetryAfter, and for no exact time: a server could make it spin.
 func (p *Policy) capped(h hint) hint {
 	if p.persists {
-		h.exact, h.after = false, limits.Cap(h.after, p.maxRetryAfter())
+		h.exact, h.after = false, p.capRetryAfter(h.after)
 	}
 	return h
 }
 
-// exceedsRetryAfter reports whether a wait is longer than MaxRetryAfter.
-func (p *Policy) exceedsRetryAfter(wait time.Duration) bool {
-	return limits.Cap(wait, p.maxRetryAfter()) < wait
-}
-
-func (p *Policy) maxRetryAfter() time.Duration {
-	return limits.Or(p.MaxRetryAfter, defaultMaxRetryAfter)
+// capRetryAfter bounds a wait by MaxRetryAfter.
+func (p *Policy) capRetryAfter(wait time.Duration) time.Duration {
+	return limits.Cap(wait, limits.Or(p.MaxRetryAfter, defaultMaxRetryAfter))
 }
 
 // jittered turns a delay into a wait.

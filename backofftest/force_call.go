@@ -64,17 +64,17 @@ func (s *forcing) begin(target *site, p path) {
 	s.target, s.path, s.calls, s.count = target, p, nil, make(map[*site]int)
 }
 
-type callKey struct{}
+type contextKey string
 
 // callOf returns the call that ctx was given to. Without a site, it is not forced.
 func callOf(ctx context.Context) *call {
-	c, _ := ctx.Value(callKey{}).(*call)
+	c, _ := ctx.Value(contextKey("call")).(*call)
 	return c
 }
 
 // unforced returns a context for what is a part of a call that is forced elsewhere.
 func unforced(ctx context.Context) context.Context {
-	return context.WithValue(ctx, callKey{}, new(call))
+	return context.WithValue(ctx, contextKey("call"), new(call))
 }
 
 // ended returns a context whose deadline is over.
@@ -89,7 +89,7 @@ func (s *forcing) open(ctx context.Context, w where) *call {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	at := s.siteAt(w.at)
-	at.guarded = at.guarded || w.guarded
+	at.guarded = w.guarded
 	c, before := &call{site: at}, s.count[at]
 	switch {
 	case s.suite && at.taken < late:
@@ -143,7 +143,7 @@ func (s *forcing) start(ctx context.Context, limit int, elapsed time.Duration, r
 	if c.path == canceled {
 		ctx, c.cancel = context.WithCancel(ctx)
 	}
-	return context.WithValue(ctx, callKey{}, c)
+	return context.WithValue(ctx, contextKey("call"), c)
 }
 
 // attempt is the hook before an attempt.
@@ -250,7 +250,7 @@ func caller() (w where) {
 			w.guarded = w.guarded || strings.HasPrefix(name, "/guard")
 		case own:
 			inside = inside || name == ".(*Policy).run" || name == ".(*Run).each"
-		case w.at == "" && !isStandard(name):
+		case w.at == "" && !standard.MatchString(name):
 			w.at = line
 		case inside && w.attempt == "":
 			w.attempt = line
@@ -259,13 +259,12 @@ func caller() (w where) {
 	return w
 }
 
-// unforcedIn matches the functions whose calls are no calls with retries.
-var unforcedIn = regexp.MustCompile(`^(\.Supervisor\.|/poll)`)
-
-// isStandard reports whether a function is one of the standard library that calls others.
-func isStandard(function string) bool {
-	return strings.HasPrefix(function, "net/http.") || strings.HasPrefix(function, "runtime.") || strings.HasPrefix(function, "testing.")
-}
+var (
+	// unforcedIn matches functions of this library whose calls are not forced.
+	unforcedIn = regexp.MustCompile(`^(\.Supervisor\.|/poll)`)
+	// standard matches functions of the standard library that call others.
+	standard = regexp.MustCompile(`^(net/http|runtime|testing)\.`)
+)
 
 // isLibrary reports whether a function is one of this library. Its name is then without
 // that of the module.

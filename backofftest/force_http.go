@@ -65,7 +65,7 @@ func (s *forcing) send(c *call, r *http.Request, base http.RoundTripper) (*http.
 	}
 	sent := request{&fault.Injector{Plan: fault.Script(faults[p])}, r.Header.Clone(), c.number}
 	c.requests, c.sent = true, append(c.sent, sent)
-	s.sharedBreaker(c, ctx.Value(breakerKey{}), r.URL.Host)
+	s.sharedBreaker(c, ctx.Value(contextKey("breaker")), r.URL.Host)
 	c.made = c.made || p != plain
 	s.mu.Unlock()
 	if p == late {

@@ -103,11 +103,9 @@ func (s *forcing) compare(c *call) {
 	}
 }
 
-type breakerKey struct{}
-
 // breaker is the hook before what a breaker lets pass.
 func (s *forcing) breaker(ctx context.Context, b any) context.Context {
-	return context.WithValue(ctx, breakerKey{}, b)
+	return context.WithValue(ctx, contextKey("breaker"), b)
 }
 
 // sharedBreaker finds a breaker, not nil, that guards two hosts.
@@ -123,14 +121,13 @@ func (s *forcing) sharedBreaker(c *call, b any, host string) {
 func (s *forcing) leaks(before map[string]int) {
 	few := func(line string, n int) bool { return n-before[line] < 2 }
 	left := goroutines()
-	for tries := 20; tries > 0; tries-- {
-		if maps.DeleteFunc(left, few); len(left) == 0 {
+	for tries := 20; ; tries-- {
+		if maps.DeleteFunc(left, few); len(left) == 0 || tries == 0 {
 			break
 		}
 		time.Sleep(5 * time.Millisecond) // they may be about to end
 		left = goroutines()
 	}
-	maps.DeleteFunc(left, few)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for line := range left {
@@ -154,7 +151,7 @@ func goroutines() map[string]int {
 	lines := make(map[string]int)
 	for _, m := range begun.FindAllSubmatch(stacks[:runtime.Stack(stacks, true)], -1) {
 		function, line := string(m[1]), string(m[2])
-		if _, own := isLibrary(function, line); !own && !isStandard(function) {
+		if _, own := isLibrary(function, line); !own && !standard.MatchString(function) {
 			lines[line]++
 		}
 	}
