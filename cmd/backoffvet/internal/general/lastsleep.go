@@ -3,8 +3,10 @@ package general
 import (
 	"go/ast"
 	"go/types"
+	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"golang.org/x/tools/go/types/typeutil"
 
@@ -23,12 +25,12 @@ func lastSleeps(p *rule.Pass, l *loop.Loop) {
 	if l.Kind == loop.Retry {
 		sleepsAsTold(p, l)
 	}
-	if isOneOfMany(l) || triesAfter(p, l) {
+	if triesAfter(p, l) {
 		return
 	}
 	for _, a := range l.Attempts {
 		for end, cond := range a.Ends {
-			if end.Outcome != loop.Succeeded && !end.Counted && isLong(l, end.Wait) && givesUpLate(p, l, end, cond) {
+			if end.Outcome != loop.Succeeded && !end.Counted && isLong(l, end.Wait) && givesUpLate(p, l, end, cond) && !isNotYet(cond) {
 				p.Report(end.Wait.Node, "the loop sleeps here after its last attempt, too, and then only gives up: "+
 					"leave it before the sleep, or sleep before each attempt but the first")
 			}
@@ -42,13 +44,20 @@ func lastSleeps(p *rule.Pass, l *loop.Loop) {
 func givesUpLate(p *rule.Pass, l *loop.Loop, end loop.End, cond ast.Expr) bool {
 	switch end.Way {
 	case loop.Exhausted:
+		rounds, few := l.Limit()
 		_, known := l.Longest(end.Wait)
-		return l.Bounded() && !endsInNone(p, l) && (known || !l.CountsInside())
+		return l.Bounded() && !endsInNone(p, l) && (known || !l.CountsInside()) && !(few && isOneOfMany(l, end.Wait, rounds))
 	case loop.Left:
-		return end.Late && end.Outcome == loop.Failed && !isMany(p, l, cond)
+		return end.Late && end.Outcome == loop.Failed && !comparesWithMany(p, l, end.Wait, cond)
 	}
 	return false
 }
+
+// isNotYet reports whether a condition singles out that something is not there yet: the loop waits
+// for that, and retries no failure.
+func isNotYet(cond ast.Expr) bool { return cond != nil && absent.MatchString(types.ExprString(cond)) }
+
+var absent = regexp.MustCompile(`(?i)not_?(yet|found|exist|ready|available)|pending`)
 
 // endsInNone reports whether the last delay of the table that the loop is over is none.
 func endsInNone(p *rule.Pass, l *loop.Loop) bool {
@@ -70,29 +79,26 @@ func endsInNone(p *rule.Pass, l *loop.Loop) bool {
 	return ok && last < shortest
 }
 
-// isMany reports whether a condition compares with a constant so large that the last sleep is a
-// small part of all.
-func isMany(p *rule.Pass, l *loop.Loop, cond ast.Expr) bool {
+// comparesWithMany reports whether a condition compares with a constant so large that the last
+// sleep is a small part of all.
+func comparesWithMany(p *rule.Pass, l *loop.Loop, w *loop.Wait, cond ast.Expr) bool {
 	found := false
 	loop.Inspect(cond, func(n ast.Node) bool {
 		e, ok := n.(ast.Expr)
 		if ok && p.TypesInfo.Types[e].Value != nil {
 			most, known := l.Constant(e)
-			found = found || known && most >= many
+			found = found || known && isOneOfMany(l, w, most)
 		}
 		return !found
 	})
 	return found
 }
 
-// many is a number of rounds of which one does not matter.
-const many = 20
-
 // isOneOfMany reports whether a loop has so many rounds that its last sleep is a small part of the
-// time that it takes.
-func isOneOfMany(l *loop.Loop) bool {
-	rounds, ok := l.Limit()
-	return ok && rounds >= many
+// time that it takes: twenty, or ten where it sleeps for a second.
+func isOneOfMany(l *loop.Loop, w *loop.Wait, rounds time.Duration) bool {
+	d, known := l.Longest(w)
+	return rounds >= 20 || rounds >= 10 && known && d <= shortest
 }
 
 func isLong(l *loop.Loop, w *loop.Wait) bool {
