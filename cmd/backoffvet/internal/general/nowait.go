@@ -26,7 +26,7 @@ func noWaits(p *rule.Pass, l *loop.Loop) {
 		return
 	}
 	for _, a := range l.Attempts {
-		if isPaced(l, a) || !waitsSomewhere(p, l, a) || l.Kind == loop.Worker && !remote.Call(p.TypesInfo, a.Call) {
+		if isPaced(l, a) || !waitsSomewhere(p, l, a) || l.Kind == loop.Worker && !isAgain(p, l, a) {
 			continue
 		}
 		for end, cond := range a.Ends {
@@ -38,8 +38,15 @@ func noWaits(p *rule.Pass, l *loop.Loop) {
 	}
 }
 
+// isAgain reports whether a worker does the same again after a failure, and not the next thing that
+// it has to do: the call leaves the process, waits after other failures, or takes nothing that the
+// round made.
+func isAgain(p *rule.Pass, l *loop.Loop, a *loop.Attempt) bool {
+	return remote.Call(p.TypesInfo, a.Call) || waits(a) || !l.Makes(a.Call)
+}
+
 // isPaced reports whether a select that blocks, a receive, or a call that waits for the next thing
-// to do comes before an attempt in each round, or is it.
+// to do comes before an attempt in each round, or is it, and does not wait by itself.
 func isPaced(l *loop.Loop, a *loop.Attempt) bool {
 	found := inCase(l, a.Call) || loop.Name(a.Call) == "Wait"
 	loop.Inspect(l.Body, func(n ast.Node) bool {
@@ -52,7 +59,7 @@ func isPaced(l *loop.Loop, a *loop.Attempt) bool {
 		case *ast.UnaryExpr:
 			found = found || n.Op == token.ARROW && n.End() < a.Call.Pos()
 		case *ast.CallExpr:
-			found = found || n.End() <= a.Call.End() && blocking.MatchString(loop.Name(n))
+			found = found || n.End() <= a.Call.End() && blocking.MatchString(loop.Name(n)) && !(n == a.Call && waits(a))
 		}
 		return !found
 	})
@@ -93,14 +100,17 @@ func waitsSomewhere(p *rule.Pass, l *loop.Loop, a *loop.Attempt) bool {
 	before := slices.ContainsFunc(l.Waits, func(w *loop.Wait) bool {
 		return w.Node.Pos() < a.Call.Pos() && w.Node.Pos() > l.Body.Pos() && !behindFailure(p, l, w)
 	})
-	return !before && slices.ContainsFunc(l.Attempts, func(other *loop.Attempt) bool {
-		for end := range other.Ends {
-			if end.Way == loop.Again && end.Wait != nil {
-				return true
-			}
+	return !before && slices.ContainsFunc(l.Attempts, waits)
+}
+
+// waits reports whether the loop waits before another round behind an attempt.
+func waits(a *loop.Attempt) bool {
+	for end := range a.Ends {
+		if end.Way == loop.Again && end.Wait != nil {
+			return true
 		}
-		return false
-	})
+	}
+	return false
 }
 
 // behindFailure reports whether a wait is under an if that asks for an error.

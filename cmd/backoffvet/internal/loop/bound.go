@@ -141,34 +141,6 @@ func (l *Loop) numbers(a *Attempt) bool {
 
 var tries = regexp.MustCompile(`(?i)try|tries|attempt|count|^n$`)
 
-// Assigned returns what the function around the loop assigns to a variable. An expression that is
-// not the value itself, such as that of delay *= 2 or of a call with several results, counts, too.
-func (l *Loop) Assigned(v *types.Var) []ast.Expr {
-	var values []ast.Expr
-	ast.Inspect(l.Func.Outer, func(n ast.Node) bool {
-		switch n := n.(type) {
-		case *ast.AssignStmt:
-			values = append(values, assigned(l.info, v, n.Lhs, n.Rhs)...)
-		case *ast.ValueSpec:
-			values = append(values, assigned(l.info, v, asExprs(n.Names), n.Values)...)
-		case *ast.IncDecStmt:
-			values = append(values, assigned(l.info, v, []ast.Expr{n.X}, []ast.Expr{n.X})...)
-		}
-		return true
-	})
-	return values
-}
-
-func assigned(info *types.Info, v *types.Var, left, right []ast.Expr) []ast.Expr {
-	var values []ast.Expr
-	for i, e := range left {
-		if len(right) > 0 && varOf(info, e) == v {
-			values = append(values, right[min(i, len(right)-1)])
-		}
-	}
-	return values
-}
-
 // counts reports whether a condition looks at the counter, or at a variable made from it, or at the
 // delay that a table gives a round.
 func (l *Loop) counts(cond ast.Expr) bool {

@@ -52,9 +52,9 @@ func (l *Loop) contextOf(v *types.Var) *Signal {
 		// The context of another function, or one that the function ends itself.
 		return nil
 	case remote.IsRequest(v.Type()) && v.Kind() == types.ParamVar:
-		return contextSignal(v, v.Name()+".Context()")
+		return l.contextSignal(v, v.Name()+".Context()")
 	case remote.IsContext(v.Type()) && !l.outlives(v):
-		return contextSignal(v, v.Name())
+		return l.contextSignal(v, v.Name())
 	}
 	return nil
 }

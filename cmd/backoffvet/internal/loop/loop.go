@@ -41,10 +41,10 @@ type Loop struct {
 	Waits    []*Wait
 	Counter  *types.Var // counts the rounds that are bounded, or nil
 
-	info    *types.Info
-	calls   []*Attempt // all calls that may fail
-	items   bool       // each round is about another thing
-	listens map[*types.Var]bool
+	info  *types.Info
+	calls []*Attempt // all calls that may fail
+	items bool       // each round is about another thing
+	prog  *program
 }
 
 // Func is a function with a loop.
@@ -72,16 +72,14 @@ func Of(p *analysis.Pass) []*Loop { return p.ResultOf[Analyzer].([]*Loop) }
 func find(p *analysis.Pass) []*Loop {
 	var loops []*Loop
 	funcs := map[ast.Node]*Func{}
-	sleepers, listens := sleepersOf(p), listensOf(p)
+	prog := programOf(p)
 	for c := range loopsOf(p) {
 		around := slices.Collect(c.Enclosing((*ast.FuncDecl)(nil), (*ast.FuncLit)(nil)))
 		if len(around) == 0 {
 			continue
 		}
 		f := funcOf(funcs, around[0].Node(), around[len(around)-1].Node())
-		l := newLoop(p.TypesInfo, c.Node().(ast.Stmt), f, sleepers)
-		l.listens = listens
-		loops = append(loops, l)
+		loops = append(loops, newLoop(prog, c.Node().(ast.Stmt), f))
 	}
 	return loops
 }
@@ -118,18 +116,18 @@ func funcOf(known map[ast.Node]*Func, node, outer ast.Node) *Func {
 	return f
 }
 
-func newLoop(info *types.Info, stmt ast.Stmt, f *Func, sleepers map[types.Object]bool) *Loop {
-	l := &Loop{Stmt: stmt, Func: f, info: info}
+func newLoop(prog *program, stmt ast.Stmt, f *Func) *Loop {
+	l := &Loop{Stmt: stmt, Func: f, info: prog.info, prog: prog}
 	switch s := stmt.(type) {
 	case *ast.ForStmt:
 		l.Body = s.Body
 	case *ast.RangeStmt:
 		l.Body = s.Body
 	}
-	l.calls = callsThatFail(info, l)
-	l.Waits = waitsIn(info, stmt, sleepers)
+	l.calls = callsThatFail(l.info, l)
+	l.Waits = waitsIn(l.info, stmt, prog.sleepers)
 	l.timers()
-	l.Counter = counterOf(info, stmt)
+	l.Counter = counterOf(l.info, stmt)
 	l.classify()
 	return l
 }

@@ -7,8 +7,6 @@ import (
 	"regexp"
 	"slices"
 
-	"golang.org/x/tools/go/analysis"
-
 	"github.com/gobackoff/backoff/cmd/backoffvet/internal/remote"
 )
 
@@ -21,7 +19,11 @@ type Signal struct {
 	OfType bool // other methods of the type wait for it, and the loop does not mention it
 }
 
-func contextSignal(v *types.Var, expr string) *Signal {
+// contextSignal returns the signal of a context, unless it never ends.
+func (l *Loop) contextSignal(v *types.Var, expr string) *Signal {
+	if l.prog.isEndless(v) {
+		return nil
+	}
 	return &Signal{Var: v, Expr: expr, Done: expr + ".Done()"}
 }
 
@@ -116,11 +118,19 @@ func (l *Loop) channel(e ast.Expr) *Signal {
 	if call, ok := ast.Unparen(e).(*ast.CallExpr); ok {
 		s, ok := call.Fun.(*ast.SelectorExpr)
 		if ok && s.Sel.Name == "Done" && remote.IsContext(l.info.TypeOf(s.X)) {
-			return contextSignal(fieldOrVar(l.info, s.X), types.ExprString(s.X))
+			return l.contextSignal(fieldOrVar(l.info, s.X), types.ExprString(s.X))
 		}
 		return nil
 	}
-	if v := fieldOrVar(l.info, e); v != nil && isStopChannel(v) {
+	return l.ofField(fieldOrVar(l.info, e), text, true)
+}
+
+// ofField returns the signal of a variable that is a context or a stop channel.
+func (l *Loop) ofField(v *types.Var, text string, asked bool) *Signal {
+	switch {
+	case v != nil && remote.IsContext(v.Type()):
+		return l.contextSignal(v, text)
+	case v != nil && isStopChannel(v) && l.mayStop(v, asked):
 		return &Signal{Expr: text, Done: text}
 	}
 	return nil
@@ -139,6 +149,13 @@ func (l *Loop) makesInside(e ast.Expr) bool {
 	return found
 }
 
+// Makes reports whether an expression has a variable of the loop itself, or one that the loop sets.
+func (l *Loop) Makes(e ast.Expr) bool {
+	return l.makesInside(e) || l.looksAt(e, func(v *types.Var) bool {
+		return slices.ContainsFunc(l.Assigned(v), func(e ast.Expr) bool { return l.Contains(e) })
+	})
+}
+
 // leaves reports whether the last of some statements leaves what is around them: by a return, a
 // goto, a break with a label, a call that does not return, or a branch of the kind that is given.
 func leaves(info *types.Info, list []ast.Stmt, branch token.Token) bool {
@@ -155,14 +172,6 @@ func leaves(info *types.Info, list []ast.Stmt, branch token.Token) bool {
 		return ok && !mayReturn(info, call)
 	}
 	return false
-}
-
-// fieldOrVar returns the variable, or the field, that an expression is.
-func fieldOrVar(info *types.Info, e ast.Expr) *types.Var {
-	if s, ok := ast.Unparen(e).(*ast.SelectorExpr); ok {
-		e = s.Sel
-	}
-	return varOf(info, e)
 }
 
 func isStopChannel(v *types.Var) bool {
@@ -201,7 +210,7 @@ func (l *Loop) asks(call *ast.CallExpr) *Signal {
 		return nil
 	}
 	if s.Sel.Name == "Err" && remote.IsContext(l.info.TypeOf(s.X)) {
-		return contextSignal(fieldOrVar(l.info, s.X), types.ExprString(s.X))
+		return l.contextSignal(fieldOrVar(l.info, s.X), types.ExprString(s.X))
 	}
 	if !types.Identical(typeOf(l.info, call), types.Typ[types.Bool]) {
 		return nil
@@ -219,7 +228,7 @@ func (l *Loop) contextField() (found *Signal) {
 		for _, arg := range a.Call.Args {
 			v := fieldOrVar(l.info, arg)
 			if _, ok := arg.(*ast.SelectorExpr); ok && found == nil && v != nil && v.IsField() && remote.IsContext(v.Type()) {
-				found = contextSignal(v, types.ExprString(arg))
+				found = l.contextSignal(v, types.ExprString(arg))
 			}
 		}
 	}
@@ -242,13 +251,11 @@ func (l *Loop) ofType() *Signal {
 		return nil
 	}
 	for field := range s.Fields() {
-		if !l.listens[field] {
+		if !l.prog.listens[field] {
 			continue
 		}
-		if text := recv.Name + "." + field.Name(); remote.IsContext(field.Type()) {
-			return contextSignal(field, text)
-		} else if isStopChannel(field) {
-			return &Signal{Expr: text, Done: text}
+		if s := l.ofField(field, recv.Name+"."+field.Name(), false); s != nil {
+			return s
 		}
 	}
 	return nil
@@ -273,38 +280,3 @@ func (l *Loop) ends() bool {
 }
 
 var ending = regexp.MustCompile(`(?i)^(close|stop|shutdown|quit|kill|terminate|drain|teardown|cleanup|destroy)|(Close|Stop|Shutdown)$`)
-
-// listensOf returns the fields of a package that cases of a select receive from, or whose Done they
-// do.
-func listensOf(p *analysis.Pass) map[*types.Var]bool {
-	found := map[*types.Var]bool{}
-	for _, f := range p.Files {
-		ast.Inspect(f, func(n ast.Node) bool {
-			c, ok := n.(*ast.CommClause)
-			if !ok {
-				return true
-			}
-			e, ok := c.Comm.(*ast.ExprStmt)
-			if !ok {
-				return true
-			}
-			if receive, ok := e.X.(*ast.UnaryExpr); ok && receive.Op == token.ARROW {
-				if v := fieldOrVar(p.TypesInfo, doneOf(receive.X)); v != nil && v.IsField() {
-					found[v] = true
-				}
-			}
-			return true
-		})
-	}
-	return found
-}
-
-// doneOf returns x for x.Done().
-func doneOf(e ast.Expr) ast.Expr {
-	if call, ok := ast.Unparen(e).(*ast.CallExpr); ok {
-		if s, ok := call.Fun.(*ast.SelectorExpr); ok && s.Sel.Name == "Done" {
-			return s.X
-		}
-	}
-	return e
-}

@@ -1,0 +1,172 @@
+package loop
+
+import (
+	"go/ast"
+	"go/token"
+	"go/types"
+	"slices"
+
+	"golang.org/x/tools/go/analysis"
+)
+
+// A program is what a package does with its variables and fields, and which of its functions sleep.
+type program struct {
+	info     *types.Info
+	sleepers map[types.Object]bool
+	set      map[*types.Var][]ast.Expr  // what is assigned, in the order of the source
+	listens  map[*types.Var]bool        // fields that cases of a select receive from, or whose Done they do
+	uses     map[*types.Var][]token.Pos // where something may close a channel, or send to it
+	tells    map[*types.Var][]token.Pos // where a function closes a channel as it returns
+	noted    map[*ast.Ident]bool        // mentions of a channel that are none of these, or noted
+}
+
+func programOf(p *analysis.Pass) *program {
+	prog := &program{
+		info: p.TypesInfo, sleepers: sleepersOf(p), set: map[*types.Var][]ast.Expr{}, listens: map[*types.Var]bool{},
+		uses: map[*types.Var][]token.Pos{}, tells: map[*types.Var][]token.Pos{}, noted: map[*ast.Ident]bool{},
+	}
+	for _, f := range p.Files {
+		ast.Inspect(f, prog.note)
+	}
+	return prog
+}
+
+func (p *program) note(n ast.Node) bool {
+	switch n := n.(type) {
+	case *ast.AssignStmt:
+		p.assign(n.Lhs, n.Rhs)
+	case *ast.ValueSpec:
+		p.assign(asExprs(n.Names), n.Values)
+	case *ast.IncDecStmt:
+		p.assign([]ast.Expr{n.X}, []ast.Expr{n.X})
+	case *ast.KeyValueExpr:
+		if v := varOf(p.info, n.Key); v != nil && v.IsField() {
+			p.assign([]ast.Expr{n.Key}, []ast.Expr{n.Value})
+		}
+	case *ast.UnaryExpr:
+		if n.Op == token.ARROW {
+			p.noted[nameOf(n.X)] = true
+		}
+	case *ast.ReturnStmt:
+		for _, e := range n.Results {
+			p.noted[nameOf(e)] = true
+		}
+	case *ast.CommClause:
+		p.listen(n.Comm)
+	case *ast.DeferStmt:
+		if v := p.closed(n.Call); v != nil {
+			p.tells[v] = append(p.tells[v], n.Pos())
+			p.noted[nameOf(n.Call.Args[0])] = true
+		}
+	case *ast.Ident:
+		v, ok := p.info.Uses[n].(*types.Var)
+		if _, isChan := typeOf(p.info, n).Underlying().(*types.Chan); ok && isChan && !p.noted[n] {
+			p.uses[v] = append(p.uses[v], n.Pos())
+		}
+	}
+	return true
+}
+
+// assign notes an assignment. An expression that is not the value itself, such as that of delay *= 2
+// or of a call with several results, counts, too.
+func (p *program) assign(left, right []ast.Expr) {
+	for i, e := range left {
+		if v := fieldOrVar(p.info, e); v != nil && len(right) > 0 {
+			p.set[v] = append(p.set[v], right[min(i, len(right)-1)])
+			p.noted[nameOf(e)] = true
+		}
+	}
+}
+
+// closed returns the channel that a call closes, or nil.
+func (p *program) closed(call *ast.CallExpr) *types.Var {
+	if Name(call) != "close" || len(call.Args) != 1 {
+		return nil
+	}
+	return fieldOrVar(p.info, call.Args[0])
+}
+
+func (p *program) listen(comm ast.Stmt) {
+	e, ok := comm.(*ast.ExprStmt)
+	if !ok {
+		return
+	}
+	if receive, ok := e.X.(*ast.UnaryExpr); ok && receive.Op == token.ARROW {
+		if v := fieldOrVar(p.info, doneOf(receive.X)); v != nil && v.IsField() {
+			p.listens[v] = true
+		}
+	}
+}
+
+// doneOf returns x for x.Done().
+func doneOf(e ast.Expr) ast.Expr {
+	if call, ok := ast.Unparen(e).(*ast.CallExpr); ok {
+		if s, ok := call.Fun.(*ast.SelectorExpr); ok && s.Sel.Name == "Done" {
+			return s.X
+		}
+	}
+	return e
+}
+
+// nameOf returns the name of the variable or the field that an expression is, or nil.
+func nameOf(e ast.Expr) *ast.Ident {
+	switch e := ast.Unparen(e).(type) {
+	case *ast.Ident:
+		return e
+	case *ast.SelectorExpr:
+		return e.Sel
+	}
+	return nil
+}
+
+// fieldOrVar returns the variable, or the field, that an expression is.
+func fieldOrVar(info *types.Info, e ast.Expr) *types.Var {
+	if name := nameOf(e); name != nil {
+		v, _ := info.ObjectOf(name).(*types.Var)
+		return v
+	}
+	return nil
+}
+
+// Assigned returns what the package assigns to a variable.
+func (l *Loop) Assigned(v *types.Var) []ast.Expr { return l.prog.set[v] }
+
+// isEndless reports whether a field only ever has a context that never ends.
+func (p *program) isEndless(v *types.Var) bool {
+	return v != nil && v.IsField() && !v.Exported() && p.hasOnly(v, func(e ast.Expr) bool {
+		if inner := varOf(p.info, e); inner != nil {
+			return p.hasOnly(inner, p.makesEndless)
+		}
+		return p.makesEndless(e)
+	})
+}
+
+func (p *program) makesEndless(e ast.Expr) bool {
+	call, ok := ast.Unparen(e).(*ast.CallExpr)
+	return ok && isEndless(p.info, call)
+}
+
+// hasOnly reports whether all that is assigned to a variable is so.
+func (p *program) hasOnly(v *types.Var, is func(ast.Expr) bool) bool {
+	set := p.set[v]
+	return len(set) > 0 && !slices.ContainsFunc(set, func(e ast.Expr) bool { return !is(e) })
+}
+
+// mayStop reports whether a stop channel may end the loop: the package does not make it, or closes
+// it, sends to it or hands it over. What only the function of the loop itself does tells others
+// that this has ended. So does what another function does as it returns, unless the loop asks.
+func (l *Loop) mayStop(v *types.Var, asked bool) bool {
+	if v.Exported() || !l.prog.hasOnly(v, func(e ast.Expr) bool {
+		call, ok := e.(*ast.CallExpr)
+		return ok && Name(call) == "make"
+	}) {
+		return true
+	}
+	ends := l.prog.uses[v]
+	if asked {
+		ends = slices.Concat(ends, l.prog.tells[v])
+	}
+	return slices.ContainsFunc(ends, func(at token.Pos) bool {
+		return at < l.Func.Node.Pos() || l.Func.Node.End() <= at
+	})
+}
