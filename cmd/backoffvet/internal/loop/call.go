@@ -32,7 +32,7 @@ func Inspect(root ast.Node, f func(ast.Node) bool) {
 func callsThatFail(info *types.Info, l *Loop) []*Attempt {
 	var calls []*Attempt
 	add := func(a *Attempt) {
-		if a != nil {
+		if a != nil && l.prog.sleepers[typeutil.Callee(info, a.Call)] == nil {
 			calls = append(calls, a)
 		}
 	}

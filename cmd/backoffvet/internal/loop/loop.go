@@ -6,6 +6,7 @@ package loop
 
 import (
 	"go/ast"
+	"go/token"
 	"go/types"
 	"iter"
 	"reflect"
@@ -73,32 +74,61 @@ func find(p *analysis.Pass) []*Loop {
 	var loops []*Loop
 	funcs := map[ast.Node]*Func{}
 	prog := programOf(p)
-	for c := range loopsOf(p) {
+	for c, stmt := range loopsOf(p) {
 		around := slices.Collect(c.Enclosing((*ast.FuncDecl)(nil), (*ast.FuncLit)(nil)))
 		if len(around) == 0 {
 			continue
 		}
 		f := funcOf(funcs, around[0].Node(), around[len(around)-1].Node())
-		loops = append(loops, newLoop(prog, c.Node().(ast.Stmt), f))
+		loops = append(loops, newLoop(prog, stmt, f))
 	}
 	return loops
 }
 
-// loopsOf returns the loops in the files of a package that rules look at.
-func loopsOf(p *analysis.Pass) iter.Seq[inspector.Cursor] {
-	return func(yield func(inspector.Cursor) bool) {
+// loopsOf returns the loops in the files of a package that rules look at, and where they are.
+func loopsOf(p *analysis.Pass) iter.Seq2[inspector.Cursor, ast.Stmt] {
+	return func(yield func(inspector.Cursor, ast.Stmt) bool) {
 		root := p.ResultOf[inspect.Analyzer].(*inspector.Inspector).Root()
 		for file := range root.Children() {
 			if !rule.IsSource(p, file.Node().(*ast.File)) {
 				continue
 			}
-			for c := range file.Preorder((*ast.ForStmt)(nil), (*ast.RangeStmt)(nil)) {
-				if !yield(c) {
+			for c := range file.Preorder((*ast.ForStmt)(nil), (*ast.RangeStmt)(nil), (*ast.LabeledStmt)(nil)) {
+				stmt := c.Node().(ast.Stmt)
+				if _, ok := stmt.(*ast.LabeledStmt); ok {
+					stmt = byGoto(c)
+				}
+				if stmt != nil && !yield(c, stmt) {
 					return
 				}
 			}
 		}
 	}
+}
+
+// byGoto returns the loop that gotos back to a label make, as a for statement without a header, or
+// nil.
+func byGoto(c inspector.Cursor) ast.Stmt {
+	label := c.Node().(*ast.LabeledStmt)
+	list := Statements(c.Parent().Node())
+	from := slices.Index(list, ast.Stmt(label))
+	for i := len(list) - 1; from >= 0 && i >= from; i-- {
+		if goesTo(list[i], label) {
+			body := &ast.BlockStmt{Lbrace: label.Pos(), List: list[from : i+1], Rbrace: list[i].End() - 1}
+			return &ast.ForStmt{For: label.Pos(), Body: body}
+		}
+	}
+	return nil
+}
+
+func goesTo(s ast.Stmt, label *ast.LabeledStmt) bool {
+	found := false
+	Inspect(s, func(n ast.Node) bool {
+		b, ok := n.(*ast.BranchStmt)
+		found = found || ok && b.Tok == token.GOTO && b.Label.Name == label.Label.Name
+		return !found
+	})
+	return found
 }
 
 func funcOf(known map[ast.Node]*Func, node, outer ast.Node) *Func {

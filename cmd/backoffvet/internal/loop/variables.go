@@ -12,7 +12,7 @@ import (
 // A program is what a package does with its variables and fields, and which of its functions sleep.
 type program struct {
 	info     *types.Info
-	sleepers map[types.Object]bool
+	sleepers map[types.Object]*Wait
 	set      map[*types.Var][]ast.Expr  // what is assigned, in the order of the source
 	listens  map[*types.Var]bool        // fields that cases of a select receive from, or whose Done they do
 	uses     map[*types.Var][]token.Pos // where something may close a channel, or send to it
