@@ -124,7 +124,7 @@ func (l *Loop) branch(a *Attempt, s following, cond ast.Expr, is bool) (followin
 		s.via = cond
 	}
 	s.Counted = s.Counted || s.Wait == nil && !l.isHeader(cond) && l.counts(cond) && l.guards(cond)
-	s.Late = s.Wait != nil && !l.isHeader(cond) && l.countsRounds(cond)
+	s.Late = s.Wait != nil && !within(s.Wait.Node, cond) && !l.isHeader(cond) && l.countsRounds(cond)
 	s.Acted = s.Acted || l.singlesOut(cond, is)
 	s.decided = s.decided || slices.ContainsFunc(a.Results, func(v *types.Var) bool { return Uses(l.info, cond, v) })
 	if s.lost {
