@@ -68,7 +68,7 @@ func (l *Loop) asked() (found *Signal) {
 		}
 	}
 	if f, ok := l.Stmt.(*ast.ForStmt); ok && f.Cond != nil {
-		note(l.flag(f.Cond))
+		note(l.flag(f.Cond, token.EQL))
 	}
 	Inspect(l.Body, func(n ast.Node) bool {
 		switch n := n.(type) {
@@ -78,7 +78,7 @@ func (l *Loop) asked() (found *Signal) {
 			}
 		case *ast.IfStmt:
 			if leaves(l.info, n.Body.List, token.BREAK) {
-				note(l.flag(n.Cond))
+				note(l.flag(n.Cond, l.stays(n.Body.List)))
 				note(l.assigned(n.Init))
 			}
 		}
@@ -87,10 +87,21 @@ func (l *Loop) asked() (found *Signal) {
 	return found
 }
 
+// stays returns how a condition compares a state that ends the loop: that of a goto back to the
+// begin asks whether to go on.
+func (l *Loop) stays(list []ast.Stmt) token.Token {
+	if b, ok := list[len(list)-1].(*ast.BranchStmt); ok && b.Tok == token.GOTO {
+		if label := l.info.Uses[b.Label]; label != nil && label.Pos() == l.Stmt.Pos() {
+			return token.EQL
+		}
+	}
+	return token.NEQ
+}
+
 // assigned returns the signal of err := ctx.Err(), or nil.
 func (l *Loop) assigned(s ast.Stmt) *Signal {
 	if assign, ok := s.(*ast.AssignStmt); ok && len(assign.Rhs) == 1 {
-		return l.flag(assign.Rhs[0])
+		return l.flag(assign.Rhs[0], token.NEQ)
 	}
 	return nil
 }
@@ -181,17 +192,22 @@ func isStopChannel(v *types.Var) bool {
 
 var stopping = regexp.MustCompile(`(?i)stop|done|quit|clos|exit|shut|cancel|term|kill|dead`)
 
-// flag returns the signal that a condition asks for: a flag, a method that tells it, or the error
-// of a context.
-func (l *Loop) flag(cond ast.Expr) (found *Signal) {
+// flag returns the signal that a condition asks for: a flag, a method that tells it, the error of a
+// context, or whether a state of the receiver is still, or no longer, a constant.
+func (l *Loop) flag(cond ast.Expr, compares token.Token) (found *Signal) {
 	ast.Inspect(cond, func(n ast.Node) bool {
 		e, ok := n.(ast.Expr)
 		if !ok || found != nil || l.makesInside(e) {
 			return found == nil
 		}
-		if call, ok := e.(*ast.CallExpr); ok {
-			found = l.asks(call)
+		switch e := e.(type) {
+		case *ast.CallExpr:
+			found = l.asks(e)
 			return false
+		case *ast.BinaryExpr:
+			if e.Op == compares && l.isState(e) {
+				found = &Signal{Expr: types.ExprString(e.X)}
+			}
 		}
 		if v := fieldOrVar(l.info, e); v != nil && v.IsField() && types.Identical(v.Type(), types.Typ[types.Bool]) && lasting.MatchString(v.Name()) {
 			found = &Signal{Expr: types.ExprString(e)}
@@ -202,6 +218,27 @@ func (l *Loop) flag(cond ast.Expr) (found *Signal) {
 }
 
 var lasting = regexp.MustCompile(`(?i)stop|quit|clos|exit|shut|cancel|terminat|running|alive`)
+
+// isState recognizes the comparison of a state that the receiver has with a constant.
+func (l *Loop) isState(e *ast.BinaryExpr) bool {
+	recv, value := l.receiver(), nameOf(e.Y)
+	if recv == nil || value == nil || !states.MatchString(types.ExprString(e.X)) {
+		return false
+	}
+	_, isConst := l.info.Uses[value].(*types.Const)
+	return isConst && Uses(l.info, e.X, l.info.Defs[recv])
+}
+
+var states = regexp.MustCompile(`(?i)(state|status)(\(\)|\.Load\(\))?$`)
+
+// receiver returns the name of the receiver of the method around the loop, or nil.
+func (l *Loop) receiver() *ast.Ident {
+	f, ok := l.Func.Outer.(*ast.FuncDecl)
+	if !ok || f.Recv == nil || len(f.Recv.List[0].Names) == 0 {
+		return nil
+	}
+	return f.Recv.List[0].Names[0]
+}
 
 // asks is for the calls of a condition: ctx.Err(), x.closed.Load() and x.isClosed().
 func (l *Loop) asks(call *ast.CallExpr) *Signal {
@@ -237,11 +274,10 @@ func (l *Loop) contextField() (found *Signal) {
 
 // ofType returns the signal in a field of the receiver that other code of the package waits for.
 func (l *Loop) ofType() *Signal {
-	f, ok := l.Func.Outer.(*ast.FuncDecl)
-	if !ok || f.Recv == nil || len(f.Recv.List[0].Names) == 0 || !l.waitsForFailures() {
+	recv := l.receiver()
+	if recv == nil || !l.waitsForFailures() {
 		return nil
 	}
-	recv := f.Recv.List[0].Names[0]
 	t := typeOf(l.info, recv)
 	if p, ok := types.Unalias(t).(*types.Pointer); ok {
 		t = p.Elem()
@@ -251,10 +287,14 @@ func (l *Loop) ofType() *Signal {
 		return nil
 	}
 	for field := range s.Fields() {
+		text := recv.Name + "." + field.Name()
+		if l.prog.isEnded(field) {
+			return &Signal{Expr: text}
+		}
 		if !l.prog.listens[field] {
 			continue
 		}
-		if s := l.ofField(field, recv.Name+"."+field.Name(), false); s != nil {
+		if s := l.ofField(field, text, false); s != nil {
 			return s
 		}
 	}

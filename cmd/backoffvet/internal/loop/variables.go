@@ -4,14 +4,17 @@ import (
 	"go/ast"
 	"go/token"
 	"go/types"
+	"maps"
 	"slices"
 
 	"golang.org/x/tools/go/analysis"
+	"golang.org/x/tools/go/types/typeutil"
 )
 
 // A program is what a package does with its variables and fields, and which of its functions sleep.
 type program struct {
 	info     *types.Info
+	decls    map[types.Object]*ast.FuncDecl
 	sleepers map[types.Object]*Wait
 	set      map[*types.Var][]ast.Expr  // what is assigned, in the order of the source
 	listens  map[*types.Var]bool        // fields that cases of a select receive from, or whose Done they do
@@ -22,7 +25,7 @@ type program struct {
 
 func programOf(p *analysis.Pass) *program {
 	prog := &program{
-		info: p.TypesInfo, sleepers: sleepersOf(p), set: map[*types.Var][]ast.Expr{}, listens: map[*types.Var]bool{},
+		info: p.TypesInfo, decls: map[types.Object]*ast.FuncDecl{}, sleepers: map[types.Object]*Wait{}, set: map[*types.Var][]ast.Expr{}, listens: map[*types.Var]bool{},
 		uses: map[*types.Var][]token.Pos{}, tells: map[*types.Var][]token.Pos{}, noted: map[*ast.Ident]bool{},
 	}
 	for _, f := range p.Files {
@@ -33,6 +36,8 @@ func programOf(p *analysis.Pass) *program {
 
 func (p *program) note(n ast.Node) bool {
 	switch n := n.(type) {
+	case *ast.FuncDecl:
+		p.declare(n)
 	case *ast.AssignStmt:
 		p.assign(n.Lhs, n.Rhs)
 	case *ast.ValueSpec:
@@ -58,6 +63,10 @@ func (p *program) note(n ast.Node) bool {
 			p.tells[v] = append(p.tells[v], n.Pos())
 			p.noted[nameOf(n.Call.Args[0])] = true
 		}
+	case *ast.CallExpr:
+		if s, ok := n.Fun.(*ast.SelectorExpr); ok && s.Sel.Name == "Store" { // of an atomic.Bool
+			p.assign([]ast.Expr{s.X}, n.Args)
+		}
 	case *ast.Ident:
 		v, ok := p.info.Uses[n].(*types.Var)
 		if _, isChan := typeOf(p.info, n).Underlying().(*types.Chan); ok && isChan && !p.noted[n] {
@@ -67,8 +76,21 @@ func (p *program) note(n ast.Node) bool {
 	return true
 }
 
-// assign notes an assignment. An expression that is not the value itself, such as that of delay *= 2
-// or of a call with several results, counts, too.
+// declare notes a function, and whether it does nothing that may fail but wait, or sleeps at its
+// end.
+func (p *program) declare(f *ast.FuncDecl) {
+	p.decls[p.info.Defs[f.Name]] = f
+	if f.Body == nil || len(f.Body.List) == 0 {
+		return
+	}
+	waits := waitsIn(p.info, f.Body, nil)
+	if n := len(waits); n > 0 && (onlyWaits(p.info, f) || isAtEnd(waits[n-1], f.Body)) {
+		p.sleepers[p.info.Defs[f.Name]] = waits[n-1]
+	}
+}
+
+// assign notes an assignment. An expression that is not the value itself, such as that of
+// delay *= 2 or of a call with several results, counts, too.
 func (p *program) assign(left, right []ast.Expr) {
 	for i, e := range left {
 		if v := fieldOrVar(p.info, e); v != nil && len(right) > 0 {
@@ -163,10 +185,37 @@ func (l *Loop) mayStop(v *types.Var, asked bool) bool {
 		return true
 	}
 	ends := l.prog.uses[v]
-	if asked {
+	switch {
+	case asked:
 		ends = slices.Concat(ends, l.prog.tells[v])
+	case l.makesLater(v):
+		return false
 	}
 	return slices.ContainsFunc(ends, func(at token.Pos) bool {
 		return at < l.Func.Node.Pos() || l.Func.Node.End() <= at
+	})
+}
+
+// makesLater reports whether a function that the loop's function calls makes a channel, which then
+// is not there while the loop waits, or is that of another connection.
+func (l *Loop) makesLater(v *types.Var) bool {
+	found := false
+	ast.Inspect(l.Func.Outer, func(n ast.Node) bool {
+		if call, ok := n.(*ast.CallExpr); ok {
+			f := l.prog.decls[typeutil.Callee(l.info, call)]
+			found = found || f != nil && slices.ContainsFunc(l.prog.set[v], func(e ast.Expr) bool { return within(e, f) && f.Recv != nil })
+		}
+		return !found
+	})
+	return found
+}
+
+// isEnded reports whether a field is a flag that a method sets which ends its object.
+func (p *program) isEnded(v *types.Var) bool {
+	return lasting.MatchString(v.Name()) && slices.ContainsFunc(p.set[v], func(e ast.Expr) bool {
+		name := nameOf(e)
+		return name != nil && name.Name == "true" && slices.ContainsFunc(slices.Collect(maps.Values(p.decls)), func(f *ast.FuncDecl) bool {
+			return within(e, f) && ending.MatchString(f.Name.Name)
+		})
 	})
 }

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/tools/go/analysis"
 	"golang.org/x/tools/go/types/typeutil"
 )
 
@@ -120,25 +119,6 @@ func typeOf(info *types.Info, e ast.Expr) types.Type {
 	return types.Typ[types.Invalid]
 }
 
-// sleepersOf returns the functions of a package that do nothing that may fail but wait, or sleep at
-// their end, with what they wait for.
-func sleepersOf(p *analysis.Pass) map[types.Object]*Wait {
-	found := map[types.Object]*Wait{}
-	for _, file := range p.Files {
-		for _, decl := range file.Decls {
-			f, ok := decl.(*ast.FuncDecl)
-			if !ok || f.Body == nil || len(f.Body.List) == 0 {
-				continue
-			}
-			waits := waitsIn(p.TypesInfo, f.Body, nil)
-			if n := len(waits); n > 0 && (onlyWaits(p.TypesInfo, f) || isAtEnd(waits[n-1], f.Body)) {
-				found[p.TypesInfo.Defs[f.Name]] = waits[n-1]
-			}
-		}
-	}
-	return found
-}
-
 // onlyWaits reports whether a function waits once, and calls nothing that may fail.
 func onlyWaits(info *types.Info, f *ast.FuncDecl) bool {
 	only := true
@@ -182,7 +162,7 @@ func called(info *types.Info, call *ast.CallExpr, sleepers map[types.Object]*Wai
 		return &Wait{Node: call, Duration: call.Args[0]}
 	}
 	inner := sleepers[typeutil.Callee(info, call)]
-	if (inner == nil || !saysWhether(info.TypeOf(call))) && !waitsByName(info, call) {
+	if (inner == nil || !inner.Deaf() && !saysWhether(info.TypeOf(call))) && !waitsByName(info, call) {
 		return nil
 	}
 	w := &Wait{Node: call, Hidden: inner == nil || !inner.Deaf()}

@@ -40,7 +40,7 @@ func folder(p *analysis.Pass) string {
 // tests matches the folders of tests of whole programs, and of what tests share.
 var tests = regexp.MustCompile(`(?i)(^|/)(e2e|end-?to-?end|wait-?for|fstest|` +
 	`(integration|acceptance|system|smoke|load|perf)?[-_]?tests?[-_]?(util|helper|kit|suite|case|framework|infra|env|bed|lib|support|common|ing)?s?|` +
-	`integration)(/|$)`)
+	`([a-z]+[-_])?integration)(/|$)`)
 
 var testing = regexp.MustCompile(`^"(testing|github\.com/stretchr/testify/.*|github\.com/onsi/(gomega|ginkgo).*)"$`)
 
