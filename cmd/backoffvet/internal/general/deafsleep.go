@@ -21,7 +21,7 @@ func deafSleeps(p *rule.Pass, l *loop.Loop) {
 		return
 	}
 	signal := l.Signal(p.Pkg)
-	if signal == nil || l.Kind == loop.Other && (l.Bounded() || signal.Var == nil || !l.Passes(signal.Var) || !succeeds(l)) {
+	if signal == nil || l.Kind == loop.Other && (l.Bounded() || signal.Var == nil || !asksHeader(p, l, signal) && (!l.Passes(signal.Var) || !succeeds(l))) {
 		return
 	}
 	for _, w := range l.Waits {
@@ -72,6 +72,16 @@ func tellsHowLong(w *loop.Wait) bool {
 // succeeds reports whether the success of some call ends the loop.
 func succeeds(l *loop.Loop) bool {
 	return slices.ContainsFunc(l.Calls(), func(a *loop.Attempt) bool { return a.MayEnd(loop.Left, loop.Succeeded) })
+}
+
+// asksHeader reports whether a loop goes on while what its header hands the context to says no.
+func asksHeader(p *rule.Pass, l *loop.Loop, s *loop.Signal) bool {
+	f, ok := l.Stmt.(*ast.ForStmt)
+	if !ok {
+		return false
+	}
+	not, ok := f.Cond.(*ast.UnaryExpr)
+	return ok && loop.Uses(p.TypesInfo, not.X, s.Var)
 }
 
 // inCase reports whether a node is what a case of a select does: what the select receives then

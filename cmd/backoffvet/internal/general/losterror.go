@@ -31,7 +31,7 @@ func losesErrors(p *rule.Pass, l *loop.Loop) {
 		}
 	}
 	a := l.Attempts[len(l.Attempts)-1]
-	if len(l.Attempts) == 1 && l.Bounded() && !differs(p, l, a) && givesUp(a) && !adapts(l, a) && dropped(p, l, a) && saysNothing(p, l, last) {
+	if len(l.Attempts) == 1 && l.Bounded() && !differs(p, l, a) && givesUp(a) && !adapts(l, a) && !hasOneError(p, l, a) && dropped(p, l, a) && saysNothing(p, l, last) {
 		p.Report(gaveUp, fmt.Sprintf("the loop gives up here, and why %s failed is lost: keep the last error, and wrap it",
 			loop.Name(a.Call)))
 	}
@@ -50,6 +50,27 @@ func givesUp(a *loop.Attempt) bool {
 		exhausted = exhausted || end.Way == loop.Exhausted
 	}
 	return exhausted
+}
+
+// hasOneError reports whether a function of the package fails in one way only, whose error then
+// tells nothing more.
+func hasOneError(p *rule.Pass, l *loop.Loop, a *loop.Attempt) bool {
+	f, ways, made := l.Decl(a.Call), 0, false
+	if f == nil {
+		return false
+	}
+	loop.Inspect(f, func(n ast.Node) bool {
+		r, ok := n.(*ast.ReturnStmt)
+		if !ok || len(r.Results) == 0 {
+			return true
+		}
+		if last := r.Results[len(r.Results)-1]; !p.TypesInfo.Types[last].IsNil() {
+			call, isCall := last.(*ast.CallExpr)
+			ways, made = ways+1, isCall && loop.Name(call) == "New" && len(call.Args) == 1
+		}
+		return true
+	})
+	return ways == 1 && made
 }
 
 // differs reports whether each attempt gets another name or number, which the loop makes: a

@@ -48,7 +48,7 @@ func isAgain(p *rule.Pass, l *loop.Loop, a *loop.Attempt) bool {
 // isPaced reports whether a select that blocks, a receive, or a call that waits for the next thing
 // to do comes before an attempt in each round, or is it, and does not wait by itself.
 func isPaced(l *loop.Loop, a *loop.Attempt) bool {
-	found := inCase(l, a.Call) || loop.Name(a.Call) == "Wait"
+	found := inCase(l, a.Call) || loop.Name(a.Call) == "Wait" || mentions(a.Call, "WaitForReady")
 	loop.Inspect(l.Body, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.SelectStmt:

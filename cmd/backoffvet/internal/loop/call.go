@@ -130,6 +130,11 @@ func handlesErrors(info *types.Info, call *ast.CallExpr) bool {
 	return f.Name() == "Err" || f.Name() == "Unwrap" || f.Name() == "Cause" || f.Name() == "Close"
 }
 
+// Decl returns the function of the package that a call calls, or nil.
+func (l *Loop) Decl(call *ast.CallExpr) *ast.FuncDecl {
+	return l.prog.decls[typeutil.Callee(l.info, call)]
+}
+
 // Name returns the name of what a call calls, or "".
 func Name(call *ast.CallExpr) string {
 	switch f := ast.Unparen(call.Fun).(type) {

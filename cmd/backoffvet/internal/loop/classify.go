@@ -126,7 +126,7 @@ func (l *Loop) branch(a *Attempt, s following, cond ast.Expr, is bool) (followin
 	s.Counted = s.Counted || s.Wait == nil && !l.isHeader(cond) && l.counts(cond) && l.guards(cond)
 	s.Late = s.Wait != nil && !within(s.Wait.Node, cond) && !l.isHeader(cond) && l.countsRounds(cond)
 	s.Acted = s.Acted || l.singlesOut(cond, is)
-	s.decided = s.decided || slices.ContainsFunc(a.Results, func(v *types.Var) bool { return Uses(l.info, cond, v) })
+	s.decided = s.decided || l.looksAt(cond, func(v *types.Var) bool { return slices.Contains(a.Results, v) })
 	if s.lost {
 		return s, s.Outcome != Succeeded || l.saysOf(nil, cond, is) != Failed
 	}

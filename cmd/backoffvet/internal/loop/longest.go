@@ -4,6 +4,7 @@ import (
 	"go/ast"
 	"go/token"
 	"go/types"
+	"maps"
 	"time"
 
 	"golang.org/x/tools/go/types/typeutil"
@@ -41,6 +42,8 @@ func (l *Loop) most(e ast.Expr, steps int) (time.Duration, bool) {
 			return l.least(e.Args, steps)
 		case Name(e) == "Add" && len(e.Args) == 1: // of time.Until(t.Add(d))
 			return l.most(e.Args[0], steps-1)
+		case l.prog.decls[typeutil.Callee(l.info, e)] != nil:
+			return l.computed(e, steps)
 		case len(e.Args) != 1:
 			return 0, false
 		case Name(e) == "Until":
@@ -55,6 +58,26 @@ func (l *Loop) most(e ast.Expr, steps int) (time.Duration, bool) {
 		return n, ok && l.info.Types[e.Fun].IsType()
 	}
 	return 0, false
+}
+
+// computed returns a bound of what a function of the package returns.
+func (l *Loop) computed(call *ast.CallExpr, steps int) (most time.Duration, known bool) {
+	f, _ := typeutil.Callee(l.info, call).(*types.Func)
+	decl := l.prog.decls[f]
+	inner := *l
+	inner.Func, inner.args = &Func{Outer: decl}, maps.Collect(maps.All(l.args))
+	for i, arg := range call.Args[:min(len(call.Args), f.Signature().Params().Len())] {
+		inner.args[f.Signature().Params().At(i)] = arg
+	}
+	unknown := false
+	Inspect(decl, func(n ast.Node) bool {
+		if r, ok := n.(*ast.ReturnStmt); ok && len(r.Results) > 0 {
+			n, ok := inner.most(r.Results[0], steps-1)
+			most, known, unknown = max(most, n), true, unknown || !ok
+		}
+		return true
+	})
+	return most, known && !unknown
 }
 
 // least returns the least of the bounds that are known.
@@ -90,8 +113,10 @@ func combine(op token.Token, x, y time.Duration, ok bool) (time.Duration, bool) 
 		return x * y, ok
 	case token.ADD:
 		return x + y, ok
-	case token.QUO:
+	case token.QUO, token.SUB:
 		return x, ok
+	case token.SHL:
+		return x << min(max(y, 0), 30), ok
 	}
 	return 0, false
 }
@@ -102,6 +127,9 @@ func (l *Loop) mostOf(v *types.Var, steps int) (time.Duration, bool) {
 	}
 	if v == nil {
 		return 0, false
+	}
+	if arg := l.args[v]; arg != nil {
+		return l.most(arg, steps-1)
 	}
 	if n, ok := l.capped(v, steps); ok {
 		return n, true
@@ -139,17 +167,33 @@ func (l *Loop) Limit() (time.Duration, bool) {
 	case *ast.RangeStmt:
 		return l.Constant(s.X)
 	case *ast.ForStmt:
-		if cond, ok := s.Cond.(*ast.BinaryExpr); ok && varOf(l.info, cond.X) == l.Counter {
-			return l.Constant(cond.Y)
+		if bound := l.bound(s.Cond); bound != nil {
+			return l.Constant(bound.Y)
 		}
 	}
 	return 0, false
 }
 
+// bound returns the upper bound of the counter that a condition has, or nil.
+func (l *Loop) bound(cond ast.Expr) *ast.BinaryExpr {
+	e, ok := cond.(*ast.BinaryExpr)
+	switch {
+	case !ok || l.Counter == nil:
+		return nil
+	case e.Op == token.LAND && l.bound(e.X) == nil:
+		return l.bound(e.Y)
+	case e.Op == token.LAND:
+		return l.bound(e.X)
+	case varOf(l.info, e.X) == l.Counter && (e.Op == token.LSS || e.Op == token.LEQ):
+		return e
+	}
+	return nil
+}
+
 // last returns the last value of the counter, if its bound is a constant.
 func (l *Loop) last() (time.Duration, bool) {
 	limit, ok := l.Limit()
-	if s, isFor := l.Stmt.(*ast.ForStmt); ok && isFor && s.Cond.(*ast.BinaryExpr).Op == token.LEQ {
+	if s, isFor := l.Stmt.(*ast.ForStmt); ok && isFor && l.bound(s.Cond).Op == token.LEQ {
 		return limit, true
 	}
 	return limit - 1, ok

@@ -46,6 +46,7 @@ type Loop struct {
 	calls []*Attempt // all calls that may fail
 	items bool       // each round is about another thing
 	prog  *program
+	args  map[*types.Var]ast.Expr // what the parameters of a function are that Longest looks into
 }
 
 // Func is a function with a loop.
