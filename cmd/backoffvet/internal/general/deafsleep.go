@@ -87,15 +87,10 @@ func asksHeader(p *rule.Pass, l *loop.Loop, s *loop.Signal) bool {
 // inCase reports whether a node is what a case of a select does: what the select receives then
 // paces it.
 func inCase(l *loop.Loop, at ast.Node) bool {
-	found := false
-	loop.Inspect(l.Body, func(n ast.Node) bool {
+	return loop.Has(l.Body, func(n ast.Node) bool {
 		c, ok := n.(*ast.CommClause)
-		if ok && c.Comm != nil && c.Colon < at.Pos() && at.End() <= c.End() {
-			found = true
-		}
-		return !found
+		return ok && c.Comm != nil && c.Colon < at.Pos() && at.End() <= c.End()
 	})
-	return found
 }
 
 // sleepOf returns the duration of a statement time.Sleep(d).

@@ -30,7 +30,7 @@ func lastSleeps(p *rule.Pass, l *loop.Loop) {
 	}
 	for _, a := range l.Attempts {
 		for end, cond := range a.Ends {
-			if end.Outcome != loop.Succeeded && !end.Counted && isLong(l, end.Wait) && givesUpLate(p, l, end, cond) && !isNotYet(cond) {
+			if end.Outcome != loop.Succeeded && !end.Counted && !inLoop(l, end.Wait) && isLong(l, end.Wait) && givesUpLate(p, l, end, cond) && !isNotYet(cond) {
 				p.Report(end.Wait.Node, "the loop sleeps here after its last attempt, too, and then only gives up: "+
 					"leave it before the sleep, or sleep before each attempt but the first")
 			}
@@ -46,7 +46,7 @@ func givesUpLate(p *rule.Pass, l *loop.Loop, end loop.End, cond ast.Expr) bool {
 	case loop.Exhausted:
 		rounds, few := l.Limit()
 		_, known := l.Longest(end.Wait)
-		return l.Bounded() && !endsInNone(p, l) && (known || !l.CountsInside()) && !(few && isOneOfMany(l, end.Wait, rounds))
+		return l.Bounded() && !endsInNone(p, l) && (known || !l.CountsDown()) && !(few && isOneOfMany(l, end.Wait, rounds))
 	case loop.Left:
 		return end.Late && end.Outcome == loop.Failed && !comparesWithMany(p, l, end.Wait, cond)
 	}
@@ -82,16 +82,14 @@ func endsInNone(p *rule.Pass, l *loop.Loop) bool {
 // comparesWithMany reports whether a condition compares with a constant so large that the last
 // sleep is a small part of all.
 func comparesWithMany(p *rule.Pass, l *loop.Loop, w *loop.Wait, cond ast.Expr) bool {
-	found := false
-	loop.Inspect(cond, func(n ast.Node) bool {
+	return loop.Has(cond, func(n ast.Node) bool {
 		e, ok := n.(ast.Expr)
-		if ok && p.TypesInfo.Types[e].Value != nil {
-			most, known := l.Constant(e)
-			found = found || known && isOneOfMany(l, w, most)
+		if !ok || p.TypesInfo.Types[e].Value == nil {
+			return false
 		}
-		return !found
+		most, known := l.Constant(e)
+		return known && isOneOfMany(l, w, most)
 	})
-	return found
 }
 
 // isOneOfMany reports whether a loop has so many rounds that its last sleep is a small part of the
@@ -99,6 +97,14 @@ func comparesWithMany(p *rule.Pass, l *loop.Loop, w *loop.Wait, cond ast.Expr) b
 func isOneOfMany(l *loop.Loop, w *loop.Wait, rounds time.Duration) bool {
 	d, known := l.Longest(w)
 	return rounds >= 20 || rounds >= 10 && known && d <= shortest
+}
+
+// inLoop reports whether a wait is that of another loop in the loop.
+func inLoop(l *loop.Loop, w *loop.Wait) bool {
+	return w != nil && loop.Has(l.Body, func(n ast.Node) bool {
+		_, isFor := n.(*ast.ForStmt)
+		return isFor && n.Pos() < w.Node.Pos() && w.Node.End() < n.End()
+	})
 }
 
 func isLong(l *loop.Loop, w *loop.Wait) bool {
@@ -198,25 +204,20 @@ func carries(v *types.Var) bool {
 // comesFrom reports whether an expression has such a node, or is made of variables of the function
 // that are assigned one that has, some steps back.
 func comesFrom(p *rule.Pass, l *loop.Loop, e ast.Expr, steps int, is func(ast.Node) bool) bool {
-	found := false
-	loop.Inspect(e, func(n ast.Node) bool {
-		found = found || is(n)
-		if name, ok := n.(*ast.Ident); ok && steps > 0 && !found {
-			if v := loop.VarOf(p.TypesInfo, name); v != nil && carries(v) {
-				found = slices.ContainsFunc(l.Assigned(v), func(e ast.Expr) bool { return comesFrom(p, l, e, steps-1, is) })
-			}
+	return loop.Has(e, func(n ast.Node) bool {
+		name, ok := n.(*ast.Ident)
+		if is(n) || !ok || steps == 0 {
+			return is(n)
 		}
-		return !found
+		v := loop.VarOf(p.TypesInfo, name)
+		return v != nil && carries(v) &&
+			slices.ContainsFunc(l.Assigned(v), func(e ast.Expr) bool { return comesFrom(p, l, e, steps-1, is) })
 	})
-	return found
 }
 
 func mentions(n ast.Node, name string) bool {
-	found := false
-	ast.Inspect(n, func(n ast.Node) bool {
+	return loop.HasAnywhere(n, func(n ast.Node) bool {
 		id, ok := n.(*ast.Ident)
-		found = found || ok && id.Name == name
-		return !found
+		return ok && id.Name == name
 	})
-	return found
 }

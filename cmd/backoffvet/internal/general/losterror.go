@@ -89,13 +89,10 @@ func differs(p *rule.Pass, l *loop.Loop, a *loop.Attempt) bool {
 // adapts reports whether the loop changes what it tries next: the failure then says that it was too
 // much, and not what is wrong.
 func adapts(l *loop.Loop, a *loop.Attempt) bool {
-	found := false
-	loop.Inspect(l.Body, func(n ast.Node) bool {
+	return loop.Has(l.Body, func(n ast.Node) bool {
 		assign, ok := n.(*ast.AssignStmt)
-		found = found || ok && assign.Pos() > a.Node.Pos() && slices.ContainsFunc(assign.Lhs, isPart)
-		return !found
+		return ok && assign.Pos() > a.Node.Pos() && slices.ContainsFunc(assign.Lhs, isPart)
 	})
-	return found
 }
 
 func isPart(e ast.Expr) bool {

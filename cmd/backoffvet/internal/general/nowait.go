@@ -30,7 +30,7 @@ func noWaits(p *rule.Pass, l *loop.Loop) {
 			continue
 		}
 		for end, cond := range a.Ends {
-			if spins(end) && cond != nil && asksFor(p, cond, a) {
+			if spins(end) && cond != nil && (asksForError(p, cond) || l.AsksFor(cond, a)) {
 				p.Report(cond, fmt.Sprintf("after this failure of %s the loop goes on at once, while its other paths "+
 					"wait: wait here, too", loop.Name(a.Call)))
 			}
@@ -82,16 +82,14 @@ func endsByItself(p *rule.Pass, l *loop.Loop) bool {
 }
 
 func asksForFlag(p *rule.Pass, l *loop.Loop, cond ast.Expr) bool {
-	found := false
-	ast.Inspect(cond, func(n ast.Node) bool {
+	return loop.HasAnywhere(cond, func(n ast.Node) bool {
 		name, ok := n.(*ast.Ident)
-		if ok && types.Identical(p.TypesInfo.TypeOf(name), types.Typ[types.Bool]) {
-			v := loop.VarOf(p.TypesInfo, name)
-			found = found || v != nil && slices.ContainsFunc(l.Assigned(v), func(e ast.Expr) bool { return l.Contains(e) })
+		if !ok || !types.Identical(p.TypesInfo.TypeOf(name), types.Typ[types.Bool]) {
+			return false
 		}
-		return !found
+		v := loop.VarOf(p.TypesInfo, name)
+		return v != nil && slices.ContainsFunc(l.Assigned(v), func(e ast.Expr) bool { return l.Contains(e) })
 	})
-	return found
 }
 
 // waitsSomewhere reports whether the loop waits behind failures, and not before the attempt, where
@@ -115,38 +113,25 @@ func waits(a *loop.Attempt) bool {
 
 // behindFailure reports whether a wait is under an if that asks for an error.
 func behindFailure(p *rule.Pass, l *loop.Loop, w *loop.Wait) bool {
-	found := false
-	loop.Inspect(l.Body, func(n ast.Node) bool {
+	return loop.Has(l.Body, func(n ast.Node) bool {
 		s, ok := n.(*ast.IfStmt)
-		if ok && s.Body.Pos() < w.Node.Pos() && w.Node.End() < s.Body.End() && asksForError(p, s.Cond) {
-			found = true
-		}
-		return !found
+		return ok && s.Body.Pos() < w.Node.Pos() && w.Node.End() < s.Body.End() && asksForError(p, s.Cond)
 	})
-	return found
-}
-
-// asksFor reports whether a condition asks for the results of an attempt.
-func asksFor(p *rule.Pass, cond ast.Expr, a *loop.Attempt) bool {
-	return asksForError(p, cond) ||
-		slices.ContainsFunc(a.Results, func(v *types.Var) bool { return loop.Uses(p.TypesInfo, cond, v) })
 }
 
 // asksForError reports whether a condition looks at an error, which that of a context is not.
 func asksForError(p *rule.Pass, cond ast.Expr) bool {
-	found := false
-	ast.Inspect(cond, func(n ast.Node) bool {
+	return loop.HasAnywhere(cond, func(n ast.Node) bool {
 		switch e := n.(type) {
 		case *ast.Ident:
 			v := loop.VarOf(p.TypesInfo, e)
-			found = found || v != nil && loop.IsError(v.Type())
+			return v != nil && loop.IsError(v.Type())
 		case *ast.CallExpr:
 			t := p.TypesInfo.TypeOf(e)
-			found = found || t != nil && loop.IsError(t) && loop.Name(e) != "Err"
+			return t != nil && loop.IsError(t) && loop.Name(e) != "Err"
 		}
-		return !found
+		return false
 	})
-	return found
 }
 
 // ongoing returns b of for b.Ongoing(), if b has a method Wait.

@@ -27,10 +27,11 @@ func counterOf(info *types.Info, stmt ast.Stmt) *types.Var {
 	return nil
 }
 
-// CountsInside reports whether the body of the loop, and not its header, counts the rounds.
-func (l *Loop) CountsInside() bool {
+// CountsDown reports whether the body of the loop, and not its header, counts the rounds, and does so
+// downwards.
+func (l *Loop) CountsDown() bool {
 	s, ok := l.Stmt.(*ast.ForStmt)
-	return ok && l.Counter != nil && s.Post == nil
+	return ok && l.Counter != nil && s.Post == nil && l.bound(s.Cond) == nil
 }
 
 // countedInside is for a loop whose body, and not its header, counts.
@@ -69,13 +70,10 @@ func isInteger(t types.Type) bool {
 
 // Uses reports whether a node mentions a variable, also in function literals.
 func Uses(info *types.Info, n ast.Node, v types.Object) bool {
-	found := false
-	ast.Inspect(n, func(n ast.Node) bool {
+	return HasAnywhere(n, func(n ast.Node) bool {
 		name, ok := n.(*ast.Ident)
-		found = found || ok && v != nil && info.ObjectOf(name) == v
-		return !found
+		return ok && v != nil && info.ObjectOf(name) == v
 	})
-	return found
 }
 
 // Bounded reports whether the loop's own header ends it after a number of rounds.
@@ -123,13 +121,10 @@ func (l *Loop) ticks() bool {
 
 // indexes reports whether the loop takes elements by its counter that are not delays.
 func (l *Loop) indexes() bool {
-	found := false
-	Inspect(l.Body, func(n ast.Node) bool {
+	return Has(l.Body, func(n ast.Node) bool {
 		i, ok := n.(*ast.IndexExpr)
-		found = found || ok && l.Counter != nil && varOf(l.info, i.Index) == l.Counter && !isDuration(l.info.TypeOf(i))
-		return !found
+		return ok && l.Counter != nil && varOf(l.info, i.Index) == l.Counter && !isDuration(l.info.TypeOf(i))
 	})
-	return found
 }
 
 // numbers reports whether the loop numbers things by its counter, and is not about one call: it
@@ -184,37 +179,40 @@ func (l *Loop) looksAt(cond ast.Expr, is func(*types.Var) bool) bool {
 	return found
 }
 
-// isPlain reports whether a variable is a number or a truth, and so made from little else.
+// isPlain reports whether a variable is a number, a truth or a text, and so made from little else.
 func isPlain(v *types.Var) bool {
 	b, ok := v.Type().Underlying().(*types.Basic)
-	return ok && b.Info()&(types.IsInteger|types.IsBoolean) != 0
+	return ok && b.Info()&(types.IsInteger|types.IsBoolean|types.IsString) != 0
+}
+
+// AsksFor reports whether a condition asks for the results of an attempt, or for what the loop makes
+// from them.
+func (l *Loop) AsksFor(cond ast.Expr, a *Attempt) bool {
+	return l.looksAt(cond, func(v *types.Var) bool { return slices.Contains(a.Results, v) })
 }
 
 func isMadeFrom(info *types.Info, e ast.Expr, is func(*types.Var) bool) bool {
-	found := false
-	Inspect(e, func(n ast.Node) bool {
-		if name, ok := n.(*ast.Ident); ok {
-			v := varOf(info, name)
-			found = found || v != nil && is(v)
+	return Has(e, func(n ast.Node) bool {
+		name, ok := n.(*ast.Ident)
+		if !ok {
+			return false
 		}
-		return !found
+		v := varOf(info, name)
+		return v != nil && is(v)
 	})
-	return found
 }
 
 // guards reports whether a condition decides whether the loop waits or leaves its round.
 func (l *Loop) guards(cond ast.Expr) bool {
-	found := false
-	Inspect(l.Stmt, func(n ast.Node) bool {
+	return Has(l.Stmt, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.IfStmt:
-			found = found || within(cond, n.Cond) && l.decides(n)
+			return within(cond, n.Cond) && l.decides(n)
 		case *ast.SwitchStmt:
-			found = found || n.Tag == nil && within(cond, n.Body) && l.isCase(cond, n) && l.decides(n)
+			return n.Tag == nil && within(cond, n.Body) && l.isCase(cond, n) && l.decides(n)
 		}
-		return !found
+		return false
 	})
-	return found
 }
 
 func (l *Loop) isCase(cond ast.Expr, s *ast.SwitchStmt) bool {

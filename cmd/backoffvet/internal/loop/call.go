@@ -29,6 +29,26 @@ func Inspect(root ast.Node, f func(ast.Node) bool) {
 	})
 }
 
+// Has reports whether a node below root that runs when root does is so.
+func Has(root ast.Node, is func(ast.Node) bool) bool {
+	found := false
+	Inspect(root, func(n ast.Node) bool {
+		found = found || is(n)
+		return !found
+	})
+	return found
+}
+
+// HasAnywhere reports whether a node below root is so, also in function literals.
+func HasAnywhere(root ast.Node, is func(ast.Node) bool) bool {
+	found := false
+	ast.Inspect(root, func(n ast.Node) bool {
+		found = found || is(n)
+		return !found
+	})
+	return found
+}
+
 func callsThatFail(info *types.Info, l *Loop) []*Attempt {
 	var calls []*Attempt
 	add := func(a *Attempt) {

@@ -118,13 +118,10 @@ func isEndless(info *types.Info, call *ast.CallExpr) bool {
 }
 
 func (l *Loop) makesEndless(n ast.Node) bool {
-	found := false
-	ast.Inspect(n, func(n ast.Node) bool {
+	return HasAnywhere(n, func(n ast.Node) bool {
 		call, ok := n.(*ast.CallExpr)
-		found = found || ok && isEndless(l.info, call)
-		return !found
+		return ok && isEndless(l.info, call)
 	})
-	return found
 }
 
 // afterEnd reports whether the end of a context is what leads to the loop: a receive before it, in

@@ -14,20 +14,23 @@ import (
 // variable that is set once or multiplied in each round, of a random number, or of what is computed
 // from those. A random number counts as half of its bound, which it is at most half of the time.
 func (l *Loop) Longest(w *Wait) (time.Duration, bool) {
-	if w.Duration == nil {
-		return 0, false
+	if w.inner != nil && w.inner.Duration != nil {
+		return l.inside(w.Node.(*ast.CallExpr)).most(w.inner.Duration, 8)
 	}
 	return l.most(w.Duration, 8)
 }
 
 func (l *Loop) most(e ast.Expr, steps int) (time.Duration, bool) {
+	if e == nil {
+		return 0, false
+	}
 	e = ast.Unparen(e)
 	if n, ok := constantOf(l.info, e); ok || steps == 0 {
 		return n, ok
 	}
 	switch e := e.(type) {
-	case *ast.Ident:
-		return l.mostOf(varOf(l.info, e), steps)
+	case *ast.Ident, *ast.SelectorExpr:
+		return l.mostOf(fieldOrVar(l.info, e), steps)
 	case *ast.BinaryExpr:
 		if e.Op == token.MUL && isFraction(l.info, e.X) {
 			n, ok := l.most(e.Y, steps-1)
@@ -60,17 +63,21 @@ func (l *Loop) most(e ast.Expr, steps int) (time.Duration, bool) {
 	return 0, false
 }
 
-// computed returns a bound of what a function of the package returns.
-func (l *Loop) computed(call *ast.CallExpr, steps int) (most time.Duration, known bool) {
+// inside returns the loop as a function of the package sees it that it calls.
+func (l *Loop) inside(call *ast.CallExpr) *Loop {
 	f, _ := typeutil.Callee(l.info, call).(*types.Func)
-	decl := l.prog.decls[f]
 	inner := *l
-	inner.Func, inner.args = &Func{Outer: decl}, maps.Collect(maps.All(l.args))
+	inner.Func, inner.args = &Func{Outer: l.prog.decls[f]}, maps.Collect(maps.All(l.args))
 	for i, arg := range call.Args[:min(len(call.Args), f.Signature().Params().Len())] {
 		inner.args[f.Signature().Params().At(i)] = arg
 	}
-	unknown := false
-	Inspect(decl, func(n ast.Node) bool {
+	return &inner
+}
+
+// computed returns a bound of what a function of the package returns.
+func (l *Loop) computed(call *ast.CallExpr, steps int) (most time.Duration, known bool) {
+	inner, unknown := l.inside(call), false
+	Inspect(inner.Func.Outer, func(n ast.Node) bool {
 		if r, ok := n.(*ast.ReturnStmt); ok && len(r.Results) > 0 {
 			n, ok := inner.most(r.Results[0], steps-1)
 			most, known, unknown = max(most, n), true, unknown || !ok
@@ -128,11 +135,11 @@ func (l *Loop) mostOf(v *types.Var, steps int) (time.Duration, bool) {
 	if v == nil {
 		return 0, false
 	}
-	if arg := l.args[v]; arg != nil {
-		return l.most(arg, steps-1)
-	}
 	if n, ok := l.capped(v, steps); ok {
 		return n, true
+	}
+	if arg := l.args[v]; arg != nil {
+		return l.most(arg, steps-1)
 	}
 	switch set := l.Assigned(v); {
 	case len(set) == 1:

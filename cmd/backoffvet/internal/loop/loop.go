@@ -123,13 +123,10 @@ func byGoto(c inspector.Cursor) ast.Stmt {
 }
 
 func goesTo(s ast.Stmt, label *ast.LabeledStmt) bool {
-	found := false
-	Inspect(s, func(n ast.Node) bool {
+	return Has(s, func(n ast.Node) bool {
 		b, ok := n.(*ast.BranchStmt)
-		found = found || ok && b.Tok == token.GOTO && b.Label.Name == label.Label.Name
-		return !found
+		return ok && b.Tok == token.GOTO && b.Label.Name == label.Label.Name
 	})
-	return found
 }
 
 func funcOf(known map[ast.Node]*Func, node, outer ast.Node) *Func {

@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"golang.org/x/tools/go/analysis"
-	"golang.org/x/tools/go/types/typeutil"
 )
 
 // A program is what a package does with its variables and fields, and which of its functions sleep.
@@ -199,15 +198,14 @@ func (l *Loop) mayStop(v *types.Var, asked bool) bool {
 // makesLater reports whether a function that the loop's function calls makes a channel, which then
 // is not there while the loop waits, or is that of another connection.
 func (l *Loop) makesLater(v *types.Var) bool {
-	found := false
-	ast.Inspect(l.Func.Outer, func(n ast.Node) bool {
-		if call, ok := n.(*ast.CallExpr); ok {
-			f := l.prog.decls[typeutil.Callee(l.info, call)]
-			found = found || f != nil && slices.ContainsFunc(l.prog.set[v], func(e ast.Expr) bool { return within(e, f) && f.Recv != nil })
+	return HasAnywhere(l.Func.Outer, func(n ast.Node) bool {
+		call, ok := n.(*ast.CallExpr)
+		if !ok {
+			return false
 		}
-		return !found
+		f := l.Decl(call)
+		return f != nil && f.Recv != nil && slices.ContainsFunc(l.prog.set[v], func(e ast.Expr) bool { return within(e, f) })
 	})
-	return found
 }
 
 // isEnded reports whether a field is a flag that a method sets which ends its object.

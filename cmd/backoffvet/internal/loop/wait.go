@@ -18,6 +18,8 @@ type Wait struct {
 	Duration ast.Expr        // how long it waits, or nil if that is not said there
 	Select   *ast.SelectStmt // the select whose case the receive is, or nil
 	Hidden   bool            // a call of a function that waits, as its name says
+
+	inner *Wait // that of the function of the package which is called, or nil
 }
 
 // Deaf reports whether nothing but the end of its time ends a wait, as far as can be seen.
@@ -166,7 +168,7 @@ func called(info *types.Info, call *ast.CallExpr, sleepers map[types.Object]*Wai
 	if (inner == nil || !inner.Deaf() && !saysWhether(info.TypeOf(call))) && !waitsByName(info, call) {
 		return nil
 	}
-	w := &Wait{Node: call, Hidden: inner == nil || !inner.Deaf()}
+	w := &Wait{Node: call, Hidden: inner == nil || !inner.Deaf(), inner: inner}
 	for _, arg := range call.Args {
 		if isDuration(info.TypeOf(arg)) {
 			w.Duration = arg
@@ -175,8 +177,14 @@ func called(info *types.Info, call *ast.CallExpr, sleepers map[types.Object]*Wai
 	if inner != nil && w.Duration == nil && inner.Duration != nil && info.Types[inner.Duration].Value != nil {
 		w.Duration = inner.Duration
 	}
+	if inner == nil && w.Duration == nil && events.MatchString(Name(call)) {
+		return nil
+	}
 	return w
 }
+
+// events are the names of functions that wait for something to happen.
+var events = regexp.MustCompile(`^[wW]ait(For|Until|Close|Done|Ready|Exit|Stop|Shut|Conn|Sync|Cond|Chan)`)
 
 var waiting = regexp.MustCompile(`^(?i:sleep|wait|backoff|pause|delay|snooze)|Sleep|Wait$|Backoff$|(?i:sleepctx)`)
 
