@@ -25,7 +25,7 @@ func deafSleeps(p *rule.Pass, l *loop.Loop) {
 		return
 	}
 	for _, w := range l.Waits {
-		if w.Deaf() && tellsHowLong(w) && isLong(l, w) && !inCase(l, w.Node) && !isBrief(l, w, signal) {
+		if w.Deaf() && tellsHowLong(w) && isLong(l, w) && !inCase(l, w.Node) && !isBrief(p, l, w, signal) {
 			p.Report(w.Node, "this sleep "+goesOn(signal), hearing(p, l, w, signal)...)
 		}
 	}
@@ -44,9 +44,11 @@ func goesOn(s *loop.Signal) string {
 // isBrief reports whether nobody notices that a wait is deaf: one of a second, where the loop asks
 // in each round, or those of a loop that is over soon. What is no context ends only waits for
 // another attempt after a failure.
-func isBrief(l *loop.Loop, w *loop.Wait, s *loop.Signal) bool {
+func isBrief(p *rule.Pass, l *loop.Loop, w *loop.Wait, s *loop.Signal) bool {
 	d, known := l.Longest(w)
-	if known && d <= shortest && l.Asks(s) {
+	if known && d <= shortest && (l.Asks(s) || s.Var != nil && slices.ContainsFunc(l.Calls(), func(a *loop.Attempt) bool {
+		return loop.Uses(p.TypesInfo, a.Call, s.Var) && a.MayEnd(loop.Left, loop.Failed) && !a.MayEnd(loop.Again, loop.Failed)
+	})) {
 		return true
 	}
 	if s.Var == nil || s.OfType {

@@ -46,7 +46,7 @@ func givesUpLate(p *rule.Pass, l *loop.Loop, end loop.End, cond ast.Expr) bool {
 	case loop.Exhausted:
 		rounds, few := l.Limit()
 		_, known := l.Longest(end.Wait)
-		return l.Bounded() && !endsInNone(p, l) && (known || !l.CountsDown()) && !(few && isOneOfMany(l, end.Wait, rounds))
+		return l.Bounded() && !endsInNone(p, l) && (known || !l.CountsDown()) && !isOneOfMany(l, end.Wait, rounds, few)
 	case loop.Left:
 		return end.Late && end.Outcome == loop.Failed && !comparesWithMany(p, l, end.Wait, cond)
 	}
@@ -84,19 +84,16 @@ func endsInNone(p *rule.Pass, l *loop.Loop) bool {
 func comparesWithMany(p *rule.Pass, l *loop.Loop, w *loop.Wait, cond ast.Expr) bool {
 	return loop.Has(cond, func(n ast.Node) bool {
 		e, ok := n.(ast.Expr)
-		if !ok || p.TypesInfo.Types[e].Value == nil {
-			return false
-		}
 		most, known := l.Constant(e)
-		return known && isOneOfMany(l, w, most)
+		return ok && known && p.TypesInfo.Types[e].Value != nil && isOneOfMany(l, w, most, known)
 	})
 }
 
 // isOneOfMany reports whether a loop has so many rounds that its last sleep is a small part of the
-// time that it takes: twenty, or ten where it sleeps for a second.
-func isOneOfMany(l *loop.Loop, w *loop.Wait, rounds time.Duration) bool {
+// time that it takes: twenty, or where it sleeps for a second ten, or a number that is not known.
+func isOneOfMany(l *loop.Loop, w *loop.Wait, rounds time.Duration, few bool) bool {
 	d, known := l.Longest(w)
-	return rounds >= 20 || rounds >= 10 && known && d <= shortest
+	return few && rounds >= 20 || (!few || rounds >= 10) && known && d <= shortest
 }
 
 // inLoop reports whether a wait is that of another loop in the loop.

@@ -78,7 +78,7 @@ func hasOneError(p *rule.Pass, l *loop.Loop, a *loop.Attempt) bool {
 func differs(p *rule.Pass, l *loop.Loop, a *loop.Attempt) bool {
 	return slices.ContainsFunc(a.Call.Args, func(e ast.Expr) bool {
 		v := loop.VarOf(p.TypesInfo, e)
-		if v == nil || v.Pos() < l.Body.Pos() || l.Body.End() < v.Pos() {
+		if v == nil || !l.Makes(e) {
 			return false
 		}
 		_, basic := v.Type().Underlying().(*types.Basic)

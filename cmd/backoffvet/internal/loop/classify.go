@@ -190,8 +190,9 @@ func (l *Loop) saysOf(a *Attempt, cond ast.Expr, is bool) Outcome {
 
 func (l *Loop) kindOf(a *Attempt) Kind {
 	again := a.MayEnd(Again, Failed, Unknown)
-	left := a.MayEnd(Left, Succeeded, Unknown) || a.MayEnd(Exhausted, Succeeded) || a.MayEnd(Exhausted, Unknown) && l.headerAsks(a)
 	onward := a.MayEnd(Again, Succeeded)
+	left := a.MayEnd(Left, Succeeded, Unknown) || a.MayEnd(Exhausted, Succeeded) && !onward ||
+		a.MayEnd(Exhausted, Unknown) && l.headerAsks(a)
 	switch {
 	case onward && left && a.answersHTTP() && l.looksAtStatus():
 		// Some answers are failures.

@@ -5,6 +5,7 @@ import (
 	"go/token"
 	"go/types"
 	"maps"
+	"regexp"
 	"time"
 
 	"golang.org/x/tools/go/types/typeutil"
@@ -47,7 +48,7 @@ func (l *Loop) most(e ast.Expr, steps int) (time.Duration, bool) {
 			return l.most(e.Args[0], steps-1)
 		case l.prog.decls[typeutil.Callee(l.info, e)] != nil:
 			return l.computed(e, steps)
-		case len(e.Args) != 1:
+		case len(e.Args) != 1 && !around.MatchString(Name(e)) || len(e.Args) == 0:
 			return 0, false
 		case Name(e) == "Until":
 			if added, ok := ast.Unparen(e.Args[0]).(*ast.CallExpr); ok {
@@ -58,10 +59,13 @@ func (l *Loop) most(e ast.Expr, steps int) (time.Duration, bool) {
 		if isRandom(l.info, e) {
 			return n / 2, ok
 		}
-		return n, ok && l.info.Types[e.Fun].IsType()
+		return n, ok && (l.info.Types[e.Fun].IsType() || around.MatchString(Name(e)))
 	}
 	return 0, false
 }
+
+// around are the names of functions that return a duration near the one that they are given.
+var around = regexp.MustCompile(`(?i)jitter|around`)
 
 // inside returns the loop as a function of the package sees it that it calls.
 func (l *Loop) inside(call *ast.CallExpr) *Loop {
@@ -142,6 +146,8 @@ func (l *Loop) mostOf(v *types.Var, steps int) (time.Duration, bool) {
 		return l.most(arg, steps-1)
 	}
 	switch set := l.Assigned(v); {
+	case v.IsField():
+		return l.byDefault(set, steps)
 	case len(set) == 1:
 		return l.most(set[0], steps-1)
 	case len(set) == 2 && !l.Contains(set[0]):
@@ -149,6 +155,15 @@ func (l *Loop) mostOf(v *types.Var, steps int) (time.Duration, bool) {
 		return l.grown(v, first, ok)
 	}
 	return 0, false
+}
+
+// byDefault returns the longest that the package itself sets a field to: a setting may change that.
+func (l *Loop) byDefault(set []ast.Expr, steps int) (most time.Duration, known bool) {
+	for _, e := range set {
+		n, ok := l.most(e, steps-1)
+		most, known = max(most, n), known || ok && n > 0
+	}
+	return most, known
 }
 
 // grown returns a bound of a variable that the loop multiplies by a constant in each round.

@@ -22,7 +22,7 @@ func sources(p *analysis.Pass) []*ast.File {
 
 // isTest reports whether a file is a test, or helps tests, as its folder or its imports tell.
 func isTest(p *analysis.Pass, f *ast.File, name string) bool {
-	return strings.HasSuffix(name, "_test.go") || tests.MatchString(folder(p)) ||
+	return helpers.MatchString(filepath.Base(name)) || tests.MatchString(folder(p)) ||
 		slices.ContainsFunc(f.Imports, func(i *ast.ImportSpec) bool { return testing.MatchString(i.Path.Value) })
 }
 
@@ -41,6 +41,8 @@ func folder(p *analysis.Pass) string {
 var tests = regexp.MustCompile(`(?i)(^|/)(([a-z]+[-_])?e2e([-_]?[a-z]+)?|end-?to-?end|wait-?for|fstest|` +
 	`(integration|acceptance|system|smoke|load|perf)?[-_]?tests?[-_]?(util|helper|kit|suite|case|framework|infra|env|bed|lib|support|common|ing)?s?|` +
 	`([a-z]+[-_])?integration)(/|$)`)
+
+var helpers = regexp.MustCompile(`(?i)_test\.go$|^test_?(ing|util|helper)s?\.go$`)
 
 var testing = regexp.MustCompile(`^"(testing|github\.com/stretchr/testify/.*|github\.com/onsi/(gomega|ginkgo).*)"$`)
 
