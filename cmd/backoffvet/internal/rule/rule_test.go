@@ -55,6 +55,15 @@ func TestFindingsLeaveOutFoldersOfTestHelpers(t *testing.T) {
 	}
 }
 
+func TestFilesOfTestHelpersAreLeftOut(t *testing.T) {
+	for name, want := range map[string]bool{"testhelpers.go": false, "test_util.go": false, "a_test.go": false, "contest.go": true} {
+		files := token.NewFileSet()
+		f, err := parser.ParseFile(files, name, "package a", 0)
+		require.NoError(t, err)
+		require.Equal(t, want, rule.IsSource(&analysis.Pass{Fset: files}, f), name)
+	}
+}
+
 func TestAModuleThatTestsOthersIsLookedAt(t *testing.T) {
 	files := token.NewFileSet()
 	f, err := parser.ParseFile(files, "a.go", "package a", 0)
