@@ -21,7 +21,7 @@ func deafSleeps(p *rule.Pass, l *loop.Loop) {
 		return
 	}
 	signal := l.Signal(p.Pkg)
-	if signal == nil || l.Kind == loop.Other && (l.Bounded() || signal.Var == nil || !asksHeader(p, l, signal) && (!l.Passes(signal.Var) || !succeeds(l))) {
+	if signal == nil || l.Kind == loop.Other && (signal.Var == nil || !asksHeader(p, l, signal) && (!l.Passes(signal.Var) || !succeeds(l))) {
 		return
 	}
 	for _, w := range l.Waits {

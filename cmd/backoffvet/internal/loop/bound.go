@@ -35,13 +35,14 @@ func (l *Loop) CountsDown() bool {
 }
 
 // countedInside is for a loop whose body, and not its header, counts.
-func countedInside(info *types.Info, s *ast.ForStmt) *types.Var {
-	for _, stmt := range s.Body.List {
-		if counter := counted(info, s, stmt); counter != nil {
-			return counter
+func countedInside(info *types.Info, s *ast.ForStmt) (counter *types.Var) {
+	Inspect(s.Body, func(n ast.Node) bool {
+		if stmt, ok := n.(ast.Stmt); ok && counter == nil {
+			counter = counted(info, s, stmt)
 		}
-	}
-	return nil
+		return counter == nil
+	})
+	return counter
 }
 
 func counted(info *types.Info, s *ast.ForStmt, post ast.Stmt) *types.Var {
