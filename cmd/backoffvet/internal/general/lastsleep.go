@@ -30,7 +30,7 @@ func lastSleeps(p *rule.Pass, l *loop.Loop) {
 	}
 	for _, a := range l.Attempts {
 		for end, cond := range a.Ends {
-			if end.Outcome != loop.Succeeded && !end.Counted && !inLoop(l, end.Wait) && isLong(l, end.Wait) && givesUpLate(p, l, end, cond) && !isNotYet(cond) {
+			if end.Outcome != loop.Succeeded && !end.Counted && !inLoop(l, end.Wait) && isLong(l, end.Wait) && givesUpLate(p, l, end, cond) && !isNotYet(cond) && !looksAgain(p, l, end.Wait) {
 				p.Report(end.Wait.Node, "the loop sleeps here after its last attempt, too, and then only gives up: "+
 					"leave it before the sleep, or sleep before each attempt but the first")
 			}
@@ -104,6 +104,18 @@ func inLoop(l *loop.Loop, w *loop.Wait) bool {
 	})
 }
 
+// looksAgain reports whether a statement behind a wait looks once more, and may end the loop well:
+// the last wait is for that.
+func looksAgain(p *rule.Pass, l *loop.Loop, w *loop.Wait) bool {
+	behind := slices.IndexFunc(l.Body.List, func(s ast.Stmt) bool { return s.Pos() == w.Node.Pos() }) + 1
+	return behind > 0 && slices.ContainsFunc(l.Body.List[behind:], func(s ast.Stmt) bool {
+		return loop.Has(s, func(n ast.Node) bool {
+			r, ok := n.(*ast.ReturnStmt)
+			return ok && s.Pos() != n.Pos() && len(r.Results) > 0 && p.TypesInfo.Types[r.Results[len(r.Results)-1]].IsNil()
+		})
+	})
+}
+
 func isLong(l *loop.Loop, w *loop.Wait) bool {
 	if w == nil || w.Hidden && w.Duration == nil && !strings.Contains(loop.Name(w.Node.(*ast.CallExpr)), "leep") {
 		return false
@@ -128,24 +140,13 @@ func triesAfter(p *rule.Pass, l *loop.Loop) bool {
 }
 
 func callsBehind(info *types.Info, l *loop.Loop, call *ast.CallExpr) bool {
-	f, found := calleeOf(info, call), false
+	f, found := typeutil.Callee(info, call), false
 	loop.Inspect(l.Func.Body, func(n ast.Node) bool {
 		again, ok := n.(*ast.CallExpr)
-		found = found || ok && f != nil && again.Pos() > l.Stmt.End() && calleeOf(info, again) == f
+		found = found || ok && f != nil && again.Pos() > l.Stmt.End() && typeutil.Callee(info, again) == f
 		return !found
 	})
 	return found
-}
-
-// calleeOf returns the function or the variable that a call calls.
-func calleeOf(info *types.Info, call *ast.CallExpr) types.Object {
-	if f := typeutil.Callee(info, call); f != nil {
-		return f
-	}
-	if v := loop.VarOf(info, call.Fun); v != nil {
-		return v
-	}
-	return nil
 }
 
 // sleepsAsTold reports waits under a context that are as long as a server says, where nothing

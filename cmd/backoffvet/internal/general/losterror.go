@@ -73,15 +73,19 @@ func hasOneError(p *rule.Pass, l *loop.Loop, a *loop.Attempt) bool {
 	return ways == 1 && made
 }
 
-// differs reports whether each attempt gets another name or number, which the loop makes: a
-// failure then says little of the next.
+// differs reports whether each attempt gets another name, number or password, which the loop makes:
+// a failure then says little of the next.
 func differs(p *rule.Pass, l *loop.Loop, a *loop.Attempt) bool {
 	return slices.ContainsFunc(a.Call.Args, func(e ast.Expr) bool {
 		v := loop.VarOf(p.TypesInfo, e)
 		if v == nil || !l.Makes(e) {
 			return false
 		}
-		_, basic := v.Type().Underlying().(*types.Basic)
+		t := v.Type().Underlying()
+		if s, ok := t.(*types.Slice); ok {
+			t = s.Elem().Underlying()
+		}
+		_, basic := t.(*types.Basic)
 		return basic
 	})
 }

@@ -122,7 +122,7 @@ func typeOf(info *types.Info, e ast.Expr) types.Type {
 	return types.Typ[types.Invalid]
 }
 
-// onlyWaits reports whether a function waits once, and calls nothing that may fail.
+// onlyWaits reports whether a function waits once, and calls nothing that may fail or panic.
 func onlyWaits(info *types.Info, f *ast.FuncDecl) bool {
 	only := true
 	ast.Inspect(f.Body, func(n ast.Node) bool {
@@ -130,7 +130,7 @@ func onlyWaits(info *types.Info, f *ast.FuncDecl) bool {
 		case *ast.ForStmt, *ast.RangeStmt, *ast.GoStmt, *ast.SendStmt, *ast.FuncLit:
 			only = false
 		case *ast.CallExpr:
-			only = only && !mayFail(info, n)
+			only = only && !mayFail(info, n) && Name(n) != "panic"
 		}
 		return only
 	})
