@@ -42,8 +42,8 @@ func goesOn(s *loop.Signal) string {
 }
 
 // isBrief reports whether nobody notices that a wait is deaf: one of a second, where the loop asks
-// in each round, or those of a loop that is over soon. What is no context ends only waits for
-// another attempt after a failure.
+// in each round, or those of a loop that is over soon. What is no context ends only waits of more
+// than a second, for another attempt after a failure.
 func isBrief(p *rule.Pass, l *loop.Loop, w *loop.Wait, s *loop.Signal) bool {
 	d, known := l.Longest(w)
 	if known && d <= shortest && (l.Asks(s) || s.Var != nil && slices.ContainsFunc(l.Calls(), func(a *loop.Attempt) bool {
@@ -52,7 +52,7 @@ func isBrief(p *rule.Pass, l *loop.Loop, w *loop.Wait, s *loop.Signal) bool {
 		return true
 	}
 	if s.Var == nil || s.OfType {
-		return !slices.ContainsFunc(l.Attempts, func(a *loop.Attempt) bool { return a.WaitsAgain(w, loop.Failed) })
+		return known && d <= shortest || !slices.ContainsFunc(l.Attempts, func(a *loop.Attempt) bool { return a.WaitsAgain(w, loop.Failed) })
 	}
 	if l.Kind == loop.Worker && slices.ContainsFunc(l.Attempts, func(a *loop.Attempt) bool { return a.WaitsAgain(w, loop.Succeeded) }) {
 		return true // a job that is done from time to time
