@@ -66,7 +66,7 @@ func isPaced(l *loop.Loop, a *loop.Attempt) bool {
 	return found
 }
 
-var blocking = regexp.MustCompile(`^(Accept|Read|Recv|Receive|Next|Poll|Dequeue|Pop|Consume)`)
+var blocking = regexp.MustCompile(`^(Accept|Read|Recv|Receive|Next|Poll|Dequeue|Pop|Consume|[Ww]ait(For|Until))`)
 
 // spins reports whether a failure begins another round without a wait, and with nothing that makes
 // this right: the last round, something mended, a kind of failure singled out.
