@@ -3,6 +3,7 @@ package general
 import (
 	"fmt"
 	"go/ast"
+	"go/types"
 	"slices"
 	"time"
 
@@ -21,11 +22,11 @@ func deafSleeps(p *rule.Pass, l *loop.Loop) {
 		return
 	}
 	signal := l.Signal(p.Pkg)
-	if signal == nil || l.Kind == loop.Other && (signal.Var == nil || !asksHeader(p, l, signal) && (!l.Passes(signal.Var) || !succeeds(l))) {
+	if signal == nil || l.Kind == loop.Other && (signal.Var == nil || !asksHeader(p, l, signal) && !succeeds(l, signal.Var)) {
 		return
 	}
 	for _, w := range l.Waits {
-		if w.Deaf() && tellsHowLong(w) && isLong(l, w) && !inCase(l, w.Node) && !isBrief(p, l, w, signal) {
+		if tellsHowLong(w) && isLong(l, w) && !inCase(l, w.Node) && !isBrief(p, l, w, signal) {
 			p.Report(w.Node, "this sleep "+goesOn(signal), hearing(p, l, w, signal)...)
 		}
 	}
@@ -46,7 +47,7 @@ func goesOn(s *loop.Signal) string {
 // than a second, for another attempt after a failure.
 func isBrief(p *rule.Pass, l *loop.Loop, w *loop.Wait, s *loop.Signal) bool {
 	d, known := l.Longest(w)
-	if known && d <= shortest && (l.Asks(s) || s.Var != nil && slices.ContainsFunc(l.Calls(), func(a *loop.Attempt) bool {
+	if known && d <= shortest && (l.Asks(s) || slices.ContainsFunc(l.Calls(), func(a *loop.Attempt) bool {
 		return loop.Uses(p.TypesInfo, a.Call, s.Var) && a.MayEnd(loop.Left, loop.Failed) && !a.MayEnd(loop.Again, loop.Failed)
 	})) {
 		return true
@@ -64,16 +65,16 @@ func isBrief(p *rule.Pass, l *loop.Loop, w *loop.Wait, s *loop.Signal) bool {
 // soon is when a loop is over before anybody notices.
 const soon = 5 * time.Second
 
-// tellsHowLong reports whether the length of a wait is not left to a helper: that of a helper is
-// often too short to matter.
+// tellsHowLong reports whether a wait is deaf, and its length not left to a helper: that of a helper
+// is often too short to matter.
 func tellsHowLong(w *loop.Wait) bool {
 	_, call := w.Node.(*ast.CallExpr)
-	return !call || w.Duration != nil
+	return w.Deaf() && (!call || w.Duration != nil)
 }
 
-// succeeds reports whether the success of some call ends the loop.
-func succeeds(l *loop.Loop) bool {
-	return slices.ContainsFunc(l.Calls(), func(a *loop.Attempt) bool { return a.MayEnd(loop.Left, loop.Succeeded) })
+// succeeds reports whether the loop passes a context on, and the success of some call ends it.
+func succeeds(l *loop.Loop, ctx *types.Var) bool {
+	return l.Passes(ctx) && slices.ContainsFunc(l.Calls(), func(a *loop.Attempt) bool { return a.MayEnd(loop.Left, loop.Succeeded) })
 }
 
 // asksHeader reports whether a loop goes on while what its header hands the context to says no.

@@ -31,8 +31,7 @@ func lastSleeps(p *rule.Pass, l *loop.Loop) {
 	for _, a := range l.Attempts {
 		for end, cond := range a.Ends {
 			if end.Outcome != loop.Succeeded && !end.Counted && !inLoop(l, end.Wait) && isLong(l, end.Wait) && givesUpLate(p, l, end, cond) && !isNotYet(cond) && !looksAgain(p, l, end.Wait) {
-				p.Report(end.Wait.Node, "the loop sleeps here after its last attempt, too, and then only gives up: "+
-					"leave it before the sleep, or sleep before each attempt but the first")
+				p.Report(end.Wait.Node, "the loop sleeps here after its last attempt, too, and then only gives up: leave it before the sleep, or sleep before each attempt but the first")
 			}
 		}
 	}
@@ -140,13 +139,11 @@ func triesAfter(p *rule.Pass, l *loop.Loop) bool {
 }
 
 func callsBehind(info *types.Info, l *loop.Loop, call *ast.CallExpr) bool {
-	f, found := typeutil.Callee(info, call), false
-	loop.Inspect(l.Func.Body, func(n ast.Node) bool {
+	f := typeutil.Callee(info, call)
+	return f != nil && loop.Has(l.Func.Body, func(n ast.Node) bool {
 		again, ok := n.(*ast.CallExpr)
-		found = found || ok && f != nil && again.Pos() > l.Stmt.End() && typeutil.Callee(info, again) == f
-		return !found
+		return ok && again.Pos() > l.Stmt.End() && typeutil.Callee(info, again) == f
 	})
-	return found
 }
 
 // sleepsAsTold reports waits under a context that are as long as a server says, where nothing

@@ -31,10 +31,14 @@ func losesErrors(p *rule.Pass, l *loop.Loop) {
 		}
 	}
 	a := l.Attempts[len(l.Attempts)-1]
-	if len(l.Attempts) == 1 && l.Bounded() && !differs(p, l, a) && givesUp(a) && !adapts(l, a) && !hasOneError(p, l, a) && dropped(p, l, a) && saysNothing(p, l, last) {
-		p.Report(gaveUp, fmt.Sprintf("the loop gives up here, and why %s failed is lost: keep the last error, and wrap it",
-			loop.Name(a.Call)))
+	if isTheSame(p, l, a) && givesUp(a) && dropped(p, l, a) && saysNothing(p, l, last) {
+		p.Report(gaveUp, fmt.Sprintf("the loop gives up here, and why %s failed is lost: keep the last error, and wrap it", loop.Name(a.Call)))
 	}
+}
+
+// isTheSame reports whether each round does the same, so that the last error tells what is wrong.
+func isTheSame(p *rule.Pass, l *loop.Loop, a *loop.Attempt) bool {
+	return len(l.Attempts) == 1 && l.Bounded() && !differs(p, l, a) && !adapts(l, a) && !hasOneError(p, l, a)
 }
 
 // givesUp reports whether the header of the loop ends it after a failure, and nothing before.

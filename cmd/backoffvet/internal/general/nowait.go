@@ -22,27 +22,26 @@ func noWaits(p *rule.Pass, l *loop.Loop) {
 			waiter))
 		return
 	}
-	if l.Kind == loop.Other || l.Kind == loop.Worker && l.Bounded() || l.Items() || endsByItself(p, l) {
+	if l.Kind == loop.Other || l.Items() || endsByItself(p, l) {
 		return
 	}
 	for _, a := range l.Attempts {
-		if isPaced(l, a) || !waitsSomewhere(p, l, a) || l.Kind == loop.Worker && !isAgain(p, l, a) {
+		if isPaced(l, a) || !waitsSomewhere(p, l, a) || !isAgain(p, l, a) {
 			continue
 		}
 		for end, cond := range a.Ends {
-			if spins(end) && cond != nil && (asksForError(p, cond) || l.AsksFor(cond, a)) {
-				p.Report(cond, fmt.Sprintf("after this failure of %s the loop goes on at once, while its other paths "+
-					"wait: wait here, too", loop.Name(a.Call)))
+			if spins(end, cond) && (asksForError(p, cond) || l.AsksFor(cond, a)) {
+				p.Report(cond, fmt.Sprintf("after this failure of %s the loop goes on at once, while its other paths wait: wait here, too", loop.Name(a.Call)))
 			}
 		}
 	}
 }
 
-// isAgain reports whether a worker does the same again after a failure, and not the next thing that
-// it has to do: the call leaves the process, waits after other failures, or takes nothing that the
+// isAgain reports whether a loop does the same again after a failure, and no worker the next thing
+// that it has to do: the call leaves the process, waits after other failures, or takes nothing that the
 // round made.
 func isAgain(p *rule.Pass, l *loop.Loop, a *loop.Attempt) bool {
-	return remote.Call(p.TypesInfo, a.Call) || waits(a) || !l.Makes(a.Call)
+	return l.Kind != loop.Worker || remote.Call(p.TypesInfo, a.Call) || waits(a) || !l.Makes(a.Call)
 }
 
 // isPaced reports whether a select that blocks, a receive, or a call that waits for the next thing
@@ -70,15 +69,16 @@ var blocking = regexp.MustCompile(`^(Accept|Read|Recv|Receive|Next|Poll|Dequeue|
 
 // spins reports whether a failure begins another round without a wait, and with nothing that makes
 // this right: the last round, something mended, a kind of failure singled out.
-func spins(end loop.End) bool {
-	return end.Way == loop.Again && end.Outcome == loop.Failed && end.Wait == nil && !end.Acted && !end.Counted
+func spins(end loop.End, cond ast.Expr) bool {
+	return cond != nil && end.Way == loop.Again && end.Outcome == loop.Failed && end.Wait == nil && !end.Acted && !end.Counted
 }
 
 // endsByItself reports whether the header of a loop asks for an error, or for a flag that the loop
-// sets: going on may then end it.
+// sets, or counts the rounds of a worker: going on may then end it.
 func endsByItself(p *rule.Pass, l *loop.Loop) bool {
 	f, ok := l.Stmt.(*ast.ForStmt)
-	return ok && f.Cond != nil && (asksForError(p, f.Cond) || asksForFlag(p, l, f.Cond))
+	return l.Kind == loop.Worker && l.Bounded() ||
+		ok && f.Cond != nil && (asksForError(p, f.Cond) || asksForFlag(p, l, f.Cond))
 }
 
 func asksForFlag(p *rule.Pass, l *loop.Loop, cond ast.Expr) bool {

@@ -27,8 +27,8 @@ func counterOf(info *types.Info, stmt ast.Stmt) *types.Var {
 	return nil
 }
 
-// CountsDown reports whether the body of the loop, and not its header, counts the rounds, and does so
-// downwards.
+// CountsDown reports whether the body of the loop, and not its header, counts the rounds, and does
+// so downwards.
 func (l *Loop) CountsDown() bool {
 	s, ok := l.Stmt.(*ast.ForStmt)
 	return ok && l.Counter != nil && s.Post == nil && l.bound(s.Cond) == nil
@@ -186,8 +186,8 @@ func isPlain(v *types.Var) bool {
 	return ok && b.Info()&(types.IsInteger|types.IsBoolean|types.IsString) != 0
 }
 
-// AsksFor reports whether a condition asks for the results of an attempt, or for what the loop makes
-// from them.
+// AsksFor reports whether a condition asks for the results of an attempt, or for what the loop
+// makes from them.
 func (l *Loop) AsksFor(cond ast.Expr, a *Attempt) bool {
 	return l.looksAt(cond, func(v *types.Var) bool { return slices.Contains(a.Results, v) })
 }

@@ -41,27 +41,32 @@ func (l *Loop) most(e ast.Expr, steps int) (time.Duration, bool) {
 		y, okY := l.most(e.Y, steps-1)
 		return combine(e.Op, x, y, okX && okY)
 	case *ast.CallExpr:
-		switch {
-		case Name(e) == "min":
-			return l.least(e.Args, steps)
-		case Name(e) == "Add" && len(e.Args) == 1: // of time.Until(t.Add(d))
-			return l.most(e.Args[0], steps-1)
-		case l.prog.decls[typeutil.Callee(l.info, e)] != nil:
-			return l.computed(e, steps)
-		case len(e.Args) != 1 && !around.MatchString(Name(e)) || len(e.Args) == 0:
-			return 0, false
-		case Name(e) == "Until":
-			if added, ok := ast.Unparen(e.Args[0]).(*ast.CallExpr); ok {
-				return l.most(added, steps-1)
-			}
-		}
-		n, ok := l.most(e.Args[0], steps-1)
-		if isRandom(l.info, e) {
-			return n / 2, ok
-		}
-		return n, ok && (l.info.Types[e.Fun].IsType() || around.MatchString(Name(e)))
+		return l.mostOfCall(e, steps)
 	}
 	return 0, false
+}
+
+// mostOfCall is most of what a call returns.
+func (l *Loop) mostOfCall(e *ast.CallExpr, steps int) (time.Duration, bool) {
+	switch {
+	case Name(e) == "min":
+		return l.least(e.Args, steps)
+	case Name(e) == "Add" && len(e.Args) == 1: // of time.Until(t.Add(d))
+		return l.most(e.Args[0], steps-1)
+	case l.prog.decls[typeutil.Callee(l.info, e)] != nil:
+		return l.computed(e, steps)
+	case len(e.Args) != 1 && !around.MatchString(Name(e)) || len(e.Args) == 0:
+		return 0, false
+	case Name(e) == "Until":
+		if added, ok := ast.Unparen(e.Args[0]).(*ast.CallExpr); ok {
+			return l.most(added, steps-1)
+		}
+	}
+	n, ok := l.most(e.Args[0], steps-1)
+	if isRandom(l.info, e) {
+		return n / 2, ok
+	}
+	return n, ok && (l.info.Types[e.Fun].IsType() || around.MatchString(Name(e)))
 }
 
 // around are the names of functions that return a duration near the one that they are given.

@@ -47,24 +47,32 @@ func (p *program) note(n ast.Node) bool {
 		if v := varOf(p.info, n.Key); v != nil && v.IsField() {
 			p.assign([]ast.Expr{n.Key}, []ast.Expr{n.Value})
 		}
-	case *ast.UnaryExpr:
-		if n.Op == token.ARROW {
-			p.noted[nameOf(n.X)] = true
+	case *ast.CommClause:
+		p.listen(n.Comm)
+	case *ast.CallExpr:
+		if s, ok := n.Fun.(*ast.SelectorExpr); ok && s.Sel.Name == "Store" { // of an atomic.Bool
+			p.assign([]ast.Expr{s.X}, n.Args)
 		}
+	default:
+		p.noteChannel(n)
+	}
+	return true
+}
+
+// noteChannel notes where something may close a channel, or send to it: a receive and a return do
+// not.
+func (p *program) noteChannel(n ast.Node) {
+	switch n := n.(type) {
+	case *ast.UnaryExpr:
+		p.noted[nameOf(n.X)] = n.Op == token.ARROW
 	case *ast.ReturnStmt:
 		for _, e := range n.Results {
 			p.noted[nameOf(e)] = true
 		}
-	case *ast.CommClause:
-		p.listen(n.Comm)
 	case *ast.DeferStmt:
 		if v := p.closed(n.Call); v != nil {
 			p.tells[v] = append(p.tells[v], n.Pos())
 			p.noted[nameOf(n.Call.Args[0])] = true
-		}
-	case *ast.CallExpr:
-		if s, ok := n.Fun.(*ast.SelectorExpr); ok && s.Sel.Name == "Store" { // of an atomic.Bool
-			p.assign([]ast.Expr{s.X}, n.Args)
 		}
 	case *ast.Ident:
 		v, ok := p.info.Uses[n].(*types.Var)
@@ -72,7 +80,6 @@ func (p *program) note(n ast.Node) bool {
 			p.uses[v] = append(p.uses[v], n.Pos())
 		}
 	}
-	return true
 }
 
 // declare notes a function, and whether it does nothing that may fail but wait, or sleeps at its
