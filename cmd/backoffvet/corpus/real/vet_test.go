@@ -89,9 +89,6 @@ func (m module) parse(fset *token.FileSet, name string, content []byte) (*ast.Fi
 
 var waits = regexp.MustCompile(`time\.(Sleep|After|NewTimer)\b`)
 
-// tests matches the folders of programs that test others.
-var tests = regexp.MustCompile(`(^|/)(e2e|endtoend|fstest|test|tests|testutil)/`)
-
 func (m module) findings(graph *checker.Graph) (all []finding) {
 	for _, action := range graph.Roots {
 		if action.Err != nil {
@@ -100,9 +97,6 @@ func (m module) findings(graph *checker.Graph) (all []finding) {
 		for _, d := range action.Diagnostics {
 			at := action.Package.Fset.Position(d.Pos)
 			name := strings.TrimPrefix(filepath.ToSlash(at.Filename), filepath.ToSlash(m.dir)+"/")
-			if tests.MatchString(name) {
-				continue
-			}
 			all = append(all, finding{
 				place:   place{m.String(), fmt.Sprintf("%s:%d", name, at.Line), action.Analyzer.Name},
 				message: strings.ReplaceAll(d.Message, "\n", " "),

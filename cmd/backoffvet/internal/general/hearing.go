@@ -83,15 +83,12 @@ func commentBehind(p *rule.Pass, n ast.Node) *ast.Comment {
 
 // isStatement reports whether a call is a statement of a block, and not that of a header.
 func isStatement(l *loop.Loop, call *ast.CallExpr) bool {
-	found := false
-	loop.Inspect(l.Body, func(n ast.Node) bool {
-		for _, s := range loop.Statements(n) {
+	return loop.Has(l.Body, func(n ast.Node) bool {
+		return slices.ContainsFunc(loop.Statements(n), func(s ast.Stmt) bool {
 			e, ok := s.(*ast.ExprStmt)
-			found = found || ok && e.X == call
-		}
-		return !found
+			return ok && e.X == call
+		})
 	})
-	return found
 }
 
 // failure returns what a function returns that fails with an error.

@@ -3,8 +3,10 @@ package general
 import (
 	"go/ast"
 	"go/types"
+	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"golang.org/x/tools/go/types/typeutil"
 
@@ -23,14 +25,13 @@ func lastSleeps(p *rule.Pass, l *loop.Loop) {
 	if l.Kind == loop.Retry {
 		sleepsAsTold(p, l)
 	}
-	if isOneOfMany(l) || triesAfter(p, l) {
+	if triesAfter(p, l) {
 		return
 	}
 	for _, a := range l.Attempts {
 		for end, cond := range a.Ends {
-			if end.Outcome != loop.Succeeded && !end.Counted && isLong(l, end.Wait) && givesUpLate(p, l, end, cond) {
-				p.Report(end.Wait.Node, "the loop sleeps here after its last attempt, too, and then only gives up: "+
-					"leave it before the sleep, or sleep before each attempt but the first")
+			if end.Outcome != loop.Succeeded && !end.Counted && !inLoop(l, end.Wait) && isLong(l, end.Wait) && givesUpLate(p, l, end, cond) && !isNotYet(cond) && !looksAgain(p, l, end.Wait) {
+				p.Report(end.Wait.Node, "the loop sleeps here after its last attempt, too, and then only gives up: leave it before the sleep, or sleep before each attempt but the first")
 			}
 		}
 	}
@@ -42,13 +43,20 @@ func lastSleeps(p *rule.Pass, l *loop.Loop) {
 func givesUpLate(p *rule.Pass, l *loop.Loop, end loop.End, cond ast.Expr) bool {
 	switch end.Way {
 	case loop.Exhausted:
+		rounds, few := l.Limit()
 		_, known := l.Longest(end.Wait)
-		return l.Bounded() && !endsInNone(p, l) && (known || !l.CountsInside())
+		return l.Bounded() && !endsInNone(p, l) && (known || !l.CountsDown()) && !isOneOfMany(l, end.Wait, rounds, few)
 	case loop.Left:
-		return end.Late && end.Outcome == loop.Failed && !isMany(p, l, cond)
+		return end.Late && end.Outcome == loop.Failed && !comparesWithMany(p, l, end.Wait, cond)
 	}
 	return false
 }
+
+// isNotYet reports whether a condition singles out that something is not there yet: the loop waits
+// for that, and retries no failure.
+func isNotYet(cond ast.Expr) bool { return cond != nil && absent.MatchString(types.ExprString(cond)) }
+
+var absent = regexp.MustCompile(`(?i)not_?(yet|found|exist|ready|available)|pending`)
 
 // endsInNone reports whether the last delay of the table that the loop is over is none.
 func endsInNone(p *rule.Pass, l *loop.Loop) bool {
@@ -70,29 +78,41 @@ func endsInNone(p *rule.Pass, l *loop.Loop) bool {
 	return ok && last < shortest
 }
 
-// isMany reports whether a condition compares with a constant so large that the last sleep is a
-// small part of all.
-func isMany(p *rule.Pass, l *loop.Loop, cond ast.Expr) bool {
-	found := false
-	loop.Inspect(cond, func(n ast.Node) bool {
+// comparesWithMany reports whether a condition compares with a constant so large that the last
+// sleep is a small part of all.
+func comparesWithMany(p *rule.Pass, l *loop.Loop, w *loop.Wait, cond ast.Expr) bool {
+	return loop.Has(cond, func(n ast.Node) bool {
 		e, ok := n.(ast.Expr)
-		if ok && p.TypesInfo.Types[e].Value != nil {
-			most, known := l.Constant(e)
-			found = found || known && most >= many
-		}
-		return !found
+		most, known := l.Constant(e)
+		return ok && known && p.TypesInfo.Types[e].Value != nil && isOneOfMany(l, w, most, known)
 	})
-	return found
 }
 
-// many is a number of rounds of which one does not matter.
-const many = 20
-
 // isOneOfMany reports whether a loop has so many rounds that its last sleep is a small part of the
-// time that it takes.
-func isOneOfMany(l *loop.Loop) bool {
-	rounds, ok := l.Limit()
-	return ok && rounds >= many
+// time that it takes: twenty, or where it sleeps for a second ten, or a number that is not known.
+func isOneOfMany(l *loop.Loop, w *loop.Wait, rounds time.Duration, few bool) bool {
+	d, known := l.Longest(w)
+	return few && rounds >= 20 || (!few || rounds >= 10) && known && d <= shortest
+}
+
+// inLoop reports whether a wait is that of another loop in the loop.
+func inLoop(l *loop.Loop, w *loop.Wait) bool {
+	return w != nil && loop.Has(l.Body, func(n ast.Node) bool {
+		_, isFor := n.(*ast.ForStmt)
+		return isFor && n.Pos() < w.Node.Pos() && w.Node.End() < n.End()
+	})
+}
+
+// looksAgain reports whether a statement behind a wait looks once more, and may end the loop well:
+// the last wait is for that.
+func looksAgain(p *rule.Pass, l *loop.Loop, w *loop.Wait) bool {
+	behind := slices.IndexFunc(l.Body.List, func(s ast.Stmt) bool { return s.Pos() == w.Node.Pos() }) + 1
+	return behind > 0 && slices.ContainsFunc(l.Body.List[behind:], func(s ast.Stmt) bool {
+		return loop.Has(s, func(n ast.Node) bool {
+			r, ok := n.(*ast.ReturnStmt)
+			return ok && s.Pos() != n.Pos() && len(r.Results) > 0 && p.TypesInfo.Types[r.Results[len(r.Results)-1]].IsNil()
+		})
+	})
 }
 
 func isLong(l *loop.Loop, w *loop.Wait) bool {
@@ -119,24 +139,11 @@ func triesAfter(p *rule.Pass, l *loop.Loop) bool {
 }
 
 func callsBehind(info *types.Info, l *loop.Loop, call *ast.CallExpr) bool {
-	f, found := calleeOf(info, call), false
-	loop.Inspect(l.Func.Body, func(n ast.Node) bool {
+	f := typeutil.Callee(info, call)
+	return f != nil && loop.Has(l.Func.Body, func(n ast.Node) bool {
 		again, ok := n.(*ast.CallExpr)
-		found = found || ok && f != nil && again.Pos() > l.Stmt.End() && calleeOf(info, again) == f
-		return !found
+		return ok && again.Pos() > l.Stmt.End() && typeutil.Callee(info, again) == f
 	})
-	return found
-}
-
-// calleeOf returns the function or the variable that a call calls.
-func calleeOf(info *types.Info, call *ast.CallExpr) types.Object {
-	if f := typeutil.Callee(info, call); f != nil {
-		return f
-	}
-	if v := loop.VarOf(info, call.Fun); v != nil {
-		return v
-	}
-	return nil
 }
 
 // sleepsAsTold reports waits under a context that are as long as a server says, where nothing
@@ -192,25 +199,20 @@ func carries(v *types.Var) bool {
 // comesFrom reports whether an expression has such a node, or is made of variables of the function
 // that are assigned one that has, some steps back.
 func comesFrom(p *rule.Pass, l *loop.Loop, e ast.Expr, steps int, is func(ast.Node) bool) bool {
-	found := false
-	loop.Inspect(e, func(n ast.Node) bool {
-		found = found || is(n)
-		if name, ok := n.(*ast.Ident); ok && steps > 0 && !found {
-			if v := loop.VarOf(p.TypesInfo, name); v != nil && carries(v) {
-				found = slices.ContainsFunc(l.Assigned(v), func(e ast.Expr) bool { return comesFrom(p, l, e, steps-1, is) })
-			}
+	return loop.Has(e, func(n ast.Node) bool {
+		name, ok := n.(*ast.Ident)
+		if is(n) || !ok || steps == 0 {
+			return is(n)
 		}
-		return !found
+		v := loop.VarOf(p.TypesInfo, name)
+		return v != nil && carries(v) &&
+			slices.ContainsFunc(l.Assigned(v), func(e ast.Expr) bool { return comesFrom(p, l, e, steps-1, is) })
 	})
-	return found
 }
 
 func mentions(n ast.Node, name string) bool {
-	found := false
-	ast.Inspect(n, func(n ast.Node) bool {
+	return loop.HasAnywhere(n, func(n ast.Node) bool {
 		id, ok := n.(*ast.Ident)
-		found = found || ok && id.Name == name
-		return !found
+		return ok && id.Name == name
 	})
-	return found
 }

@@ -31,10 +31,14 @@ func losesErrors(p *rule.Pass, l *loop.Loop) {
 		}
 	}
 	a := l.Attempts[len(l.Attempts)-1]
-	if len(l.Attempts) == 1 && l.Bounded() && !differs(p, l, a) && givesUp(a) && !adapts(l, a) && dropped(p, l, a) && saysNothing(p, l, last) {
-		p.Report(gaveUp, fmt.Sprintf("the loop gives up here, and why %s failed is lost: keep the last error, and wrap it",
-			loop.Name(a.Call)))
+	if isTheSame(p, l, a) && givesUp(a) && dropped(p, l, a) && saysNothing(p, l, last) {
+		p.Report(gaveUp, fmt.Sprintf("the loop gives up here, and why %s failed is lost: keep the last error, and wrap it", loop.Name(a.Call)))
 	}
+}
+
+// isTheSame reports whether each round does the same, so that the last error tells what is wrong.
+func isTheSame(p *rule.Pass, l *loop.Loop, a *loop.Attempt) bool {
+	return len(l.Attempts) == 1 && l.Bounded() && !differs(p, l, a) && !adapts(l, a) && !hasOneError(p, l, a)
 }
 
 // givesUp reports whether the header of the loop ends it after a failure, and nothing before.
@@ -52,15 +56,40 @@ func givesUp(a *loop.Attempt) bool {
 	return exhausted
 }
 
-// differs reports whether each attempt gets another name or number, which the loop makes: a
-// failure then says little of the next.
+// hasOneError reports whether a function of the package fails in one way only, whose error then
+// tells nothing more.
+func hasOneError(p *rule.Pass, l *loop.Loop, a *loop.Attempt) bool {
+	f, ways, made := l.Decl(a.Call), 0, false
+	if f == nil {
+		return false
+	}
+	loop.Inspect(f, func(n ast.Node) bool {
+		r, ok := n.(*ast.ReturnStmt)
+		if !ok || len(r.Results) == 0 {
+			return true
+		}
+		if last := r.Results[len(r.Results)-1]; !p.TypesInfo.Types[last].IsNil() {
+			call, isCall := last.(*ast.CallExpr)
+			ways, made = ways+1, isCall && loop.Name(call) == "New" && len(call.Args) == 1
+		}
+		return true
+	})
+	return ways == 1 && made
+}
+
+// differs reports whether each attempt gets another name, number or password, which the loop makes:
+// a failure then says little of the next.
 func differs(p *rule.Pass, l *loop.Loop, a *loop.Attempt) bool {
 	return slices.ContainsFunc(a.Call.Args, func(e ast.Expr) bool {
 		v := loop.VarOf(p.TypesInfo, e)
-		if v == nil || v.Pos() < l.Body.Pos() || l.Body.End() < v.Pos() {
+		if v == nil || !l.Makes(e) {
 			return false
 		}
-		_, basic := v.Type().Underlying().(*types.Basic)
+		t := v.Type().Underlying()
+		if s, ok := t.(*types.Slice); ok {
+			t = s.Elem().Underlying()
+		}
+		_, basic := t.(*types.Basic)
 		return basic
 	})
 }
@@ -68,13 +97,10 @@ func differs(p *rule.Pass, l *loop.Loop, a *loop.Attempt) bool {
 // adapts reports whether the loop changes what it tries next: the failure then says that it was too
 // much, and not what is wrong.
 func adapts(l *loop.Loop, a *loop.Attempt) bool {
-	found := false
-	loop.Inspect(l.Body, func(n ast.Node) bool {
+	return loop.Has(l.Body, func(n ast.Node) bool {
 		assign, ok := n.(*ast.AssignStmt)
-		found = found || ok && assign.Pos() > a.Node.Pos() && slices.ContainsFunc(assign.Lhs, isPart)
-		return !found
+		return ok && assign.Pos() > a.Node.Pos() && slices.ContainsFunc(assign.Lhs, isPart)
 	})
-	return found
 }
 
 func isPart(e ast.Expr) bool {

@@ -26,22 +26,28 @@ func noWaits(p *rule.Pass, l *loop.Loop) {
 		return
 	}
 	for _, a := range l.Attempts {
-		if isPaced(l, a) || !waitsSomewhere(p, l, a) || l.Kind == loop.Worker && !remote.Call(p.TypesInfo, a.Call) {
+		if isPaced(l, a) || !waitsSomewhere(p, l, a) || !isAgain(p, l, a) {
 			continue
 		}
 		for end, cond := range a.Ends {
-			if spins(end) && cond != nil && asksFor(p, cond, a) {
-				p.Report(cond, fmt.Sprintf("after this failure of %s the loop goes on at once, while its other paths "+
-					"wait: wait here, too", loop.Name(a.Call)))
+			if spins(end, cond) && (asksForError(p, cond) || l.AsksFor(cond, a)) {
+				p.Report(cond, fmt.Sprintf("after this failure of %s the loop goes on at once, while its other paths wait: wait here, too", loop.Name(a.Call)))
 			}
 		}
 	}
 }
 
+// isAgain reports whether a loop does the same again after a failure, and no worker the next thing
+// that it has to do: the call leaves the process, waits after other failures, or takes nothing that the
+// round made.
+func isAgain(p *rule.Pass, l *loop.Loop, a *loop.Attempt) bool {
+	return l.Kind != loop.Worker || remote.Call(p.TypesInfo, a.Call) || waits(a) || !l.Makes(a.Call)
+}
+
 // isPaced reports whether a select that blocks, a receive, or a call that waits for the next thing
-// to do comes before an attempt in each round, or is it.
+// to do comes before an attempt in each round, or is it, and does not wait by itself.
 func isPaced(l *loop.Loop, a *loop.Attempt) bool {
-	found := inCase(l, a.Call) || loop.Name(a.Call) == "Wait"
+	found := inCase(l, a.Call) || loop.Name(a.Call) == "Wait" || mentions(a.Call, "WaitForReady")
 	loop.Inspect(l.Body, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.SelectStmt:
@@ -52,39 +58,38 @@ func isPaced(l *loop.Loop, a *loop.Attempt) bool {
 		case *ast.UnaryExpr:
 			found = found || n.Op == token.ARROW && n.End() < a.Call.Pos()
 		case *ast.CallExpr:
-			found = found || n.End() <= a.Call.End() && blocking.MatchString(loop.Name(n))
+			found = found || n.End() <= a.Call.End() && blocking.MatchString(loop.Name(n)) && !(n == a.Call && waits(a))
 		}
 		return !found
 	})
 	return found
 }
 
-var blocking = regexp.MustCompile(`^(Accept|Read|Recv|Receive|Next|Poll|Dequeue|Pop|Consume)`)
+var blocking = regexp.MustCompile(`^(Accept|Read|Recv|Receive|Next|Poll|Dequeue|Pop|Consume|[Ww]ait(For|Until))`)
 
 // spins reports whether a failure begins another round without a wait, and with nothing that makes
 // this right: the last round, something mended, a kind of failure singled out.
-func spins(end loop.End) bool {
-	return end.Way == loop.Again && end.Outcome == loop.Failed && end.Wait == nil && !end.Acted && !end.Counted
+func spins(end loop.End, cond ast.Expr) bool {
+	return cond != nil && end.Way == loop.Again && end.Outcome == loop.Failed && end.Wait == nil && !end.Acted && !end.Counted
 }
 
 // endsByItself reports whether the header of a loop asks for an error, or for a flag that the loop
-// sets: going on may then end it.
+// sets, or counts the rounds of a worker: going on may then end it.
 func endsByItself(p *rule.Pass, l *loop.Loop) bool {
 	f, ok := l.Stmt.(*ast.ForStmt)
-	return ok && f.Cond != nil && (asksForError(p, f.Cond) || asksForFlag(p, l, f.Cond))
+	return l.Kind == loop.Worker && l.Bounded() ||
+		ok && f.Cond != nil && (asksForError(p, f.Cond) || asksForFlag(p, l, f.Cond))
 }
 
 func asksForFlag(p *rule.Pass, l *loop.Loop, cond ast.Expr) bool {
-	found := false
-	ast.Inspect(cond, func(n ast.Node) bool {
+	return loop.HasAnywhere(cond, func(n ast.Node) bool {
 		name, ok := n.(*ast.Ident)
-		if ok && types.Identical(p.TypesInfo.TypeOf(name), types.Typ[types.Bool]) {
-			v := loop.VarOf(p.TypesInfo, name)
-			found = found || v != nil && slices.ContainsFunc(l.Assigned(v), func(e ast.Expr) bool { return l.Contains(e) })
+		if !ok || !types.Identical(p.TypesInfo.TypeOf(name), types.Typ[types.Bool]) {
+			return false
 		}
-		return !found
+		v := loop.VarOf(p.TypesInfo, name)
+		return v != nil && slices.ContainsFunc(l.Assigned(v), func(e ast.Expr) bool { return l.Contains(e) })
 	})
-	return found
 }
 
 // waitsSomewhere reports whether the loop waits behind failures, and not before the attempt, where
@@ -93,50 +98,40 @@ func waitsSomewhere(p *rule.Pass, l *loop.Loop, a *loop.Attempt) bool {
 	before := slices.ContainsFunc(l.Waits, func(w *loop.Wait) bool {
 		return w.Node.Pos() < a.Call.Pos() && w.Node.Pos() > l.Body.Pos() && !behindFailure(p, l, w)
 	})
-	return !before && slices.ContainsFunc(l.Attempts, func(other *loop.Attempt) bool {
-		for end := range other.Ends {
-			if end.Way == loop.Again && end.Wait != nil {
-				return true
-			}
+	return !before && slices.ContainsFunc(l.Attempts, waits)
+}
+
+// waits reports whether the loop waits before another round behind an attempt.
+func waits(a *loop.Attempt) bool {
+	for end := range a.Ends {
+		if end.Way == loop.Again && end.Wait != nil {
+			return true
 		}
-		return false
-	})
+	}
+	return false
 }
 
 // behindFailure reports whether a wait is under an if that asks for an error.
 func behindFailure(p *rule.Pass, l *loop.Loop, w *loop.Wait) bool {
-	found := false
-	loop.Inspect(l.Body, func(n ast.Node) bool {
+	return loop.Has(l.Body, func(n ast.Node) bool {
 		s, ok := n.(*ast.IfStmt)
-		if ok && s.Body.Pos() < w.Node.Pos() && w.Node.End() < s.Body.End() && asksForError(p, s.Cond) {
-			found = true
-		}
-		return !found
+		return ok && s.Body.Pos() < w.Node.Pos() && w.Node.End() < s.Body.End() && asksForError(p, s.Cond)
 	})
-	return found
-}
-
-// asksFor reports whether a condition asks for the results of an attempt.
-func asksFor(p *rule.Pass, cond ast.Expr, a *loop.Attempt) bool {
-	return asksForError(p, cond) ||
-		slices.ContainsFunc(a.Results, func(v *types.Var) bool { return loop.Uses(p.TypesInfo, cond, v) })
 }
 
 // asksForError reports whether a condition looks at an error, which that of a context is not.
 func asksForError(p *rule.Pass, cond ast.Expr) bool {
-	found := false
-	ast.Inspect(cond, func(n ast.Node) bool {
+	return loop.HasAnywhere(cond, func(n ast.Node) bool {
 		switch e := n.(type) {
 		case *ast.Ident:
 			v := loop.VarOf(p.TypesInfo, e)
-			found = found || v != nil && loop.IsError(v.Type())
+			return v != nil && loop.IsError(v.Type())
 		case *ast.CallExpr:
 			t := p.TypesInfo.TypeOf(e)
-			found = found || t != nil && loop.IsError(t) && loop.Name(e) != "Err"
+			return t != nil && loop.IsError(t) && loop.Name(e) != "Err"
 		}
-		return !found
+		return false
 	})
-	return found
 }
 
 // ongoing returns b of for b.Ongoing(), if b has a method Wait.

@@ -97,13 +97,10 @@ func schedule(draw *ast.CallExpr) string {
 
 // resets reports whether a node begins the schedule of a draw anew.
 func resets(n ast.Node, draw *ast.CallExpr) bool {
-	found := false
-	loop.Inspect(n, func(n ast.Node) bool {
+	return loop.Has(n, func(n ast.Node) bool {
 		call, ok := n.(*ast.CallExpr)
-		found = found || ok && types.ExprString(call.Fun) == schedule(draw)+".Reset"
-		return !found
+		return ok && types.ExprString(call.Fun) == schedule(draw)+".Reset"
 	})
-	return found
 }
 
 // drawnInOperations reports draws in the functions that cenkalti/backoff calls, of the schedule
@@ -192,16 +189,11 @@ func gives(info *types.Info, call, draw *ast.CallExpr) bool {
 		return false
 	}
 	return slices.ContainsFunc(call.Args, func(arg ast.Expr) bool {
-		found := false
-		loop.Inspect(arg, func(n ast.Node) bool {
+		_, isFunc := arg.(*ast.FuncLit)
+		return !isFunc && loop.Has(arg, func(n ast.Node) bool {
 			id, ok := n.(*ast.Ident)
-			found = found || ok && info.ObjectOf(id) == info.ObjectOf(name)
-			return !found
+			return ok && info.ObjectOf(id) == info.ObjectOf(name)
 		})
-		if _, isFunc := arg.(*ast.FuncLit); isFunc {
-			return false
-		}
-		return found
 	})
 }
 

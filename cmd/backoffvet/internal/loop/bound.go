@@ -27,20 +27,22 @@ func counterOf(info *types.Info, stmt ast.Stmt) *types.Var {
 	return nil
 }
 
-// CountsInside reports whether the body of the loop, and not its header, counts the rounds.
-func (l *Loop) CountsInside() bool {
+// CountsDown reports whether the body of the loop, and not its header, counts the rounds, and does
+// so downwards.
+func (l *Loop) CountsDown() bool {
 	s, ok := l.Stmt.(*ast.ForStmt)
-	return ok && l.Counter != nil && s.Post == nil
+	return ok && l.Counter != nil && s.Post == nil && l.bound(s.Cond) == nil
 }
 
 // countedInside is for a loop whose body, and not its header, counts.
-func countedInside(info *types.Info, s *ast.ForStmt) *types.Var {
-	for _, stmt := range s.Body.List {
-		if counter := counted(info, s, stmt); counter != nil {
-			return counter
+func countedInside(info *types.Info, s *ast.ForStmt) (counter *types.Var) {
+	Inspect(s.Body, func(n ast.Node) bool {
+		if stmt, ok := n.(ast.Stmt); ok && counter == nil {
+			counter = counted(info, s, stmt)
 		}
-	}
-	return nil
+		return counter == nil
+	})
+	return counter
 }
 
 func counted(info *types.Info, s *ast.ForStmt, post ast.Stmt) *types.Var {
@@ -69,13 +71,10 @@ func isInteger(t types.Type) bool {
 
 // Uses reports whether a node mentions a variable, also in function literals.
 func Uses(info *types.Info, n ast.Node, v types.Object) bool {
-	found := false
-	ast.Inspect(n, func(n ast.Node) bool {
+	return HasAnywhere(n, func(n ast.Node) bool {
 		name, ok := n.(*ast.Ident)
-		found = found || ok && v != nil && info.ObjectOf(name) == v
-		return !found
+		return ok && v != nil && info.ObjectOf(name) == v
 	})
-	return found
 }
 
 // Bounded reports whether the loop's own header ends it after a number of rounds.
@@ -123,13 +122,10 @@ func (l *Loop) ticks() bool {
 
 // indexes reports whether the loop takes elements by its counter that are not delays.
 func (l *Loop) indexes() bool {
-	found := false
-	Inspect(l.Body, func(n ast.Node) bool {
+	return Has(l.Body, func(n ast.Node) bool {
 		i, ok := n.(*ast.IndexExpr)
-		found = found || ok && l.Counter != nil && varOf(l.info, i.Index) == l.Counter && !isDuration(l.info.TypeOf(i))
-		return !found
+		return ok && l.Counter != nil && varOf(l.info, i.Index) == l.Counter && !isDuration(l.info.TypeOf(i))
 	})
-	return found
 }
 
 // numbers reports whether the loop numbers things by its counter, and is not about one call: it
@@ -140,34 +136,6 @@ func (l *Loop) numbers(a *Attempt) bool {
 }
 
 var tries = regexp.MustCompile(`(?i)try|tries|attempt|count|^n$`)
-
-// Assigned returns what the function around the loop assigns to a variable. An expression that is
-// not the value itself, such as that of delay *= 2 or of a call with several results, counts, too.
-func (l *Loop) Assigned(v *types.Var) []ast.Expr {
-	var values []ast.Expr
-	ast.Inspect(l.Func.Outer, func(n ast.Node) bool {
-		switch n := n.(type) {
-		case *ast.AssignStmt:
-			values = append(values, assigned(l.info, v, n.Lhs, n.Rhs)...)
-		case *ast.ValueSpec:
-			values = append(values, assigned(l.info, v, asExprs(n.Names), n.Values)...)
-		case *ast.IncDecStmt:
-			values = append(values, assigned(l.info, v, []ast.Expr{n.X}, []ast.Expr{n.X})...)
-		}
-		return true
-	})
-	return values
-}
-
-func assigned(info *types.Info, v *types.Var, left, right []ast.Expr) []ast.Expr {
-	var values []ast.Expr
-	for i, e := range left {
-		if len(right) > 0 && varOf(info, e) == v {
-			values = append(values, right[min(i, len(right)-1)])
-		}
-	}
-	return values
-}
 
 // counts reports whether a condition looks at the counter, or at a variable made from it, or at the
 // delay that a table gives a round.
@@ -212,37 +180,40 @@ func (l *Loop) looksAt(cond ast.Expr, is func(*types.Var) bool) bool {
 	return found
 }
 
-// isPlain reports whether a variable is a number or a truth, and so made from little else.
+// isPlain reports whether a variable is a number, a truth or a text, and so made from little else.
 func isPlain(v *types.Var) bool {
 	b, ok := v.Type().Underlying().(*types.Basic)
-	return ok && b.Info()&(types.IsInteger|types.IsBoolean) != 0
+	return ok && b.Info()&(types.IsInteger|types.IsBoolean|types.IsString) != 0
+}
+
+// AsksFor reports whether a condition asks for the results of an attempt, or for what the loop
+// makes from them.
+func (l *Loop) AsksFor(cond ast.Expr, a *Attempt) bool {
+	return l.looksAt(cond, func(v *types.Var) bool { return slices.Contains(a.Results, v) })
 }
 
 func isMadeFrom(info *types.Info, e ast.Expr, is func(*types.Var) bool) bool {
-	found := false
-	Inspect(e, func(n ast.Node) bool {
-		if name, ok := n.(*ast.Ident); ok {
-			v := varOf(info, name)
-			found = found || v != nil && is(v)
+	return Has(e, func(n ast.Node) bool {
+		name, ok := n.(*ast.Ident)
+		if !ok {
+			return false
 		}
-		return !found
+		v := varOf(info, name)
+		return v != nil && is(v)
 	})
-	return found
 }
 
 // guards reports whether a condition decides whether the loop waits or leaves its round.
 func (l *Loop) guards(cond ast.Expr) bool {
-	found := false
-	Inspect(l.Stmt, func(n ast.Node) bool {
+	return Has(l.Stmt, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.IfStmt:
-			found = found || within(cond, n.Cond) && l.decides(n)
+			return within(cond, n.Cond) && l.decides(n)
 		case *ast.SwitchStmt:
-			found = found || n.Tag == nil && within(cond, n.Body) && l.isCase(cond, n) && l.decides(n)
+			return n.Tag == nil && within(cond, n.Body) && l.isCase(cond, n) && l.decides(n)
 		}
-		return !found
+		return false
 	})
-	return found
 }
 
 func (l *Loop) isCase(cond ast.Expr, s *ast.SwitchStmt) bool {

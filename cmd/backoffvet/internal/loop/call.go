@@ -29,10 +29,30 @@ func Inspect(root ast.Node, f func(ast.Node) bool) {
 	})
 }
 
+// Has reports whether a node below root that runs when root does is so.
+func Has(root ast.Node, is func(ast.Node) bool) bool {
+	found := false
+	Inspect(root, func(n ast.Node) bool {
+		found = found || is(n)
+		return !found
+	})
+	return found
+}
+
+// HasAnywhere reports whether a node below root is so, also in function literals.
+func HasAnywhere(root ast.Node, is func(ast.Node) bool) bool {
+	found := false
+	ast.Inspect(root, func(n ast.Node) bool {
+		found = found || is(n)
+		return !found
+	})
+	return found
+}
+
 func callsThatFail(info *types.Info, l *Loop) []*Attempt {
 	var calls []*Attempt
 	add := func(a *Attempt) {
-		if a != nil {
+		if a != nil && l.prog.sleepers[typeutil.Callee(info, a.Call)] == nil {
 			calls = append(calls, a)
 		}
 	}
@@ -128,6 +148,11 @@ func handlesErrors(info *types.Info, call *ast.CallExpr) bool {
 		return true
 	}
 	return f.Name() == "Err" || f.Name() == "Unwrap" || f.Name() == "Cause" || f.Name() == "Close"
+}
+
+// Decl returns the function of the package that a call calls, or nil.
+func (l *Loop) Decl(call *ast.CallExpr) *ast.FuncDecl {
+	return l.prog.decls[typeutil.Callee(l.info, call)]
 }
 
 // Name returns the name of what a call calls, or "".

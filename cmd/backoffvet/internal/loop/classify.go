@@ -99,7 +99,7 @@ func (l *Loop) waitOf(n ast.Node) *Wait {
 }
 
 // acts reports whether a statement does something else than to write a log, to count, or to keep an
-// error.
+// error or its text.
 func (l *Loop) acts(n ast.Node) bool {
 	switch n := n.(type) {
 	case *ast.ExprStmt:
@@ -107,7 +107,8 @@ func (l *Loop) acts(n ast.Node) bool {
 		return ok && !logs.MatchString(types.ExprString(call.Fun))
 	case *ast.AssignStmt:
 		return slices.ContainsFunc(n.Lhs, func(e ast.Expr) bool {
-			return !IsError(typeOf(l.info, e)) && (n.Tok == token.ASSIGN || n.Tok == token.DEFINE)
+			t := typeOf(l.info, e)
+			return !IsError(t) && (n.Tok == token.ASSIGN || n.Tok == token.DEFINE && t != types.Typ[types.String])
 		})
 	case *ast.SendStmt, *ast.GoStmt, *ast.DeferStmt:
 		return true
@@ -124,9 +125,9 @@ func (l *Loop) branch(a *Attempt, s following, cond ast.Expr, is bool) (followin
 		s.via = cond
 	}
 	s.Counted = s.Counted || s.Wait == nil && !l.isHeader(cond) && l.counts(cond) && l.guards(cond)
-	s.Late = s.Wait != nil && !l.isHeader(cond) && l.countsRounds(cond)
+	s.Late = s.Wait != nil && !within(s.Wait.Node, cond) && !l.isHeader(cond) && l.countsRounds(cond)
 	s.Acted = s.Acted || l.singlesOut(cond, is)
-	s.decided = s.decided || slices.ContainsFunc(a.Results, func(v *types.Var) bool { return Uses(l.info, cond, v) })
+	s.decided = s.decided || l.AsksFor(cond, a)
 	if s.lost {
 		return s, s.Outcome != Succeeded || l.saysOf(nil, cond, is) != Failed
 	}
@@ -189,8 +190,9 @@ func (l *Loop) saysOf(a *Attempt, cond ast.Expr, is bool) Outcome {
 
 func (l *Loop) kindOf(a *Attempt) Kind {
 	again := a.MayEnd(Again, Failed, Unknown)
-	left := a.MayEnd(Left, Succeeded, Unknown) || a.MayEnd(Exhausted, Succeeded)
 	onward := a.MayEnd(Again, Succeeded)
+	left := a.MayEnd(Left, Succeeded, Unknown) || a.MayEnd(Exhausted, Succeeded) && !onward ||
+		a.MayEnd(Exhausted, Unknown) && l.headerAsks(a)
 	switch {
 	case onward && left && a.answersHTTP() && l.looksAtStatus():
 		// Some answers are failures.
@@ -203,6 +205,12 @@ func (l *Loop) kindOf(a *Attempt) Kind {
 		return Worker
 	}
 	return Other
+}
+
+// headerAsks reports whether the header of the loop asks for the results of an attempt.
+func (l *Loop) headerAsks(a *Attempt) bool {
+	s, ok := l.Stmt.(*ast.ForStmt)
+	return ok && s.Cond != nil && l.AsksFor(s.Cond, a)
 }
 
 // MayEnd reports whether a round may end in a way, with one of the outcomes of the attempt.
@@ -235,11 +243,8 @@ func (a *Attempt) answersHTTP() bool {
 func (l *Loop) Says(a *Attempt, cond ast.Expr, is bool) Outcome { return l.saysOf(a, cond, is) }
 
 func (l *Loop) looksAtStatus() bool {
-	found := false
-	Inspect(l.Stmt, func(n ast.Node) bool {
+	return Has(l.Stmt, func(n ast.Node) bool {
 		s, ok := n.(*ast.SelectorExpr)
-		found = found || ok && s.Sel.Name == "StatusCode"
-		return !found
+		return ok && s.Sel.Name == "StatusCode"
 	})
-	return found
 }

@@ -52,9 +52,9 @@ func (l *Loop) contextOf(v *types.Var) *Signal {
 		// The context of another function, or one that the function ends itself.
 		return nil
 	case remote.IsRequest(v.Type()) && v.Kind() == types.ParamVar:
-		return contextSignal(v, v.Name()+".Context()")
+		return l.contextSignal(v, v.Name()+".Context()")
 	case remote.IsContext(v.Type()) && !l.outlives(v):
-		return contextSignal(v, v.Name())
+		return l.contextSignal(v, v.Name())
 	}
 	return nil
 }
@@ -118,13 +118,10 @@ func isEndless(info *types.Info, call *ast.CallExpr) bool {
 }
 
 func (l *Loop) makesEndless(n ast.Node) bool {
-	found := false
-	ast.Inspect(n, func(n ast.Node) bool {
+	return HasAnywhere(n, func(n ast.Node) bool {
 		call, ok := n.(*ast.CallExpr)
-		found = found || ok && isEndless(l.info, call)
-		return !found
+		return ok && isEndless(l.info, call)
 	})
-	return found
 }
 
 // afterEnd reports whether the end of a context is what leads to the loop: a receive before it, in

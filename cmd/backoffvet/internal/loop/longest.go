@@ -4,6 +4,8 @@ import (
 	"go/ast"
 	"go/token"
 	"go/types"
+	"maps"
+	"regexp"
 	"time"
 
 	"golang.org/x/tools/go/types/typeutil"
@@ -13,20 +15,23 @@ import (
 // variable that is set once or multiplied in each round, of a random number, or of what is computed
 // from those. A random number counts as half of its bound, which it is at most half of the time.
 func (l *Loop) Longest(w *Wait) (time.Duration, bool) {
-	if w.Duration == nil {
-		return 0, false
+	if w.inner != nil && w.inner.Duration != nil {
+		return l.inside(w.Node.(*ast.CallExpr)).most(w.inner.Duration, 8)
 	}
 	return l.most(w.Duration, 8)
 }
 
 func (l *Loop) most(e ast.Expr, steps int) (time.Duration, bool) {
+	if e == nil {
+		return 0, false
+	}
 	e = ast.Unparen(e)
 	if n, ok := constantOf(l.info, e); ok || steps == 0 {
 		return n, ok
 	}
 	switch e := e.(type) {
-	case *ast.Ident:
-		return l.mostOf(varOf(l.info, e), steps)
+	case *ast.Ident, *ast.SelectorExpr:
+		return l.mostOf(fieldOrVar(l.info, e), steps)
 	case *ast.BinaryExpr:
 		if e.Op == token.MUL && isFraction(l.info, e.X) {
 			n, ok := l.most(e.Y, steps-1)
@@ -36,25 +41,59 @@ func (l *Loop) most(e ast.Expr, steps int) (time.Duration, bool) {
 		y, okY := l.most(e.Y, steps-1)
 		return combine(e.Op, x, y, okX && okY)
 	case *ast.CallExpr:
-		switch {
-		case Name(e) == "min":
-			return l.least(e.Args, steps)
-		case Name(e) == "Add" && len(e.Args) == 1: // of time.Until(t.Add(d))
-			return l.most(e.Args[0], steps-1)
-		case len(e.Args) != 1:
-			return 0, false
-		case Name(e) == "Until":
-			if added, ok := ast.Unparen(e.Args[0]).(*ast.CallExpr); ok {
-				return l.most(added, steps-1)
-			}
-		}
-		n, ok := l.most(e.Args[0], steps-1)
-		if isRandom(l.info, e) {
-			return n / 2, ok
-		}
-		return n, ok && l.info.Types[e.Fun].IsType()
+		return l.mostOfCall(e, steps)
 	}
 	return 0, false
+}
+
+// mostOfCall is most of what a call returns.
+func (l *Loop) mostOfCall(e *ast.CallExpr, steps int) (time.Duration, bool) {
+	switch {
+	case Name(e) == "min":
+		return l.least(e.Args, steps)
+	case Name(e) == "Add" && len(e.Args) == 1: // of time.Until(t.Add(d))
+		return l.most(e.Args[0], steps-1)
+	case l.prog.decls[typeutil.Callee(l.info, e)] != nil:
+		return l.computed(e, steps)
+	case len(e.Args) != 1 && !around.MatchString(Name(e)) || len(e.Args) == 0:
+		return 0, false
+	case Name(e) == "Until":
+		if added, ok := ast.Unparen(e.Args[0]).(*ast.CallExpr); ok {
+			return l.most(added, steps-1)
+		}
+	}
+	n, ok := l.most(e.Args[0], steps-1)
+	if isRandom(l.info, e) {
+		return n / 2, ok
+	}
+	return n, ok && (l.info.Types[e.Fun].IsType() || around.MatchString(Name(e)))
+}
+
+// around are the names of functions that return a duration near the one that they are given.
+var around = regexp.MustCompile(`(?i)jitter|around`)
+
+// inside returns the loop as a function of the package sees it that it calls.
+func (l *Loop) inside(call *ast.CallExpr) *Loop {
+	f, _ := typeutil.Callee(l.info, call).(*types.Func)
+	inner := *l
+	inner.Func, inner.args = &Func{Outer: l.prog.decls[f]}, maps.Collect(maps.All(l.args))
+	for i, arg := range call.Args[:min(len(call.Args), f.Signature().Params().Len())] {
+		inner.args[f.Signature().Params().At(i)] = arg
+	}
+	return &inner
+}
+
+// computed returns a bound of what a function of the package returns.
+func (l *Loop) computed(call *ast.CallExpr, steps int) (most time.Duration, known bool) {
+	inner, unknown := l.inside(call), false
+	Inspect(inner.Func.Outer, func(n ast.Node) bool {
+		if r, ok := n.(*ast.ReturnStmt); ok && len(r.Results) > 0 {
+			n, ok := inner.most(r.Results[0], steps-1)
+			most, known, unknown = max(most, n), true, unknown || !ok
+		}
+		return true
+	})
+	return most, known && !unknown
 }
 
 // least returns the least of the bounds that are known.
@@ -90,8 +129,10 @@ func combine(op token.Token, x, y time.Duration, ok bool) (time.Duration, bool) 
 		return x * y, ok
 	case token.ADD:
 		return x + y, ok
-	case token.QUO:
+	case token.QUO, token.SUB:
 		return x, ok
+	case token.SHL:
+		return x << min(max(y, 0), 30), ok
 	}
 	return 0, false
 }
@@ -106,7 +147,12 @@ func (l *Loop) mostOf(v *types.Var, steps int) (time.Duration, bool) {
 	if n, ok := l.capped(v, steps); ok {
 		return n, true
 	}
+	if arg := l.args[v]; arg != nil {
+		return l.most(arg, steps-1)
+	}
 	switch set := l.Assigned(v); {
+	case v.IsField():
+		return l.byDefault(set, steps)
 	case len(set) == 1:
 		return l.most(set[0], steps-1)
 	case len(set) == 2 && !l.Contains(set[0]):
@@ -114,6 +160,15 @@ func (l *Loop) mostOf(v *types.Var, steps int) (time.Duration, bool) {
 		return l.grown(v, first, ok)
 	}
 	return 0, false
+}
+
+// byDefault returns the longest that the package itself sets a field to: a setting may change that.
+func (l *Loop) byDefault(set []ast.Expr, steps int) (most time.Duration, known bool) {
+	for _, e := range set {
+		n, ok := l.most(e, steps-1)
+		most, known = max(most, n), known || ok && n > 0
+	}
+	return most, known
 }
 
 // grown returns a bound of a variable that the loop multiplies by a constant in each round.
@@ -139,17 +194,33 @@ func (l *Loop) Limit() (time.Duration, bool) {
 	case *ast.RangeStmt:
 		return l.Constant(s.X)
 	case *ast.ForStmt:
-		if cond, ok := s.Cond.(*ast.BinaryExpr); ok && varOf(l.info, cond.X) == l.Counter {
-			return l.Constant(cond.Y)
+		if bound := l.bound(s.Cond); bound != nil {
+			return l.Constant(bound.Y)
 		}
 	}
 	return 0, false
 }
 
+// bound returns the upper bound of the counter that a condition has, or nil.
+func (l *Loop) bound(cond ast.Expr) *ast.BinaryExpr {
+	e, ok := cond.(*ast.BinaryExpr)
+	switch {
+	case !ok || l.Counter == nil:
+		return nil
+	case e.Op == token.LAND && l.bound(e.X) == nil:
+		return l.bound(e.Y)
+	case e.Op == token.LAND:
+		return l.bound(e.X)
+	case varOf(l.info, e.X) == l.Counter && (e.Op == token.LSS || e.Op == token.LEQ):
+		return e
+	}
+	return nil
+}
+
 // last returns the last value of the counter, if its bound is a constant.
 func (l *Loop) last() (time.Duration, bool) {
 	limit, ok := l.Limit()
-	if s, isFor := l.Stmt.(*ast.ForStmt); ok && isFor && s.Cond.(*ast.BinaryExpr).Op == token.LEQ {
+	if s, isFor := l.Stmt.(*ast.ForStmt); ok && isFor && l.bound(s.Cond).Op == token.LEQ {
 		return limit, true
 	}
 	return limit - 1, ok

@@ -6,6 +6,7 @@ package loop
 
 import (
 	"go/ast"
+	"go/token"
 	"go/types"
 	"iter"
 	"reflect"
@@ -41,10 +42,11 @@ type Loop struct {
 	Waits    []*Wait
 	Counter  *types.Var // counts the rounds that are bounded, or nil
 
-	info    *types.Info
-	calls   []*Attempt // all calls that may fail
-	items   bool       // each round is about another thing
-	listens map[*types.Var]bool
+	info  *types.Info
+	calls []*Attempt // all calls that may fail
+	items bool       // each round is about another thing
+	prog  *program
+	args  map[*types.Var]ast.Expr // what the parameters of a function are that Longest looks into
 }
 
 // Func is a function with a loop.
@@ -72,35 +74,59 @@ func Of(p *analysis.Pass) []*Loop { return p.ResultOf[Analyzer].([]*Loop) }
 func find(p *analysis.Pass) []*Loop {
 	var loops []*Loop
 	funcs := map[ast.Node]*Func{}
-	sleepers, listens := sleepersOf(p), listensOf(p)
-	for c := range loopsOf(p) {
+	prog := programOf(p)
+	for c, stmt := range loopsOf(p) {
 		around := slices.Collect(c.Enclosing((*ast.FuncDecl)(nil), (*ast.FuncLit)(nil)))
 		if len(around) == 0 {
 			continue
 		}
 		f := funcOf(funcs, around[0].Node(), around[len(around)-1].Node())
-		l := newLoop(p.TypesInfo, c.Node().(ast.Stmt), f, sleepers)
-		l.listens = listens
-		loops = append(loops, l)
+		loops = append(loops, newLoop(prog, stmt, f))
 	}
 	return loops
 }
 
-// loopsOf returns the loops in the files of a package that rules look at.
-func loopsOf(p *analysis.Pass) iter.Seq[inspector.Cursor] {
-	return func(yield func(inspector.Cursor) bool) {
+// loopsOf returns the loops in the files of a package that rules look at, and where they are.
+func loopsOf(p *analysis.Pass) iter.Seq2[inspector.Cursor, ast.Stmt] {
+	return func(yield func(inspector.Cursor, ast.Stmt) bool) {
 		root := p.ResultOf[inspect.Analyzer].(*inspector.Inspector).Root()
 		for file := range root.Children() {
 			if !rule.IsSource(p, file.Node().(*ast.File)) {
 				continue
 			}
-			for c := range file.Preorder((*ast.ForStmt)(nil), (*ast.RangeStmt)(nil)) {
-				if !yield(c) {
+			for c := range file.Preorder((*ast.ForStmt)(nil), (*ast.RangeStmt)(nil), (*ast.LabeledStmt)(nil)) {
+				stmt := c.Node().(ast.Stmt)
+				if _, ok := stmt.(*ast.LabeledStmt); ok {
+					stmt = byGoto(c)
+				}
+				if stmt != nil && !yield(c, stmt) {
 					return
 				}
 			}
 		}
 	}
+}
+
+// byGoto returns the loop that gotos back to a label make, as a for statement without a header, or
+// nil.
+func byGoto(c inspector.Cursor) ast.Stmt {
+	label := c.Node().(*ast.LabeledStmt)
+	list := Statements(c.Parent().Node())
+	from := slices.Index(list, ast.Stmt(label))
+	for i := len(list) - 1; from >= 0 && i >= from; i-- {
+		if goesTo(list[i], label) {
+			body := &ast.BlockStmt{Lbrace: label.Pos(), List: list[from : i+1], Rbrace: list[i].End() - 1}
+			return &ast.ForStmt{For: label.Pos(), Body: body}
+		}
+	}
+	return nil
+}
+
+func goesTo(s ast.Stmt, label *ast.LabeledStmt) bool {
+	return Has(s, func(n ast.Node) bool {
+		b, ok := n.(*ast.BranchStmt)
+		return ok && b.Tok == token.GOTO && b.Label.Name == label.Label.Name
+	})
 }
 
 func funcOf(known map[ast.Node]*Func, node, outer ast.Node) *Func {
@@ -118,18 +144,18 @@ func funcOf(known map[ast.Node]*Func, node, outer ast.Node) *Func {
 	return f
 }
 
-func newLoop(info *types.Info, stmt ast.Stmt, f *Func, sleepers map[types.Object]bool) *Loop {
-	l := &Loop{Stmt: stmt, Func: f, info: info}
+func newLoop(prog *program, stmt ast.Stmt, f *Func) *Loop {
+	l := &Loop{Stmt: stmt, Func: f, info: prog.info, prog: prog}
 	switch s := stmt.(type) {
 	case *ast.ForStmt:
 		l.Body = s.Body
 	case *ast.RangeStmt:
 		l.Body = s.Body
 	}
-	l.calls = callsThatFail(info, l)
-	l.Waits = waitsIn(info, stmt, sleepers)
+	l.calls = callsThatFail(l.info, l)
+	l.Waits = waitsIn(l.info, stmt, prog.sleepers)
 	l.timers()
-	l.Counter = counterOf(info, stmt)
+	l.Counter = counterOf(l.info, stmt)
 	l.classify()
 	return l
 }

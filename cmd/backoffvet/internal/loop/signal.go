@@ -7,8 +7,6 @@ import (
 	"regexp"
 	"slices"
 
-	"golang.org/x/tools/go/analysis"
-
 	"github.com/gobackoff/backoff/cmd/backoffvet/internal/remote"
 )
 
@@ -21,7 +19,11 @@ type Signal struct {
 	OfType bool // other methods of the type wait for it, and the loop does not mention it
 }
 
-func contextSignal(v *types.Var, expr string) *Signal {
+// contextSignal returns the signal of a context, unless it never ends.
+func (l *Loop) contextSignal(v *types.Var, expr string) *Signal {
+	if l.prog.isEndless(v) {
+		return nil
+	}
 	return &Signal{Var: v, Expr: expr, Done: expr + ".Done()"}
 }
 
@@ -66,7 +68,7 @@ func (l *Loop) asked() (found *Signal) {
 		}
 	}
 	if f, ok := l.Stmt.(*ast.ForStmt); ok && f.Cond != nil {
-		note(l.flag(f.Cond))
+		note(l.flag(f.Cond, token.EQL))
 	}
 	Inspect(l.Body, func(n ast.Node) bool {
 		switch n := n.(type) {
@@ -76,7 +78,7 @@ func (l *Loop) asked() (found *Signal) {
 			}
 		case *ast.IfStmt:
 			if leaves(l.info, n.Body.List, token.BREAK) {
-				note(l.flag(n.Cond))
+				note(l.flag(n.Cond, l.stays(n.Body.List)))
 				note(l.assigned(n.Init))
 			}
 		}
@@ -85,10 +87,21 @@ func (l *Loop) asked() (found *Signal) {
 	return found
 }
 
+// stays returns how a condition compares a state that ends the loop: that of a goto back to the
+// begin asks whether to go on.
+func (l *Loop) stays(list []ast.Stmt) token.Token {
+	if b, ok := list[len(list)-1].(*ast.BranchStmt); ok && b.Tok == token.GOTO {
+		if label := l.info.Uses[b.Label]; label != nil && label.Pos() == l.Stmt.Pos() {
+			return token.EQL
+		}
+	}
+	return token.NEQ
+}
+
 // assigned returns the signal of err := ctx.Err(), or nil.
 func (l *Loop) assigned(s ast.Stmt) *Signal {
 	if assign, ok := s.(*ast.AssignStmt); ok && len(assign.Rhs) == 1 {
-		return l.flag(assign.Rhs[0])
+		return l.flag(assign.Rhs[0], token.NEQ)
 	}
 	return nil
 }
@@ -116,11 +129,19 @@ func (l *Loop) channel(e ast.Expr) *Signal {
 	if call, ok := ast.Unparen(e).(*ast.CallExpr); ok {
 		s, ok := call.Fun.(*ast.SelectorExpr)
 		if ok && s.Sel.Name == "Done" && remote.IsContext(l.info.TypeOf(s.X)) {
-			return contextSignal(fieldOrVar(l.info, s.X), types.ExprString(s.X))
+			return l.contextSignal(fieldOrVar(l.info, s.X), types.ExprString(s.X))
 		}
 		return nil
 	}
-	if v := fieldOrVar(l.info, e); v != nil && isStopChannel(v) {
+	return l.ofField(fieldOrVar(l.info, e), text, true)
+}
+
+// ofField returns the signal of a variable that is a context or a stop channel.
+func (l *Loop) ofField(v *types.Var, text string, asked bool) *Signal {
+	switch {
+	case v != nil && remote.IsContext(v.Type()):
+		return l.contextSignal(v, text)
+	case v != nil && isStopChannel(v) && l.mayStop(v, asked):
 		return &Signal{Expr: text, Done: text}
 	}
 	return nil
@@ -137,6 +158,13 @@ func (l *Loop) makesInside(e ast.Expr) bool {
 		return !found
 	})
 	return found
+}
+
+// Makes reports whether an expression has a variable of the loop itself, or one that the loop sets.
+func (l *Loop) Makes(e ast.Expr) bool {
+	return l.makesInside(e) || l.looksAt(e, func(v *types.Var) bool {
+		return slices.ContainsFunc(l.Assigned(v), func(e ast.Expr) bool { return l.Contains(e) })
+	})
 }
 
 // leaves reports whether the last of some statements leaves what is around them: by a return, a
@@ -157,14 +185,6 @@ func leaves(info *types.Info, list []ast.Stmt, branch token.Token) bool {
 	return false
 }
 
-// fieldOrVar returns the variable, or the field, that an expression is.
-func fieldOrVar(info *types.Info, e ast.Expr) *types.Var {
-	if s, ok := ast.Unparen(e).(*ast.SelectorExpr); ok {
-		e = s.Sel
-	}
-	return varOf(info, e)
-}
-
 func isStopChannel(v *types.Var) bool {
 	c, ok := v.Type().Underlying().(*types.Chan)
 	return ok && c.Elem().String() != "time.Time" && stopping.MatchString(v.Name())
@@ -172,17 +192,22 @@ func isStopChannel(v *types.Var) bool {
 
 var stopping = regexp.MustCompile(`(?i)stop|done|quit|clos|exit|shut|cancel|term|kill|dead`)
 
-// flag returns the signal that a condition asks for: a flag, a method that tells it, or the error
-// of a context.
-func (l *Loop) flag(cond ast.Expr) (found *Signal) {
+// flag returns the signal that a condition asks for: a flag, a method that tells it, the error of a
+// context, or whether a state of the receiver is still, or no longer, a constant.
+func (l *Loop) flag(cond ast.Expr, compares token.Token) (found *Signal) {
 	ast.Inspect(cond, func(n ast.Node) bool {
 		e, ok := n.(ast.Expr)
 		if !ok || found != nil || l.makesInside(e) {
 			return found == nil
 		}
-		if call, ok := e.(*ast.CallExpr); ok {
-			found = l.asks(call)
+		switch e := e.(type) {
+		case *ast.CallExpr:
+			found = l.asks(e)
 			return false
+		case *ast.BinaryExpr:
+			if e.Op == compares && l.isState(e) {
+				found = &Signal{Expr: types.ExprString(e.X)}
+			}
 		}
 		if v := fieldOrVar(l.info, e); v != nil && v.IsField() && types.Identical(v.Type(), types.Typ[types.Bool]) && lasting.MatchString(v.Name()) {
 			found = &Signal{Expr: types.ExprString(e)}
@@ -194,6 +219,27 @@ func (l *Loop) flag(cond ast.Expr) (found *Signal) {
 
 var lasting = regexp.MustCompile(`(?i)stop|quit|clos|exit|shut|cancel|terminat|running|alive`)
 
+// isState recognizes the comparison of a state that the receiver has with a constant.
+func (l *Loop) isState(e *ast.BinaryExpr) bool {
+	recv, value := l.receiver(), nameOf(e.Y)
+	if recv == nil || value == nil || !states.MatchString(types.ExprString(e.X)) {
+		return false
+	}
+	_, isConst := l.info.Uses[value].(*types.Const)
+	return isConst && Uses(l.info, e.X, l.info.Defs[recv])
+}
+
+var states = regexp.MustCompile(`(?i)(state|status)(\(\)|\.Load\(\))?$`)
+
+// receiver returns the name of the receiver of the method around the loop, or nil.
+func (l *Loop) receiver() *ast.Ident {
+	f, ok := l.Func.Outer.(*ast.FuncDecl)
+	if !ok || f.Recv == nil || len(f.Recv.List[0].Names) == 0 {
+		return nil
+	}
+	return f.Recv.List[0].Names[0]
+}
+
 // asks is for the calls of a condition: ctx.Err(), x.closed.Load() and x.isClosed().
 func (l *Loop) asks(call *ast.CallExpr) *Signal {
 	s, ok := call.Fun.(*ast.SelectorExpr)
@@ -201,7 +247,7 @@ func (l *Loop) asks(call *ast.CallExpr) *Signal {
 		return nil
 	}
 	if s.Sel.Name == "Err" && remote.IsContext(l.info.TypeOf(s.X)) {
-		return contextSignal(fieldOrVar(l.info, s.X), types.ExprString(s.X))
+		return l.contextSignal(fieldOrVar(l.info, s.X), types.ExprString(s.X))
 	}
 	if !types.Identical(typeOf(l.info, call), types.Typ[types.Bool]) {
 		return nil
@@ -219,7 +265,7 @@ func (l *Loop) contextField() (found *Signal) {
 		for _, arg := range a.Call.Args {
 			v := fieldOrVar(l.info, arg)
 			if _, ok := arg.(*ast.SelectorExpr); ok && found == nil && v != nil && v.IsField() && remote.IsContext(v.Type()) {
-				found = contextSignal(v, types.ExprString(arg))
+				found = l.contextSignal(v, types.ExprString(arg))
 			}
 		}
 	}
@@ -228,11 +274,10 @@ func (l *Loop) contextField() (found *Signal) {
 
 // ofType returns the signal in a field of the receiver that other code of the package waits for.
 func (l *Loop) ofType() *Signal {
-	f, ok := l.Func.Outer.(*ast.FuncDecl)
-	if !ok || f.Recv == nil || len(f.Recv.List[0].Names) == 0 || !l.waitsForFailures() {
+	recv := l.receiver()
+	if recv == nil || !l.waitsForFailures() {
 		return nil
 	}
-	recv := f.Recv.List[0].Names[0]
 	t := typeOf(l.info, recv)
 	if p, ok := types.Unalias(t).(*types.Pointer); ok {
 		t = p.Elem()
@@ -242,13 +287,15 @@ func (l *Loop) ofType() *Signal {
 		return nil
 	}
 	for field := range s.Fields() {
-		if !l.listens[field] {
+		text := recv.Name + "." + field.Name()
+		if l.prog.isEnded(field) {
+			return &Signal{Expr: text}
+		}
+		if !l.prog.listens[field] {
 			continue
 		}
-		if text := recv.Name + "." + field.Name(); remote.IsContext(field.Type()) {
-			return contextSignal(field, text)
-		} else if isStopChannel(field) {
-			return &Signal{Expr: text, Done: text}
+		if s := l.ofField(field, text, false); s != nil {
+			return s
 		}
 	}
 	return nil
@@ -273,38 +320,3 @@ func (l *Loop) ends() bool {
 }
 
 var ending = regexp.MustCompile(`(?i)^(close|stop|shutdown|quit|kill|terminate|drain|teardown|cleanup|destroy)|(Close|Stop|Shutdown)$`)
-
-// listensOf returns the fields of a package that cases of a select receive from, or whose Done they
-// do.
-func listensOf(p *analysis.Pass) map[*types.Var]bool {
-	found := map[*types.Var]bool{}
-	for _, f := range p.Files {
-		ast.Inspect(f, func(n ast.Node) bool {
-			c, ok := n.(*ast.CommClause)
-			if !ok {
-				return true
-			}
-			e, ok := c.Comm.(*ast.ExprStmt)
-			if !ok {
-				return true
-			}
-			if receive, ok := e.X.(*ast.UnaryExpr); ok && receive.Op == token.ARROW {
-				if v := fieldOrVar(p.TypesInfo, doneOf(receive.X)); v != nil && v.IsField() {
-					found[v] = true
-				}
-			}
-			return true
-		})
-	}
-	return found
-}
-
-// doneOf returns x for x.Done().
-func doneOf(e ast.Expr) ast.Expr {
-	if call, ok := ast.Unparen(e).(*ast.CallExpr); ok {
-		if s, ok := call.Fun.(*ast.SelectorExpr); ok && s.Sel.Name == "Done" {
-			return s.X
-		}
-	}
-	return e
-}

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/tools/go/analysis"
 	"golang.org/x/tools/go/types/typeutil"
 )
 
@@ -19,6 +18,8 @@ type Wait struct {
 	Duration ast.Expr        // how long it waits, or nil if that is not said there
 	Select   *ast.SelectStmt // the select whose case the receive is, or nil
 	Hidden   bool            // a call of a function that waits, as its name says
+
+	inner *Wait // that of the function of the package which is called, or nil
 }
 
 // Deaf reports whether nothing but the end of its time ends a wait, as far as can be seen.
@@ -26,12 +27,13 @@ func (w *Wait) Deaf() bool {
 	return !w.Hidden && (w.Select == nil || len(w.Select.Body.List) == 1)
 }
 
-// Constant returns the value of an integer, if it is a constant or a variable of the function that
-// is set once, to one.
+// Constant returns the value of an integer, if it is a constant or a variable that is set to one at
+// first: a setting may change this default.
 func (l *Loop) Constant(e ast.Expr) (time.Duration, bool) {
 	if v := varOf(l.info, e); v != nil {
-		if set := l.Assigned(v); len(set) == 1 {
-			return constantOf(l.info, set[0])
+		if set := l.Assigned(v); len(set) > 0 {
+			n, ok := constantOf(l.info, set[0])
+			return n, ok && (len(set) == 1 || n > 0 && !l.Contains(set[0]))
 		}
 	}
 	return constantOf(l.info, e)
@@ -46,7 +48,7 @@ func constantOf(info *types.Info, e ast.Expr) (time.Duration, bool) {
 	return time.Duration(n), exact
 }
 
-func waitsIn(info *types.Info, stmt ast.Stmt, sleepers map[types.Object]bool) []*Wait {
+func waitsIn(info *types.Info, stmt ast.Node, sleepers map[types.Object]*Wait) []*Wait {
 	var waits []*Wait
 	var selects []*ast.SelectStmt
 	Inspect(stmt, func(n ast.Node) bool {
@@ -120,28 +122,25 @@ func typeOf(info *types.Info, e ast.Expr) types.Type {
 	return types.Typ[types.Invalid]
 }
 
-// sleepersOf returns the functions of a package that sleep as long as they are told to, and hear
-// nothing meanwhile.
-func sleepersOf(p *analysis.Pass) map[types.Object]bool {
-	found := map[types.Object]bool{}
-	for _, file := range p.Files {
-		for _, decl := range file.Decls {
-			f, ok := decl.(*ast.FuncDecl)
-			if ok && f.Body != nil && len(f.Body.List) > 0 && sleeps(p.TypesInfo, f.Body.List[len(f.Body.List)-1]) {
-				found[p.TypesInfo.Defs[f.Name]] = true
-			}
+// onlyWaits reports whether a function waits once, and calls nothing that may fail or panic.
+func onlyWaits(info *types.Info, f *ast.FuncDecl) bool {
+	only := true
+	ast.Inspect(f.Body, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.ForStmt, *ast.RangeStmt, *ast.GoStmt, *ast.SendStmt, *ast.FuncLit:
+			only = false
+		case *ast.CallExpr:
+			only = only && !mayFail(info, n) && Name(n) != "panic"
 		}
-	}
-	return found
+		return only
+	})
+	return only
 }
 
-func sleeps(info *types.Info, stmt ast.Stmt) bool {
-	e, ok := stmt.(*ast.ExprStmt)
-	if !ok {
-		return false
-	}
-	call, ok := e.X.(*ast.CallExpr)
-	return ok && isSleep(info, call)
+// isAtEnd reports whether a sleep is the last statement of a function.
+func isAtEnd(w *Wait, body *ast.BlockStmt) bool {
+	e, ok := body.List[len(body.List)-1].(*ast.ExprStmt)
+	return ok && !w.Hidden && e.X == w.Node
 }
 
 func isSleep(info *types.Info, call *ast.CallExpr) bool {
@@ -159,23 +158,33 @@ func timerDuration(info *types.Info, e ast.Expr) ast.Expr {
 
 func isDuration(t types.Type) bool { return t != nil && t.String() == "time.Duration" }
 
-// called recognizes time.Sleep, a Sleep of a clock, and calls whose name says that they wait.
-func called(info *types.Info, call *ast.CallExpr, sleepers map[types.Object]bool) *Wait {
+// called recognizes time.Sleep, a Sleep of a clock, functions of the package that wait, and calls
+// whose name says so.
+func called(info *types.Info, call *ast.CallExpr, sleepers map[types.Object]*Wait) *Wait {
 	if isSleep(info, call) {
 		return &Wait{Node: call, Duration: call.Args[0]}
 	}
-	sleeper := sleepers[typeutil.Callee(info, call)]
-	if !sleeper && !waitsByName(info, call) {
+	inner := sleepers[typeutil.Callee(info, call)]
+	if (inner == nil || !inner.Deaf() && !saysWhether(info.TypeOf(call))) && !waitsByName(info, call) {
 		return nil
 	}
-	w := &Wait{Node: call, Hidden: !sleeper}
+	w := &Wait{Node: call, Hidden: inner == nil || !inner.Deaf(), inner: inner}
 	for _, arg := range call.Args {
 		if isDuration(info.TypeOf(arg)) {
 			w.Duration = arg
 		}
 	}
+	if inner != nil && w.Duration == nil && inner.Duration != nil && info.Types[inner.Duration].Value != nil {
+		w.Duration = inner.Duration
+	}
+	if inner == nil && w.Duration == nil && events.MatchString(Name(call)) {
+		return nil
+	}
 	return w
 }
+
+// events are the names of functions that wait for something to happen.
+var events = regexp.MustCompile(`^[wW]ait(For|Until|Close|Done|Ready|Exit|Stop|Shut|Conn|Sync|Cond|Chan)`)
 
 var waiting = regexp.MustCompile(`^(?i:sleep|wait|backoff|pause|delay|snooze)|Sleep|Wait$|Backoff$|(?i:sleepctx)`)
 
@@ -186,18 +195,16 @@ func waitsByName(info *types.Info, call *ast.CallExpr) bool {
 	if !waiting.MatchString(Name(call)) || info.Types[call.Fun].IsType() {
 		return false
 	}
-	switch t := info.TypeOf(call).(type) {
-	case *types.Tuple:
-		if t.Len() != 0 {
-			return false
-		}
-	default:
-		if t == nil || !IsError(t) && !types.Identical(t, types.Typ[types.Bool]) {
-			return false
-		}
-	}
 	f := typeutil.Callee(info, call)
-	return f == nil || f.Pkg() == nil || !otherWaits[f.Pkg().Path()]
+	return saysWhether(info.TypeOf(call)) && (f == nil || f.Pkg() == nil || !otherWaits[f.Pkg().Path()])
+}
+
+// saysWhether reports whether a result is none, an error, or a truth.
+func saysWhether(t types.Type) bool {
+	if tuple, ok := t.(*types.Tuple); ok {
+		return tuple.Len() == 0
+	}
+	return t != nil && (IsError(t) || types.Identical(t, types.Typ[types.Bool]))
 }
 
 var otherWaits = map[string]bool{

@@ -72,6 +72,10 @@ func (w *walking[S]) block(b *cfg.Block, from int, s S) {
 	}
 	w.seen[at] = true
 	for _, n := range b.Nodes[from:] {
+		if !w.l.Contains(n) {
+			w.w.End(s, Left, n)
+			return
+		}
 		var goOn bool
 		if s, goOn = w.w.Step(s, n); !goOn {
 			return
@@ -99,7 +103,7 @@ func (w *walking[S]) successors(b *cfg.Block, s S) {
 
 func (w *walking[S]) enter(b, next *cfg.Block, s S) {
 	switch {
-	case next.Stmt == w.l.Stmt && isBody(next) && !w.inHeader:
+	case next.Stmt == w.l.Stmt && isBody(next) && !w.inHeader || isLabel(w.l, next):
 		w.w.End(s, Again, nil)
 	case next.Stmt == w.l.Stmt && isDone(next) && isHead(w.l, b):
 		w.w.End(s, Exhausted, nil)
@@ -136,6 +140,11 @@ func condition(b *cfg.Block) ast.Expr {
 
 func isBody(b *cfg.Block) bool { return b.Kind == cfg.KindForBody || b.Kind == cfg.KindRangeBody }
 func isDone(b *cfg.Block) bool { return b.Kind == cfg.KindForDone || b.Kind == cfg.KindRangeDone }
+
+// isLabel reports whether a block begins at the label of a loop that gotos make.
+func isLabel(l *Loop, b *cfg.Block) bool {
+	return b.Kind == cfg.KindLabel && b.Stmt != nil && b.Stmt.Pos() == l.Stmt.Pos()
+}
 
 func isHead(l *Loop, b *cfg.Block) bool {
 	heads := []cfg.BlockKind{cfg.KindForLoop, cfg.KindRangeLoop}

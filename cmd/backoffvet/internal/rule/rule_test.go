@@ -4,6 +4,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"go/types"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -37,6 +38,38 @@ func isBad(call *ast.CallExpr) bool {
 
 func TestFindingsLeaveOutTestsGeneratedFilesAndIgnoredLines(t *testing.T) {
 	analysistest.Run(t, analysistest.TestData(), calls, "a", "v/vendor/b")
+}
+
+func TestFindingsLeaveOutFoldersOfTestHelpers(t *testing.T) {
+	for folder, want := range map[string]bool{
+		"example.com/m/wait-for": false, "example.com/m/internal/test_helpers/db": false, "example.com/m/testutil": false,
+		"example.com/m/e2e": false, "example.com/m/op-e2e/a": false, "example.com/m/integration_tests": false, "example.com/m/integration": false,
+		"example.com/m/flight_integration/cmd/a": false,
+		"example.com/m/integrations":             true, "example.com/m/latest": true, "example.com/m/attest": true, "example.com/m": true,
+	} {
+		files := token.NewFileSet()
+		f, err := parser.ParseFile(files, "a.go", "package a", 0)
+		require.NoError(t, err)
+		pass := &analysis.Pass{Fset: files, Pkg: types.NewPackage(folder, "a"), Module: &analysis.Module{Path: "example.com/m"}}
+		require.Equal(t, want, rule.IsSource(pass, f), folder)
+	}
+}
+
+func TestFilesOfTestHelpersAreLeftOut(t *testing.T) {
+	for name, want := range map[string]bool{"testhelpers.go": false, "test_util.go": false, "a_test.go": false, "contest.go": true} {
+		files := token.NewFileSet()
+		f, err := parser.ParseFile(files, name, "package a", 0)
+		require.NoError(t, err)
+		require.Equal(t, want, rule.IsSource(&analysis.Pass{Fset: files}, f), name)
+	}
+}
+
+func TestAModuleThatTestsOthersIsLookedAt(t *testing.T) {
+	files := token.NewFileSet()
+	f, err := parser.ParseFile(files, "a.go", "package a", 0)
+	require.NoError(t, err)
+	pass := &analysis.Pass{Fset: files, Pkg: types.NewPackage("example.com/e2e/a", "a"), Module: &analysis.Module{Path: "example.com/e2e"}}
+	require.True(t, rule.IsSource(pass, f))
 }
 
 func TestTheFlagTestsIncludesTestFiles(t *testing.T) {

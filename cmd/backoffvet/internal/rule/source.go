@@ -20,11 +20,31 @@ func sources(p *analysis.Pass) []*ast.File {
 	return files
 }
 
-// isTest reports whether a file is a test, or helps tests.
-func isTest(f *ast.File, name string) bool {
-	return strings.HasSuffix(name, "_test.go") ||
-		slices.ContainsFunc(f.Imports, func(i *ast.ImportSpec) bool { return i.Path.Value == `"testing"` })
+// isTest reports whether a file is a test, or helps tests, as its folder or its imports tell.
+func isTest(p *analysis.Pass, f *ast.File, name string) bool {
+	return helpers.MatchString(filepath.Base(name)) || tests.MatchString(folder(p)) ||
+		slices.ContainsFunc(f.Imports, func(i *ast.ImportSpec) bool { return testing.MatchString(i.Path.Value) })
 }
+
+// folder returns the folder of a package in its module.
+func folder(p *analysis.Pass) string {
+	switch {
+	case p.Pkg == nil:
+		return ""
+	case p.Module == nil:
+		return p.Pkg.Path()
+	}
+	return strings.TrimPrefix(p.Pkg.Path(), p.Module.Path)
+}
+
+// tests matches the folders of tests of whole programs, and of what tests share.
+var tests = regexp.MustCompile(`(?i)(^|/)(([a-z]+[-_])?e2e([-_]?[a-z]+)?|end-?to-?end|wait-?for|fstest|` +
+	`(integration|acceptance|system|smoke|load|perf)?[-_]?tests?[-_]?(util|helper|kit|suite|case|framework|infra|env|bed|lib|support|common|ing)?s?|` +
+	`([a-z]+[-_])?integration)(/|$)`)
+
+var helpers = regexp.MustCompile(`(?i)_test\.go$|^test_?(ing|util|helper)s?\.go$`)
+
+var testing = regexp.MustCompile(`^"(testing|github\.com/stretchr/testify/.*|github\.com/onsi/(gomega|ginkgo).*)"$`)
 
 // IsSource reports whether people wrote a file and keep it here, and rules look at it. What cgo
 // makes of a file counts as that file.
@@ -33,7 +53,7 @@ func IsSource(p *analysis.Pass, f *ast.File) bool {
 	return !isGenerated(f) &&
 		!strings.HasPrefix(filepath.Base(name), "_cgo_") &&
 		!strings.Contains(filepath.ToSlash(name), "/vendor/") &&
-		(Tests || !isTest(f, name))
+		(Tests || !isTest(p, f, name))
 }
 
 // isGenerated reports whether a comment before the package says so, which that of cgo does not

@@ -195,3 +195,15 @@ func aWaitThatIsToldTheDelay(ctx context.Context, dial func() error, waitFor fun
 		}
 	}
 }
+
+func aWaitInTheCondition(ctx context.Context, dial func() error, waitFor func(context.Context, time.Duration) bool) error {
+	tries := 0
+	for {
+		tries++
+		err := dial()
+		if err != nil && (tries <= 3 || waitFor(ctx, time.Second<<tries)) {
+			continue
+		}
+		return err
+	}
+}
