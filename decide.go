@@ -226,7 +226,7 @@ func (p *Policy) complete(e *Error, ctx context.Context, limit int, key string, 
 	e.single = limit == 1 && e.Attempts == 1 // ByClass may have allowed more
 	e.endedBy(ctx)
 	c := e.failure.class
-	if !c.Retryable() && e.ContextError() != nil {
+	if !c.Retryable() && e.contextError() != nil {
 		c = ClassUnknown // of an attempt that was interrupted, and may have been done
 	}
 	e.mustNotRepeat = p.mustNotRepeat(ctx, key, c, asks)

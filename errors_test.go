@@ -656,6 +656,19 @@ func TestAnAttemptThatWasCancelledMayHaveBeenMade(t *testing.T) {
 	}
 }
 
+// Such as one that has a context of its own, which ends with the call's.
+func TestAnAttemptThatEndsWithTheDeadlineMayHaveBeenMade(t *testing.T) {
+	for _, result := range []error{context.Canceled, backoff.Permanent(errFinal), errBoom} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			policy := backoff.Policy{Idempotency: backoff.NonIdempotent}
+			err := policy.Do(ctx, func(ctx context.Context) error { <-ctx.Done(); return result })
+			require.False(t, gaveUp(t, err).Repeatable(), "%v", result)
+		})
+	}
+}
+
 func TestAHostileNameDoesNotBreakTheLine(t *testing.T) {
 	for _, err := range []error{&backoff.OpenError{Name: "a\nb"}, &backoff.Error{Name: "a\nb"}} {
 		require.True(t, strings.HasPrefix(err.Error(), "backoff: a b: "), "%q", err.Error())

@@ -79,7 +79,8 @@ func (f *Forced) Transport(base http.RoundTripper) http.RoundTripper {
 // up. program must do the same each time, and must return the error of a call that
 // failed. Keys and ids must be new each time, made inside program: a service that
 // takes each id once would do nothing the second time, which is found as a lost effect.
-// The context of program ends when it has returned.
+// The context of program ends when it has returned. Only the first call at a line gets
+// faults: if all calls go through one helper, give each of its callers a Run.
 //
 // The test fails if a call is never retried, if a second attempt sends another
 // body, another Idempotency-Key or fewer headers, or fails where it need not. It

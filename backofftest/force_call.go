@@ -259,16 +259,19 @@ func caller() (w where) {
 	return w
 }
 
-var (
-	// unforcedIn matches functions of this library whose calls are not forced.
-	unforcedIn = regexp.MustCompile(`^(\.Supervisor\.|/poll)`)
-	// standard matches functions of the standard library that call others.
-	standard = regexp.MustCompile(`^(net/http|runtime|testing)\.`)
-)
+// unforcedIn matches functions of this library whose calls are not forced.
+var unforcedIn = regexp.MustCompile(`^(\.Supervisor\.|/poll)`)
 
-// isLibrary reports whether a function is one of this library. Its name is then without
-// that of the module.
+// standard matches functions of the standard library that call others.
+var standard = regexp.MustCompile(`^(net/http|runtime|testing)\.`)
+
+// here is this file. Its name begins as those of all files of the library.
+var _, here, _, _ = runtime.Caller(0)
+
+// isLibrary reports whether a function is one of this library. What the compiler has put
+// into a function of a program has the name of that, and the file of the library.
 func isLibrary(function, file string) (name string, own bool) {
 	name, own = strings.CutPrefix(function, "github.com/gobackoff/backoff")
-	return name, own && (name[0] == '.' || name[0] == '/') && !strings.HasPrefix(name, "/examples") && !strings.Contains(file, "_test.go")
+	path, inside := strings.CutPrefix(file, strings.TrimSuffix(here, "backofftest/force_call.go"))
+	return name, (inside || own && !strings.HasPrefix(name, "/examples")) && !strings.HasPrefix(path, "examples/") && !strings.Contains(file, "_test.go")
 }
