@@ -65,8 +65,8 @@ func isBrief(p *rule.Pass, l *loop.Loop, w *loop.Wait, s *loop.Signal) bool {
 // soon is when a loop is over before anybody notices.
 const soon = 5 * time.Second
 
-// tellsHowLong reports whether a wait is deaf, and its length not left to a helper: that of a helper
-// is often too short to matter.
+// tellsHowLong reports whether a wait is deaf, and its length not left to a helper: that of a
+// helper is often too short to matter.
 func tellsHowLong(w *loop.Wait) bool {
 	_, call := w.Node.(*ast.CallExpr)
 	return w.Deaf() && (!call || w.Duration != nil)

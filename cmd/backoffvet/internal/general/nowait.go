@@ -38,8 +38,8 @@ func noWaits(p *rule.Pass, l *loop.Loop) {
 }
 
 // isAgain reports whether a loop does the same again after a failure, and no worker the next thing
-// that it has to do: the call leaves the process, waits after other failures, or takes nothing that the
-// round made.
+// that it has to do: the call leaves the process, waits after other failures, or takes nothing that
+// the round made.
 func isAgain(p *rule.Pass, l *loop.Loop, a *loop.Attempt) bool {
 	return l.Kind != loop.Worker || remote.Call(p.TypesInfo, a.Call) || waits(a) || !l.Makes(a.Call)
 }
