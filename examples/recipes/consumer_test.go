@@ -25,7 +25,7 @@ import (
 // The broker makes the attempts. A handler that hangs holds up all messages.
 var consuming = backoff.Policy{Name: "consume", MaxAttempts: 1, AttemptTimeout: 30 * time.Second}
 
-// again is the delay after each delivery: the eighth comes after 20 minutes, the twelfth in an hour.
+// again is the delay after each delivery: the eighth is after 20 minutes, the twelfth in an hour.
 var again = backoff.Exponential{Initial: 10 * time.Second, Max: 10 * time.Minute}
 
 // A consumer handles messages, and remembers which fail while others are handled.

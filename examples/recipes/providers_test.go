@@ -22,7 +22,7 @@ type provider struct {
 	ask     func(context.Context, string) (string, error)
 }
 
-// guards make no call wait: the next provider may answer. One that is down is tried every ten seconds.
+// guards make no call wait: the next provider may answer. One that is down is tried every 10 s.
 func guards() *guard.Service {
 	return &guard.Service{FailFast: true, Budget: new(backoff.RetryBudget), Breaker: &backoff.Breaker{
 		OpenFor: backoff.Constant(10 * time.Second), MaxRetryAfter: 24 * time.Hour,
