@@ -26,9 +26,9 @@ const (
 	givesUp               // no attempt is made, or the service is down
 )
 
-func (p path) String() string {
-	return [...]string{"no fault", "an attempt that was not sent", "a lost answer", "a timeout", "a permanent error", "a cancellation", "failures until the policy gives up"}[p]
-}
+var paths = [...]string{"no fault", "an attempt that was not sent", "a lost answer", "a timeout", "a permanent error", "a cancellation", "failures until the policy gives up"}
+
+func (p path) String() string { return paths[p] }
 
 // Forced is a test whose retries are forced. [Force] makes one.
 type Forced struct {
@@ -43,8 +43,8 @@ type Forced struct {
 //
 // It forces calls of a [backoff.Policy], of a guard.Service and of a client of
 // package backoffhttp, and sees the requests that they make by
-// [http.DefaultTransport] or [Forced.Transport]. Hedges, polls and a [backoff.Supervisor] are not
-// forced.
+// [http.DefaultTransport] or [Forced.Transport]. Hedges, polls and a
+// [backoff.Supervisor] are not forced.
 //
 // Without Force, the environment variable BACKOFF_FORCE=1 forces all calls of a
 // test binary that imports this package: of the first three calls at each line one

@@ -186,10 +186,8 @@ func (s *forcing) next(ctx context.Context, c *call) {
 
 // fault returns what happens to the present attempt.
 func (c *call) fault() path {
-	if c.once && (c.path == lost || c.path == late) {
-		return plain
-	}
-	if c.number == 1 || c.path == givesUp && c.number <= mostForced {
+	exempt := c.once && (c.path == lost || c.path == late)
+	if !exempt && c.number == 1 || c.path == givesUp && c.number <= mostForced {
 		return c.path
 	}
 	return plain

@@ -40,7 +40,7 @@ func (s *forcing) judge(at *site, p path, more int, err error) {
 	c := s.calls[i]
 	if p >= permanent {
 		s.mustFail(c, err)
-	} else if err != nil && !guardEnded(err) {
+	} else if err != nil && !errors.Is(err, backoff.ErrBudget) && !errors.Is(err, backoff.ErrOpen) && !errors.Is(err, context.DeadlineExceeded) {
 		s.mayFail(c, err)
 	}
 	if more > 0 || more < 0 && err == nil {
@@ -67,11 +67,6 @@ func (s *forcing) mayFail(c *call, err error) {
 	case c.path == unsent && c.limit != 1:
 		s.found(c.at, "no retry", "an attempt that was not sent ends the call: %v", err)
 	}
-}
-
-// guardEnded reports whether a guard, or the end of the time, ended a call.
-func guardEnded(err error) bool {
-	return errors.Is(err, backoff.ErrBudget) || errors.Is(err, backoff.ErrOpen) || errors.Is(err, context.DeadlineExceeded)
 }
 
 // lostContext finds what is done in an attempt without its context.

@@ -102,16 +102,13 @@ func (i *Injector) Op(op func(context.Context) error) func(context.Context) erro
 
 // Doer returns d, whose operations have the faults of the plan, see
 // [Injector.Op]. It suits code under test that takes a [backoff.Doer].
-func (i *Injector) Doer(d backoff.Doer) backoff.Doer { return doer{i, d} }
-
-type doer struct {
-	injector *Injector
-	backoff.Doer
+func (i *Injector) Doer(d backoff.Doer) backoff.Doer {
+	return doer(func(ctx context.Context, op func(context.Context) error) error { return d.Do(ctx, i.Op(op)) })
 }
 
-func (d doer) Do(ctx context.Context, op func(context.Context) error) error {
-	return d.Doer.Do(ctx, d.injector.Op(op))
-}
+type doer func(ctx context.Context, op func(context.Context) error) error
+
+func (d doer) Do(ctx context.Context, op func(context.Context) error) error { return d(ctx, op) }
 
 // call calls do under f, which may break the connection before the response.
 func (f Fault) call(ctx context.Context, breaks bool, do func(context.Context) error) error {

@@ -9,7 +9,7 @@ import (
 
 // Check fails the test unless there were n attempts, of which all checks hold. It
 // then shows all attempts. Checks are [SameKey], [WholeBody], [Closed], that of
-// [Waits], and your own.
+// [Waits] or [WaitsWithin], and your own.
 func (i *Injector) Check(t testing.TB, n int, checks ...func([]Attempt) error) {
 	t.Helper()
 	sent, wrong := i.Attempts(), ""
@@ -60,13 +60,26 @@ func each(sent []Attempt, wrong string, right func(first, a Attempt) bool) error
 // Waits returns a check of the waits between attempts, from the end of one to the
 // begin of the next. They are exact: use it in a bubble of testing/synctest.
 func Waits(want ...time.Duration) func([]Attempt) error {
+	return waits(fmt.Sprint(want), func(got []time.Duration) bool { return slices.Equal(got, want) })
+}
+
+// WaitsWithin returns a check that each wait between attempts is at least least and
+// at most most, as with jitter.
+func WaitsWithin(least, most time.Duration) func([]Attempt) error {
+	return waits(fmt.Sprintf("%v to %v", least, most), func(got []time.Duration) bool {
+		return !slices.ContainsFunc(got, func(d time.Duration) bool { return d < least || d > most })
+	})
+}
+
+// waits returns a check that the waits between attempts are right.
+func waits(want string, right func([]time.Duration) bool) func([]Attempt) error {
 	return func(sent []Attempt) error {
-		var waits []time.Duration
+		var got []time.Duration
 		for n := 1; n < len(sent); n++ {
-			waits = append(waits, sent[n].Began.Sub(sent[n-1].Ended))
+			got = append(got, sent[n].Began.Sub(sent[n-1].Ended))
 		}
-		if !slices.Equal(waits, want) {
-			return fmt.Errorf("waits of %v, want %v", waits, want)
+		if !right(got) {
+			return fmt.Errorf("waits of %v, want %v", got, want)
 		}
 		return nil
 	}

@@ -147,3 +147,17 @@ func TestTheFirstThousandAttemptsAreKept(t *testing.T) {
 	}
 	require.Equal(t, []int{1001, 1000}, []int{last, len(sent.Attempts())})
 }
+
+func TestWaitsWithinBoundsEachWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sent := &fault.Injector{Plan: fault.Script(fault.Reset(), fault.Reset())}
+		op := sent.Op(func(context.Context) error { return nil })
+		for _, wait := range []time.Duration{100 * time.Millisecond, 400 * time.Millisecond, 0} {
+			_ = op(t.Context())
+			time.Sleep(wait)
+		}
+		sent.Check(t, 3, fault.WaitsWithin(100*time.Millisecond, 400*time.Millisecond))
+		require.ErrorContains(t, fault.WaitsWithin(101*time.Millisecond, time.Second)(sent.Attempts()), "waits of [100ms 400ms], want 101ms to 1s")
+		require.Error(t, fault.WaitsWithin(0, 399*time.Millisecond)(sent.Attempts()))
+	})
+}
