@@ -116,7 +116,7 @@ func (s *forcing) sharedBreaker(c *call, b any, host string) {
 func (s *forcing) leaks(before map[string]int) {
 	few := func(line string, n int) bool { return n-before[line] < 2 }
 	left := goroutines()
-	for tries := 20; ; tries-- {
+	for tries := 100; ; tries-- {
 		if maps.DeleteFunc(left, few); len(left) == 0 || tries == 0 {
 			break
 		}
