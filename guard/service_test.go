@@ -318,3 +318,21 @@ func msec(ms ...int64) []time.Duration {
 	}
 	return all
 }
+
+func TestACallWhoseContextHasEndedSaysSoAsItsPolicyDoes(t *testing.T) {
+	open := new(backoff.Breaker)
+	open.Trip()
+	for name, s := range map[string]*guard.Service{
+		"closed":               {},
+		"open":                 {Breaker: open},
+		"open, and fails fast": {Breaker: open, FailFast: true},
+	} {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		p := backoff.Policy{Name: "save"}
+		never := func(context.Context) error { panic("called") }
+		err := s.Do(ctx, p, never)
+		require.EqualError(t, err, p.Do(ctx, never).Error(), name)
+		require.ErrorIs(t, err, context.Canceled)
+	}
+}
