@@ -340,8 +340,26 @@ func TestRetryBudgetGoesOnWhereTimeGoesBack(t *testing.T) {
 	require.True(t, ask(), "not after an hour, but after a window")
 }
 
-// The bound of the doc comment, for any sequence of calls, waits and refusals,
-// and for every interval.
+// The bound of docs/retrybudget.md, for any sequence of calls, waits and
+// refusals, and for every interval. Why its first three terms hold:
+//
+// One window. Look at the last retry of the interval. When it was granted, the
+// retries in its window cost at most allowed, and each at least 1. That is at
+// most Ratio times what the window counts as paid, plus three times what it
+// counts as won, plus Floor.
+//
+// All windows. Go back to the last retry before that window, and so on until
+// the windows cover the interval. Each reaches at least 0.9 Window back, so
+// there are at most 1 + T/(0.9*Window), and no bucket is in two of them. The
+// bound allows one more: a caller can bring an old reading of the clock, and
+// then the window moves back.
+//
+// The age of a success. The budget does not read the clock for a success. When
+// it looks, it spreads the successes since its last look evenly over that time.
+// So a success may count as younger than it is, but not as younger than the
+// first look after it. Only the first retry in a bucket must look, so paid
+// reaches back to Window/10 before asked. The end of a retry counts at once, in
+// the bucket of the last look.
 func TestRetryBudgetHoldsItsBoundInEveryInterval(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(12) {

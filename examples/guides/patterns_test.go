@@ -15,20 +15,6 @@ import (
 	"github.com/gobackoff/backoff/limit"
 )
 
-// pairs returns how many pairs of clients are expected in the same of so many
-// slots, of which each client takes one by chance.
-func pairs(clients, slots float64) float64 { return clients * (clients - 1) / 2 / slots }
-
-func Example_patternsPairs() {
-	for slots := 1024.0; slots <= 1024*1024; slots *= 32 {
-		fmt.Printf("%7.0f slots: %6.2f pairs\n", slots, pairs(1000, slots))
-	}
-	// Output:
-	//    1024 slots: 487.79 pairs
-	//   32768 slots:  15.24 pairs
-	// 1048576 slots:   0.48 pairs
-}
-
 // needed returns how many attempts a call needs to reach an objective, if an
 // attempt fails with some probability, whatever became of the others.
 func needed(objective, failing float64) int {
