@@ -119,11 +119,24 @@ func (c *call) propagateTo(req *http.Request, timeout time.Duration) {
 
 // send sends the request of an attempt. w is nil if nothing watches it.
 func (c *call) send(req *http.Request, w *watch) error {
-	resp, err := c.base.RoundTrip(withOwnErrors(req))
+	resp, err := c.exchange(req)
 	if w != nil {
 		resp, err = w.answered(resp, err, c.req)
 	}
 	return c.receive(resp, err)
+}
+
+// exchange has Base send a request.
+func (c *call) exchange(req *http.Request) (*http.Response, error) {
+	if c.single == nil {
+		return c.base.RoundTrip(withOwnErrors(req))
+	}
+	resp, err := c.base.RoundTrip(c.single.lend(req))
+	if err == nil {
+		c.single.loan.begin() // Base may still read it
+	}
+	c.single.takeBack()
+	return resp, err
 }
 
 // sendWithin is send with a timeout, unless that is 0. The context of the

@@ -21,8 +21,8 @@ func readUpTo(r io.Reader, limit int64) (head []byte, whole bool, err error) {
 	return head, err == nil && int64(len(head)) <= limit, err
 }
 
-// withOwnErrors returns req so that an error of its body can be told from one of
-// the server. What is in memory does not fail. A file is left to net/http, which
+// withOwnErrors returns req, which has GetBody, so that an error of its body can be told
+// from one of the server. What is in memory does not fail. A file is left to net/http, which
 // lets the system send it.
 func withOwnErrors(req *http.Request) *http.Request {
 	if isInMemory(req.Body) {
@@ -30,14 +30,12 @@ func withOwnErrors(req *http.Request) *http.Request {
 	}
 	own, get := req.WithContext(req.Context()), req.GetBody
 	own.Body = ownBody{req.Body}
-	if get != nil {
-		own.GetBody = func() (io.ReadCloser, error) {
-			body, err := get()
-			if err != nil {
-				return nil, &ownError{err}
-			}
-			return ownBody{body}, nil
+	own.GetBody = func() (io.ReadCloser, error) {
+		body, err := get()
+		if err != nil {
+			return nil, &ownError{err}
 		}
+		return ownBody{body}, nil
 	}
 	return own
 }

@@ -38,8 +38,8 @@ func (t *engine) roundTrip(req *http.Request, base http.RoundTripper) (*http.Res
 		return base.RoundTrip(req) // which refuses it
 	}
 	t.once.Do(t.openGuarded)
-	c := call{t: t, base: overhttp.Base(req, base), guards: t.guard(req), request: request{req: req}}
-	defer c.closeAfterPanic()
+	c := call{t: t, base: overhttp.Base(req, base), guards: t.guard(req), request: request{req: req, single: singleBodyOf(req)}}
+	defer c.leave()
 	service, ctx := c.guards.service, req.Context()
 	c.turn.FailFast = t.FailFast || c.guards.final != nil
 	switch {
@@ -111,6 +111,9 @@ func (c *call) judged(err error) error {
 	if err != nil {
 		c.turn.NoFault = c.turn.Own || c.isOneOfSeveral(err)
 		c.turn.Policy = c.policy
+		if c.single.takeBack() {
+			c.turn.Policy = c.single.patient
+		}
 		if resp := c.resp; resp != nil { // not c, which would not stay on the stack
 			c.turn.BeforeWait = func() { keep(resp) }
 		}
@@ -146,7 +149,7 @@ func (c *call) runPlain(ctx context.Context, p *backoff.Policy) error {
 		return c.runGuarded(ctx, p)
 	}
 	c.number = 1
-	resp, err := c.base.RoundTrip(withOwnErrors(c.req))
+	resp, err := c.exchange(c.req)
 	if err != nil || resp == nil || resp.Body == nil || resp.StatusCode >= 400 {
 		return c.runFailed(ctx, resp, err)
 	}
@@ -215,9 +218,6 @@ func (c *call) end(err error) (*http.Response, error) {
 		return c.resp, nil
 	}
 	err = c.finalWithoutKey(c.guards.finalError(c.req.Context(), fault.Unmarked(err)))
-	if c.number == 0 && c.req.Body != nil {
-		c.req.Body.Close()
-	}
 	if c.resp == nil {
 		return nil, asTimeout(c.remarked(err))
 	}
@@ -233,8 +233,12 @@ func (c *call) remarked(err error) error {
 	return err
 }
 
-// closeAfterPanic closes the answer that a panic keeps from the caller.
-func (c *call) closeAfterPanic() {
+// leave closes the body of the request if Base does not, and an answer that a panic keeps
+// from the caller.
+func (c *call) leave() {
+	if c.req.Body != nil && (c.number == 0 || c.single.takeBack()) {
+		c.req.Body.Close()
+	}
 	if !c.ended && c.resp != nil {
 		c.resp.Body.Close()
 	}

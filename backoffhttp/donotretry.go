@@ -64,12 +64,13 @@ func forbidRetry(header http.Header) {
 // another service failed. It writes nothing if err is nil.
 // httputil.ReverseProxy takes it as its ErrorHandler. The status is
 //
-//   - 504 if the context of r, or the time of the call, ended;
+//   - 504 if the deadline of r, or the time of the call, has passed;
 //   - 429 if the other service throttled the last attempt, with its
 //     Retry-After;
 //   - 503 if a policy gave up for any other reason, such as attempts, time or
 //     budget, or a breaker refused the call, with the Retry-After of the other
 //     service, or the time of the breaker;
+//   - 503 if the context of r, or that of the call, was cancelled;
 //   - 502 if the error is permanent (backoff.Permanent): the caller is not at
 //     fault;
 //   - 500 for any other error.
@@ -84,7 +85,8 @@ func forbidRetry(header http.Header) {
 // WriteError leaves the retry to the caller if nothing was repeated here. That
 // is so if the policy makes one attempt only, if it leaves retries to a caller
 // that is retrying ([Inbound], [YieldToCaller]), and if a breaker refused the
-// call before its first attempt.
+// call before its first attempt. WriteError also does so if a context was
+// cancelled: the client has gone, or this server stops, and another one may answer.
 //
 // A Retry-After of the other service is passed on, but never more than 24
 // hours. That of a breaker is from 1 to 5 seconds: callers that stay away
@@ -125,8 +127,10 @@ func statusFor(r *http.Request, err error) (status int, final, overload bool) {
 		return http.StatusServiceUnavailable, false, false
 	case errors.Is(err, backoff.ErrBudget):
 		return http.StatusServiceUnavailable, true, true
-	case r.Context().Err() != nil, errors.Is(err, context.DeadlineExceeded):
+	case r.Context().Err() == context.DeadlineExceeded, errors.Is(err, context.DeadlineExceeded):
 		return http.StatusGatewayTimeout, false, false
+	case r.Context().Err() != nil:
+		return http.StatusServiceUnavailable, false, false
 	}
 	switch backoff.DefaultClassifier(err) {
 	case backoff.ClassPermanent:
@@ -176,17 +180,20 @@ type refusal interface {
 // statusForGivenUp is statusFor for a call that a policy gave up on.
 func statusForGivenUp(e *backoff.Error) (status int, overload bool) {
 	switch {
-	case e.Reason == backoff.ReasonDeadline || e.Reason == backoff.ReasonCanceled:
+	case e.Reason == backoff.ReasonDeadline:
 		return http.StatusGatewayTimeout, false
+	case e.Reason == backoff.ReasonCanceled:
+		return http.StatusServiceUnavailable, false
 	case e.Last != nil && throttles(e.Last):
 		return http.StatusTooManyRequests, true
 	}
 	return http.StatusServiceUnavailable, e.Reason == backoff.ReasonBudget || saysTooMuch(e.Last)
 }
 
-// yielded reports whether the policy left the retries to the caller.
+// yielded reports whether the policy left the retries to the caller, or could not make them
+// because the context was cancelled.
 func yielded(ctx context.Context, e *backoff.Error) bool {
-	return e.RetryableError() || e.Reason == backoff.ReasonNotIdempotent && retried(ctx)
+	return e.RetryableError() || e.Reason == backoff.ReasonCanceled || e.Reason == backoff.ReasonNotIdempotent && retried(ctx)
 }
 
 // waitOf returns how long the caller is to wait after err, or 0. A circuit that

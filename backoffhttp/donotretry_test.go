@@ -102,6 +102,9 @@ func TestWriteErrorTellsTheCallerWhatToDo(t *testing.T) {
 	expired, cancel := context.WithTimeout(context.Background(), -1)
 	defer cancel()
 	over := (&backoff.Policy{}).Do(expired, func(context.Context) error { return nil })
+	gone, cancel := context.WithCancel(context.Background())
+	cancel()
+	cancelled := (&backoff.Policy{}).Do(gone, func(context.Context) error { return nil })
 	transient, throttled := io.ErrUnexpectedEOF, statusError(429)
 	// whole is every word of DoNotRetry but Retry-After, alone X-Should-Retry and
 	// Stripe-Should-Retry.
@@ -119,6 +122,8 @@ func TestWriteErrorTellsTheCallerWhatToDo(t *testing.T) {
 		"maintenance":      {err: do(backoff.Policy{}, backoff.RetryAfter(transient, time.Hour)), status: 503, said: alone, after: "3600"},
 		"out of time":      {err: over, status: 504, said: alone},
 		"out of time, 429": {err: outOfTime(throttled), status: 504, said: alone},
+		"cancelled":        {err: cancelled, status: 503},
+		"cancelled, asked": {err: cancelledAfter(backoff.RetryAfter(throttled, time.Second)), status: 503, after: "1"},
 		"invalid policy":   {err: do(backoff.Policy{Budget: &backoff.RetryBudget{Ratio: -1}}, transient), status: 502, said: alone},
 		"one attempt":      {err: do(backoff.Policy{MaxAttempts: 1}, transient), status: 503},
 		"not repeatable":   {err: do(backoff.Policy{Idempotency: backoff.NonIdempotent}, transient), status: 503, said: alone},
@@ -164,6 +169,15 @@ func outOfTime(err error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	return backoff.Policy{Schedule: backoff.Constant(time.Hour), Jitter: backoff.NoJitter}.Do(ctx, func(context.Context) error { return err })
+}
+
+// cancelledAfter is the error of a call that is cancelled while it waits after err.
+func cancelledAfter(err error) error {
+	ctx, cancel := context.WithCancel(context.Background())
+	return backoff.Policy{}.Do(ctx, func(context.Context) error {
+		cancel()
+		return err
+	})
 }
 
 // response is a response as an error.
@@ -253,11 +267,37 @@ func TestWriteErrorWritesNothingForNil(t *testing.T) {
 }
 
 func TestWriteErrorIs504WhereTheCallersTimeIsOver(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
+	ctx, cancel := context.WithTimeout(t.Context(), -1)
+	defer cancel()
 	w := httptest.NewRecorder()
 	backoffhttp.WriteError(w, request{}.on(ctx, "http://x"), errors.New("unknown"))
 	require.Equal(t, http.StatusGatewayTimeout, w.Code)
+}
+
+// A server that stops ends the contexts of its requests. Another one may answer them.
+func TestAServerThatStopsForbidsNoRetry(t *testing.T) {
+	proxy := &httputil.ReverseProxy{
+		Rewrite:      func(r *httputil.ProxyRequest) { r.SetURL(&url.URL{Scheme: "http", Host: "a.test"}) },
+		ErrorHandler: backoffhttp.WriteError,
+	}
+	for name, transport := range map[string]http.RoundTripper{
+		"with retries": over(failure(refusedDial)), "without": step(func(req *http.Request) (*http.Response, error) {
+			<-req.Context().Done()
+			return nil, req.Context().Err()
+		}),
+	} {
+		bubble(t, name, func(t *testing.T) {
+			proxy.Transport = transport
+			server, stop := context.WithCancel(t.Context())
+			time.AfterFunc(50*time.Millisecond, stop)
+			w := httptest.NewRecorder()
+			proxy.ServeHTTP(w, request{method: "GET"}.on(server, "http://x"))
+			require.Equal(t, http.StatusServiceUnavailable, w.Code)
+			for name := range forbidding {
+				require.Empty(t, w.Header().Get(name))
+			}
+		})
+	}
 }
 
 func TestWriteErrorIsAnErrorHandler(t *testing.T) {

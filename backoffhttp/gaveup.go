@@ -48,7 +48,7 @@ func (c *call) remark(gave *backoff.Error) string {
 		return "" // it is said
 	case why == backoff.ReasonBudget && c.t.hosts.guarded && c.guards.source.Budget == nil:
 		return c.hostBudgetRemark(gave)
-	case why == backoff.ReasonAttempts && c.sentOnce:
+	case why == backoff.ReasonAttempts && c.sentOnce && !c.single.Repeatable(c.req.Context(), gave.Class()):
 		return c.bodyRemark()
 	case c.upstream > 1 && (why == backoff.ReasonNotIdempotent || why == backoff.ReasonAttempts && gave.Attempts == 1 && c.guards.source.MaxAttempts != 1):
 		return "the caller of this service is retrying already (Inbound)"

@@ -50,8 +50,9 @@ type request struct {
 	// last is the Idempotency of a request that may be sent again after a 429;
 	// nil for others.
 	last *lastAnswer
-	// sentOnce says that there is only one attempt because the body cannot be
-	// sent again.
+	// single is a body that can be read once only; nil if the request has none.
+	single *singleBody
+	// sentOnce says that the policy would allow more attempts than such a body.
 	sentOnce bool
 }
 
@@ -69,8 +70,7 @@ func (r *request) read(t *engine, g *guards) error {
 		return err
 	}
 	r.propagate = t.Propagate != nil && t.Propagate(r.req.URL)
-	again, err := r.readBody(t.MaxBuffer)
-	if err != nil {
+	if err := r.readBody(t.MaxBuffer); err != nil {
 		return backoff.Permanent(err)
 	}
 	if t.Resume {
@@ -88,7 +88,7 @@ func (r *request) read(t *engine, g *guards) error {
 		said = withoutKey{said}
 		r.lacksKey = said
 	}
-	r.setIdempotency(said, again, g)
+	r.setIdempotency(said, g)
 	return nil
 }
 
@@ -116,31 +116,26 @@ func (r *request) readPolicy(ctx context.Context, t *engine, g *guards) (backoff
 	return p.Idempotency, limits.Validate()
 }
 
-// readBody makes a request whose body can be sent again, if it can, and reports
-// whether it can. A request without a body, or with GetBody, is left as it is.
-// Any other body is read into memory if it is not longer than limit; a negative
-// limit is none. If the body is longer, readBody puts what it has read in front
-// of the rest.
-func (r *request) readBody(limit int64) (again bool, err error) {
+// readBody reads a single body into memory if it is not longer than limit; a negative
+// limit is none. If it is longer, readBody puts what it has read in front of the rest.
+func (r *request) readBody(limit int64) error {
 	req := r.req
-	switch {
-	case req.Body == nil || req.Body == http.NoBody || req.GetBody != nil:
-		return true, nil
-	case limit == 0 || limit > 0 && req.ContentLength > limit:
-		return false, nil
+	if r.single == nil || limit == 0 || limit > 0 && req.ContentLength > limit {
+		return nil
 	}
 	head, whole, err := readUpTo(req.Body, limit)
 	if err != nil {
-		return false, err // the end of the call closes the body
+		return err // the end of the call closes the body
 	}
 	r.req = req.Clone(req.Context())
 	if !whole {
 		r.req.Body = putBack(req.Body, head, false)
-		return false, nil
+		return nil
 	}
 	req.Body.Close()
+	r.single = nil
 	setBody(r.req, head)
-	return true, nil
+	return nil
 }
 
 // setBody makes content the body of req.
@@ -262,10 +257,11 @@ func (r *request) withoutKeys(keyHeader string) *http.Request {
 	return bare
 }
 
-// setIdempotency gives the request a policy whose Idempotency is said, and that
-// makes one attempt unless the request can be sent again. Most requests are of
-// one of two kinds, whose policies are made once for a host.
-func (r *request) setIdempotency(said backoff.Idempotency, again bool, g *guards) {
+// setIdempotency gives the request a policy whose Idempotency is said, with the limits of
+// a single body. Most requests are of one of two kinds, whose policies are made once for a
+// host.
+func (r *request) setIdempotency(said backoff.Idempotency, g *guards) {
+	again := r.single == nil
 	if r.made != "" && said == backoff.Idempotent {
 		said = r.made
 	}
@@ -278,8 +274,7 @@ func (r *request) setIdempotency(said backoff.Idempotency, again bool, g *guards
 		own.Idempotency = said
 		if !again {
 			r.sentOnce = own.MaxAttempts != 1 || own.ByClass != nil
-			limitToOneAttempt(&own)
-			own.Idempotency = never{} // nor does a patient service send it again
+			r.single.limit(&own)
 		}
 		r.policy = &own
 	}
@@ -294,12 +289,6 @@ func (underKey) Repeatable(context.Context, backoff.Class) bool { return true }
 
 // MadeKey returns the key.
 func (k underKey) MadeKey() string { return string(k) }
-
-// never is the Idempotency of a request whose body cannot be sent again.
-type never struct{}
-
-// Repeatable implements [backoff.Idempotency].
-func (never) Repeatable(context.Context, backoff.Class) bool { return false }
 
 // withoutKey is an Idempotency for a request that does not carry the key of its
 // context.

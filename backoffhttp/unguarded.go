@@ -33,7 +33,7 @@ func (t *engine) roundTripUnguarded(req *http.Request, base http.RoundTripper) (
 		return base.RoundTrip(req) // which refuses it
 	}
 	t.once.Do(t.open)
-	c := call{t: t, base: overhttp.Base(req, base), guards: t.guard(req), request: request{req: req}}
-	defer c.closeAfterPanic()
+	c := call{t: t, base: overhttp.Base(req, base), guards: t.guard(req), request: request{req: req, single: singleBodyOf(req)}}
+	defer c.leave()
 	return c.unguarded(req.Context())
 }
