@@ -63,7 +63,7 @@ func Client(policy backoff.Policy) *http.Client { return WrapClient(new(http.Cli
 // of a response that it retries are lost, as they are if the new client's Jar is
 // replaced.
 //
-// A body without GetBody is sent once, as by any Transport. The Transport of the
+// A body without GetBody is read once, as by any Transport. The Transport of the
 // new client is a *Transport, or an *Unguarded if that of c is one. Its other fields
 // may be set before first use:
 //

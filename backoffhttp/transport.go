@@ -95,8 +95,8 @@ type Transport struct {
 	RateLimits []RateLimit
 
 	// Most bytes of a request body without GetBody that are kept in memory, so that
-	// it can be sent again. Defaults to 0; negative means no limit. A longer body is
-	// sent once. The body is read before the first attempt.
+	// it can be sent again. Defaults to 0; negative means no limit. A longer body can be
+	// read once, see RoundTrip. The body is read before the first attempt.
 	MaxBuffer int64
 
 	// Bytes of the body of a successful response that are read within the attempt.
@@ -154,6 +154,10 @@ func (t *Transport) engine() *engine { return (*engine)(t) }
 // response it returns an error of package backoff, such as that of Validate for
 // an invalid policy. Each redirect is a call of its own, with all its attempts.
 // A panic of Base passes through.
+//
+// A request whose body has no GetBody, and is longer than MaxBuffer, is sent again only if
+// it never reached the server (ClassNotSent) and Base has not read from the body. So the
+// end of the call closes a body that nothing has read.
 //
 // Some fields of the policy have a special meaning:
 //
