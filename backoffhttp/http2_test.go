@@ -248,11 +248,31 @@ func TestHTTP2GoAwayWithABufferedBody(t *testing.T) {
 
 func TestHTTP2GoAwayWithABodyThatIsGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		base, s := serveHTTP2(t, h2GoAway(0, h2noError), h2OK)
-		_, err := over(base).RoundTrip(newRequest(t, "PUT", "http://a.test/", stream("charge")))
+		read := make(chan struct{})
+		base, s := serveHTTP2(t, func(w *h2writer, stream uint32) bool {
+			<-read
+			return h2GoAway(0, h2noError)(w, stream)
+		}, h2OK)
+		body := io.MultiReader(readerFunc(func([]byte) (int, error) { close(read); return 0, io.EOF }), strings.NewReader("charge"))
+		_, err := over(base).RoundTrip(newRequest(t, "PUT", "http://a.test/", body))
 		require.ErrorContains(t, err, "define Request.GetBody")
 		require.Equal(t, backoff.ClassNotSent, backoffhttp.Classify(err), "a caller that can make the body again may retry")
 		require.Equal(t, 1, s.requests)
+	})
+}
+
+func TestHTTP2GoAwayWithABodyThatIsUnread(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		base, s := serveHTTP2(t, h2GoAway(0, h2noError), h2OK)
+		base.ExpectContinueTimeout = time.Minute
+		body := &closings{Reader: strings.NewReader("charge")}
+		req := newRequest(t, "POST", "http://a.test/", body)
+		req.Header.Set("Expect", "100-continue")
+		roundTrip(t, over(base), req)
+		require.Equal(t, 2, s.requests)
+		time.Sleep(2 * time.Minute) // until then net/http waits for a 100, and the body is its own
+		synctest.Wait()
+		require.Equal(t, 1, body.n)
 	})
 }
 
