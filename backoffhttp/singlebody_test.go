@@ -298,6 +298,17 @@ func TestASingleBodyIsClosedOnceHoweverTheCallEnds(t *testing.T) {
 	}
 }
 
+// So is any other body if no attempt is made.
+func TestABodyIsClosedIfNothingIsSent(t *testing.T) {
+	body := &closings{Reader: strings.NewReader("content")}
+	req := newRequest(t, "POST", "http://a.test/", body)
+	req.GetBody = func() (io.ReadCloser, error) { return body, nil }
+	tr := over(step(echoed))
+	tr.Policy.Budget = &backoff.RetryBudget{Ratio: -1}
+	require.Error(t, try(tr, req))
+	require.Equal(t, 1, body.n)
+}
+
 // A Base that has answered may still read the body, and closes it.
 func TestABodyBelongsToABaseThatHasAnswered(t *testing.T) {
 	var kept io.ReadCloser
