@@ -7,12 +7,19 @@ import (
 	"slices"
 	"time"
 
+	"golang.org/x/tools/go/analysis/passes/inspect"
+
 	"github.com/gobackoff/backoff/cmd/backoffvet/internal/loop"
 	"github.com/gobackoff/backoff/cmd/backoffvet/internal/rule"
 )
 
-var deafSleep = ruleOfLoops("deafsleep",
-	"report retries that sleep although a context in scope may end", deafSleeps)
+var deafSleep = rule.New("deafsleep", "report retries that sleep although a context in scope may end",
+	func(p *rule.Pass) {
+		for _, l := range loop.Of(p.Pass) {
+			deafSleeps(p, l)
+		}
+		deafRetries(p)
+	}, loop.Analyzer, inspect.Analyzer)
 
 // shortest is the shortest sleep that is worth a finding.
 const shortest = time.Second
@@ -22,11 +29,11 @@ func deafSleeps(p *rule.Pass, l *loop.Loop) {
 		return
 	}
 	signal := l.Signal(p.Pkg)
-	if signal == nil || l.Kind == loop.Other && (signal.Var == nil || !asksHeader(p, l, signal) && !succeeds(l, signal.Var)) {
+	if signal == nil || l.Kind == loop.Other && !asksInTime(l, signal) && (signal.Var == nil || !asksHeader(p, l, signal) && !succeeds(l, signal.Var)) {
 		return
 	}
 	for _, w := range l.Waits {
-		if tellsHowLong(w) && isLong(l, w) && !inCase(l, w.Node) && !isBrief(p, l, w, signal) {
+		if tellsHowLong(w) && !inCase(l, w.Node) && (isLong(l, w) && !isBrief(l, w, signal) || isEndless(p, l, signal)) {
 			p.Report(w.Node, "this sleep "+goesOn(signal), hearing(p, l, w, signal)...)
 		}
 	}
@@ -42,28 +49,40 @@ func goesOn(s *loop.Signal) string {
 	return fmt.Sprintf("goes on after %s has ended: wait in a select, for %s, too", s.Expr, s.Done)
 }
 
-// isBrief reports whether nobody notices that a wait is deaf: one of a second, where the loop asks
-// in each round, or those of a loop that is over soon. What is no context ends only waits of more
+// asksInTime reports whether the loop itself asks in each round for a signal that a wait can hear.
+func asksInTime(l *loop.Loop, s *loop.Signal) bool { return s.Done != "" && l.Asks(s) }
+
+// isBrief reports whether nobody notices that a wait is deaf: one of a second, where the loop may
+// end behind it, or those of a loop that is over soon. What is no context ends only waits of more
 // than a second, for another attempt after a failure.
-func isBrief(p *rule.Pass, l *loop.Loop, w *loop.Wait, s *loop.Signal) bool {
+func isBrief(l *loop.Loop, w *loop.Wait, s *loop.Signal) bool {
 	d, known := l.Longest(w)
-	if known && d <= shortest && (l.Asks(s) || slices.ContainsFunc(l.Calls(), func(a *loop.Attempt) bool {
-		return loop.Uses(p.TypesInfo, a.Call, s.Var) && a.MayEnd(loop.Left, loop.Failed) && !a.MayEnd(loop.Again, loop.Failed)
-	})) {
+	rounds, few := l.Limit()
+	switch {
+	case known && d <= shortest && (l.Asks(s) || s.Var == nil || s.OfType || slices.ContainsFunc(l.Calls(), leaves)):
 		return true
-	}
-	if s.Var == nil || s.OfType {
-		return known && d <= shortest || !slices.ContainsFunc(l.Attempts, func(a *loop.Attempt) bool { return a.WaitsAgain(w, loop.Failed) })
-	}
-	if l.Kind == loop.Worker && slices.ContainsFunc(l.Attempts, func(a *loop.Attempt) bool { return a.WaitsAgain(w, loop.Succeeded) }) {
+	case asksInTime(l, s):
+	case s.Var == nil || s.OfType:
+		return !slices.ContainsFunc(l.Attempts, func(a *loop.Attempt) bool { return a.WaitsAgain(w, loop.Failed) })
+	case l.Kind == loop.Worker && slices.ContainsFunc(l.Attempts, func(a *loop.Attempt) bool { return a.WaitsAgain(w, loop.Succeeded) }):
 		return true // a job that is done from time to time
 	}
-	rounds, few := l.Limit()
 	return known && few && d*rounds <= soon
 }
 
 // soon is when a loop is over before anybody notices.
 const soon = 5 * time.Second
+
+// leaves reports whether a failure of a call may end the loop.
+func leaves(a *loop.Attempt) bool { return a.MayEnd(loop.Left, loop.Failed) }
+
+// isEndless reports whether nothing ends a retry but its success, which never comes when the
+// context has ended.
+func isEndless(p *rule.Pass, l *loop.Loop, s *loop.Signal) bool {
+	return s.Var != nil && !s.OfType && (l.Kind == loop.Retry || l.Kind == loop.Poll) && !l.Bounded() && !l.Asks(s) &&
+		!slices.ContainsFunc(l.Calls(), leaves) &&
+		!slices.ContainsFunc(l.Attempts, func(a *loop.Attempt) bool { return !loop.Uses(p.TypesInfo, a.Call, s.Var) })
+}
 
 // tellsHowLong reports whether a wait is deaf, and its length not left to a helper: that of a
 // helper is often too short to matter.

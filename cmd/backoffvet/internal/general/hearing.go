@@ -53,7 +53,7 @@ func hearing(p *rule.Pass, l *loop.Loop, w *loop.Wait, ctx *loop.Signal) []analy
 func endError(p *rule.Pass, l *loop.Loop, at ast.Node, ended string) (string, []analysis.TextEdit) {
 	scope := p.Pkg.Scope().Innermost(at.Pos())
 	for _, a := range slices.Backward(l.Attempts) {
-		if a.Err == nil || scope == nil {
+		if a.Err == nil || a.Truth || scope == nil {
 			continue
 		}
 		if _, there := scope.LookupParent(a.Err.Name(), at.Pos()); there != a.Err {

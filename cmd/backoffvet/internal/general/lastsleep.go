@@ -92,7 +92,7 @@ func comparesWithMany(p *rule.Pass, l *loop.Loop, w *loop.Wait, cond ast.Expr) b
 // time that it takes: twenty, or where it sleeps for a second ten, or a number that is not known.
 func isOneOfMany(l *loop.Loop, w *loop.Wait, rounds time.Duration, few bool) bool {
 	d, known := l.Longest(w)
-	return few && rounds >= 20 || (!few || rounds >= 10) && known && d <= shortest
+	return few && rounds >= 20 && !l.Grows(w) || (!few || rounds >= 10) && known && d <= shortest
 }
 
 // inLoop reports whether a wait is that of another loop in the loop.

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/gobackoff/backoff/cmd/backoffvet/internal/loop"
+	"github.com/gobackoff/backoff/cmd/backoffvet/internal/remote"
 	"github.com/gobackoff/backoff/cmd/backoffvet/internal/rule"
 )
 
@@ -14,7 +15,7 @@ var lostError = ruleOfLoops("losterror",
 	"report loops that give up without the error of their last attempt", losesErrors)
 
 func losesErrors(p *rule.Pass, l *loop.Loop) {
-	if l.Kind != loop.Retry || len(l.Attempts) == 0 {
+	if l.Kind != loop.Retry && !l.Items() || len(l.Attempts) == 0 {
 		return
 	}
 	gaveUp, ok := l.Next().(*ast.ReturnStmt)
@@ -26,29 +27,30 @@ func losesErrors(p *rule.Pass, l *loop.Loop) {
 		return
 	}
 	for _, a := range l.Attempts {
-		if a.Err != nil && overwrites(p, l, a, last) {
+		if a.Err != nil && !a.Truth && overwrites(p, l, a, last) {
 			return
 		}
 	}
 	a := l.Attempts[len(l.Attempts)-1]
-	if isTheSame(p, l, a) && givesUp(a) && dropped(p, l, a) && saysNothing(p, l, last) {
+	if (isTheSame(p, l, a) || l.Items() && remote.Call(p.TypesInfo, a.Call)) && givesUp(a) && dropped(p, l, a) && saysNothing(p, l, last) {
 		p.Report(gaveUp, fmt.Sprintf("the loop gives up here, and why %s failed is lost: keep the last error, and wrap it", loop.Name(a.Call)))
 	}
 }
 
 // isTheSame reports whether each round does the same, so that the last error tells what is wrong.
 func isTheSame(p *rule.Pass, l *loop.Loop, a *loop.Attempt) bool {
-	return len(l.Attempts) == 1 && l.Bounded() && !differs(p, l, a) && !adapts(l, a) && !hasOneError(p, l, a)
+	return len(l.Attempts) == 1 && !a.Truth && l.Bounded() && !differs(p, l, a) && !adapts(l, a) && !hasOneError(p, l, a)
 }
 
-// givesUp reports whether the header of the loop ends it after a failure, and nothing before.
+// givesUp reports whether the header of the loop ends it after a failure, and nothing before. A loop
+// that waits for what is not there yet has no other failure.
 func givesUp(a *loop.Attempt) bool {
 	exhausted := false
-	for end := range a.Ends {
+	for end, cond := range a.Ends {
 		if end.Outcome != loop.Failed {
 			continue
 		}
-		if end.Way == loop.Left && end.Counted && end.Wait == nil {
+		if end.Way == loop.Left && end.Counted && end.Wait == nil || isNotYet(cond) {
 			return false
 		}
 		exhausted = exhausted || end.Way == loop.Exhausted
@@ -119,7 +121,7 @@ func returnsError(p *rule.Pass, f *ast.FuncType) bool {
 	return t != nil && loop.IsError(t)
 }
 
-// dropped reports whether nothing but comparisons looks at the error of an attempt.
+// dropped reports whether nothing but conditions look at the error of an attempt.
 func dropped(p *rule.Pass, l *loop.Loop, a *loop.Attempt) bool {
 	if a.Err == nil {
 		return true
@@ -129,8 +131,14 @@ func dropped(p *rule.Pass, l *loop.Loop, a *loop.Attempt) bool {
 	}
 	looked := false
 	set := map[*ast.Ident]bool{}
+	conditions := map[ast.Node]bool{}
 	ast.Inspect(l.Func.Body, func(n ast.Node) bool {
+		if conditions[n] {
+			return false
+		}
 		switch n := n.(type) {
+		case *ast.IfStmt:
+			conditions[n.Cond] = true
 		case *ast.AssignStmt:
 			for _, e := range n.Lhs {
 				name, _ := e.(*ast.Ident)

@@ -26,7 +26,7 @@ func noWaits(p *rule.Pass, l *loop.Loop) {
 		return
 	}
 	for _, a := range l.Attempts {
-		if isPaced(l, a) || !waitsSomewhere(p, l, a) || !isAgain(p, l, a) {
+		if a.Truth || isPaced(l, a) || !waitsSomewhere(p, l, a) || !isAgain(p, l, a) {
 			continue
 		}
 		for end, cond := range a.Ends {

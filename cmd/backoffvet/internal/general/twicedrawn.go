@@ -106,11 +106,7 @@ func resets(n ast.Node, draw *ast.CallExpr) bool {
 // drawnInOperations reports draws in the functions that cenkalti/backoff calls, of the schedule
 // that it draws from itself.
 func drawnInOperations(p *rule.Pass) {
-	for c := range p.ResultOf[inspect.Analyzer].(*inspector.Inspector).Root().Preorder((*ast.CallExpr)(nil)) {
-		call := c.Node().(*ast.CallExpr)
-		if !isCenkaltiRetry(p.TypesInfo, call) {
-			continue
-		}
+	for _, call := range retriesOfCenkalti(p) {
 		for _, f := range functionsOf(p, call) {
 			ast.Inspect(f.Body, func(n ast.Node) bool {
 				if draw, ok := n.(*ast.CallExpr); ok && isDraw(p.TypesInfo, draw) && gives(p.TypesInfo, call, draw) {
@@ -122,10 +118,16 @@ func drawnInOperations(p *rule.Pass) {
 	}
 }
 
-func isCenkaltiRetry(info *types.Info, call *ast.CallExpr) bool {
-	f := typeutil.Callee(info, call)
-	return f != nil && f.Pkg() != nil && strings.HasPrefix(f.Pkg().Path(), "github.com/cenkalti/backoff") &&
-		strings.HasPrefix(f.Name(), "Retry")
+// retriesOfCenkalti returns the calls of backoff.Retry and its like.
+func retriesOfCenkalti(p *rule.Pass) (calls []*ast.CallExpr) {
+	for c := range p.ResultOf[inspect.Analyzer].(*inspector.Inspector).Root().Preorder((*ast.CallExpr)(nil)) {
+		call := c.Node().(*ast.CallExpr)
+		f := typeutil.Callee(p.TypesInfo, call)
+		if f != nil && f.Pkg() != nil && strings.Contains(f.Pkg().Path(), "cenkalti/backoff") && strings.HasPrefix(f.Name(), "Retry") {
+			calls = append(calls, call)
+		}
+	}
+	return calls
 }
 
 // functionsOf returns the function literals among the arguments of a call, also those of its

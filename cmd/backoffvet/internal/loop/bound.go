@@ -49,7 +49,7 @@ func counted(info *types.Info, s *ast.ForStmt, post ast.Stmt) *types.Var {
 	var counter *types.Var
 	switch post := post.(type) {
 	case *ast.IncDecStmt:
-		counter = varOf(info, post.X)
+		counter = fieldOrVar(info, post.X)
 	case *ast.AssignStmt:
 		if len(post.Lhs) == 1 && (post.Tok == token.ADD_ASSIGN || post.Tok == token.SUB_ASSIGN) {
 			counter = varOf(info, post.Lhs[0])

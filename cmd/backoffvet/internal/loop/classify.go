@@ -30,16 +30,17 @@ type following struct {
 }
 
 func (l *Loop) classify() {
-	if l.items = l.eachDiffers(); l.items {
-		return
-	}
+	l.items = l.eachDiffers()
 	for _, a := range l.calls {
 		if l.numbers(a) {
 			continue
 		}
 		a.Ends = map[End]ast.Expr{}
 		Walk(l, a.Node, following{}, l.follow(a))
-		if kind := l.kindOf(a); kind != Other {
+		switch kind := l.kindOf(a); {
+		case l.items && kind == Retry:
+			l.Attempts = append(l.Attempts, a)
+		case !l.items && kind != Other:
 			l.Attempts = append(l.Attempts, a)
 			l.Kind = max(l.Kind, kind)
 		}
@@ -118,16 +119,30 @@ func (l *Loop) acts(n ast.Node) bool {
 
 var logs = regexp.MustCompile(`(?i)log|print|debug|info|warn|error|trace|metric|\.inc$|\.add$|observe|errors\.As`)
 
-// branch follows a condition. What is known of the attempt excludes ways; behind a success, that of
-// the calls that follow is assumed: a failure of theirs is about them.
+// branch follows a condition.
 func (l *Loop) branch(a *Attempt, s following, cond ast.Expr, is bool) (following, bool) {
 	if !l.isHeader(cond) {
 		s.via = cond
+		s.Counted = s.Counted || s.Wait == nil && (l.counts(cond) || l.asksHowLong(cond)) && l.guards(cond)
 	}
-	s.Counted = s.Counted || s.Wait == nil && !l.isHeader(cond) && l.counts(cond) && l.guards(cond)
 	s.Late = s.Wait != nil && !within(s.Wait.Node, cond) && !l.isHeader(cond) && l.countsRounds(cond)
 	s.Acted = s.Acted || l.singlesOut(cond, is)
 	s.decided = s.decided || l.AsksFor(cond, a)
+	return l.learn(a, s, cond, is)
+}
+
+// asksHowLong reports whether a condition asks for the length of a wait: a setting may say that
+// there is none.
+func (l *Loop) asksHowLong(cond ast.Expr) bool {
+	return slices.ContainsFunc(l.Waits, func(w *Wait) bool {
+		v := fieldOrVar(l.info, w.Duration)
+		return v != nil && Uses(l.info, cond, v)
+	})
+}
+
+// learn excludes ways by what is known of the attempt; behind a success, that of the calls that
+// follow is assumed: a failure of theirs is about them.
+func (l *Loop) learn(a *Attempt, s following, cond ast.Expr, is bool) (following, bool) {
 	if s.lost {
 		return s, s.Outcome != Succeeded || l.saysOf(nil, cond, is) != Failed
 	}
@@ -178,6 +193,9 @@ func (l *Loop) isHeader(cond ast.Expr) bool {
 
 // saysOf returns what a condition says of an attempt, or of any error if a is nil.
 func (l *Loop) saysOf(a *Attempt, cond ast.Expr, is bool) Outcome {
+	if a != nil && a.Truth {
+		return l.truthOf(a, ast.Unparen(cond), is)
+	}
 	return says(l.info, cond, is, func(e ast.Expr) bool {
 		e = ast.Unparen(e)
 		if a == nil {
@@ -188,11 +206,24 @@ func (l *Loop) saysOf(a *Attempt, cond ast.Expr, is bool) Outcome {
 	})
 }
 
+// truthOf is for an attempt that returns whether it succeeded.
+func (l *Loop) truthOf(a *Attempt, cond ast.Expr, is bool) Outcome {
+	if not, ok := cond.(*ast.UnaryExpr); ok && not.Op == token.NOT {
+		return l.truthOf(a, ast.Unparen(not.X), !is)
+	}
+	switch {
+	case cond != a.Call && (a.Err == nil || varOf(l.info, cond) != a.Err):
+		return Unknown
+	case is:
+		return Succeeded
+	}
+	return Failed
+}
+
 func (l *Loop) kindOf(a *Attempt) Kind {
 	again := a.MayEnd(Again, Failed, Unknown)
 	onward := a.MayEnd(Again, Succeeded)
-	left := a.MayEnd(Left, Succeeded, Unknown) || a.MayEnd(Exhausted, Succeeded) && !onward ||
-		a.MayEnd(Exhausted, Unknown) && l.headerAsks(a)
+	left := l.mayLeave(a, onward)
 	switch {
 	case onward && left && a.answersHTTP() && l.looksAtStatus():
 		// Some answers are failures.
@@ -205,6 +236,12 @@ func (l *Loop) kindOf(a *Attempt) Kind {
 		return Worker
 	}
 	return Other
+}
+
+// mayLeave reports whether a success may end the loop.
+func (l *Loop) mayLeave(a *Attempt, onward bool) bool {
+	return a.MayEnd(Left, Succeeded, Unknown) || a.MayEnd(Exhausted, Succeeded) && !onward ||
+		a.MayEnd(Exhausted, Unknown) && l.headerAsks(a)
 }
 
 // headerAsks reports whether the header of the loop asks for the results of an attempt.

@@ -12,11 +12,13 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
+	"time"
 
 	"golang.org/x/tools/go/analysis"
 	"golang.org/x/tools/go/analysis/passes/inspect"
 	"golang.org/x/tools/go/ast/inspector"
 	"golang.org/x/tools/go/cfg"
+	"golang.org/x/tools/go/types/typeutil"
 
 	"github.com/gobackoff/backoff/cmd/backoffvet/internal/rule"
 )
@@ -46,7 +48,9 @@ type Loop struct {
 	calls []*Attempt // all calls that may fail
 	items bool       // each round is about another thing
 	prog  *program
-	args  map[*types.Var]ast.Expr // what the parameters of a function are that Longest looks into
+
+	args   map[*types.Var]ast.Expr      // what the parameters of a function are that Longest looks into
+	values map[*types.Var]time.Duration // what Longest takes variables for
 }
 
 // Func is a function with a loop.
@@ -83,7 +87,38 @@ func find(p *analysis.Pass) []*Loop {
 		f := funcOf(funcs, around[0].Node(), around[len(around)-1].Node())
 		loops = append(loops, newLoop(prog, stmt, f))
 	}
+	return slices.Concat(loops, recursions(p, prog, funcs))
+}
+
+// recursions returns the functions that call themselves in a return statement outside of any loop,
+// each as a for statement without a header.
+func recursions(p *analysis.Pass, prog *program, funcs map[ast.Node]*Func) (loops []*Loop) {
+	for _, f := range p.Files {
+		for _, d := range f.Decls {
+			decl, ok := d.(*ast.FuncDecl)
+			if !ok || decl.Body == nil || !rule.IsSource(p, f) || !Has(decl.Body, func(n ast.Node) bool { return prog.returnsTo(n, decl) }) {
+				continue
+			}
+			stmt := &ast.ForStmt{For: decl.Body.Pos(), Body: decl.Body}
+			loops = append(loops, newLoop(prog, stmt, funcOf(funcs, decl, decl)))
+		}
+	}
 	return loops
+}
+
+// returnsTo recognizes return f(x) in f.
+func (p *program) returnsTo(n ast.Node, f *ast.FuncDecl) bool {
+	r, ok := n.(*ast.ReturnStmt)
+	return ok && Has(r, func(n ast.Node) bool {
+		call, ok := n.(*ast.CallExpr)
+		return ok && p.info.Defs[f.Name] != nil && typeutil.Callee(p.info, call) == p.info.Defs[f.Name]
+	})
+}
+
+// isAgain reports whether a node begins another round of a function that calls itself.
+func (l *Loop) isAgain(n ast.Node) bool {
+	f, ok := l.Func.Node.(*ast.FuncDecl)
+	return ok && l.Body == f.Body && l.prog.returnsTo(n, f)
 }
 
 // loopsOf returns the loops in the files of a package that rules look at, and where they are.

@@ -21,7 +21,7 @@ type Signal struct {
 
 // contextSignal returns the signal of a context, unless it never ends.
 func (l *Loop) contextSignal(v *types.Var, expr string) *Signal {
-	if l.prog.isEndless(v) {
+	if l.prog.isEndless(v, 4) {
 		return nil
 	}
 	return &Signal{Var: v, Expr: expr, Done: expr + ".Done()"}

@@ -6,6 +6,7 @@ import (
 	"go/token"
 	"go/types"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -168,20 +169,40 @@ func called(info *types.Info, call *ast.CallExpr, sleepers map[types.Object]*Wai
 	if (inner == nil || !inner.Deaf() && !saysWhether(info.TypeOf(call))) && !waitsByName(info, call) {
 		return nil
 	}
-	w := &Wait{Node: call, Hidden: inner == nil || !inner.Deaf(), inner: inner}
-	for _, arg := range call.Args {
-		if isDuration(info.TypeOf(arg)) {
-			w.Duration = arg
-		}
-	}
-	if inner != nil && w.Duration == nil && inner.Duration != nil && info.Types[inner.Duration].Value != nil {
-		w.Duration = inner.Duration
-	}
+	w := &Wait{Node: call, Hidden: inner == nil && !sleepsElsewhere(info, call) || inner != nil && !inner.Deaf(), inner: inner}
+	w.Duration = durationOf(info, call, inner)
 	if inner == nil && w.Duration == nil && events.MatchString(Name(call)) {
 		return nil
 	}
 	return w
 }
+
+// durationOf returns the argument of a call that is a duration, or the constant with which the
+// function of the package sleeps that it calls.
+func durationOf(info *types.Info, call *ast.CallExpr, inner *Wait) (d ast.Expr) {
+	for _, arg := range call.Args {
+		if isDuration(info.TypeOf(arg)) {
+			d = arg
+		}
+	}
+	if inner != nil && d == nil && inner.Duration != nil && info.Types[inner.Duration].Value != nil {
+		return inner.Duration
+	}
+	return d
+}
+
+// sleepsElsewhere recognizes a function of another package that sleeps, as its name says, and that
+// nothing can tell to end: it gets nothing but numbers, and returns nothing.
+func sleepsElsewhere(info *types.Info, call *ast.CallExpr) bool {
+	f, ok := typeutil.Callee(info, call).(*types.Func)
+	return ok && f.Signature().Recv() == nil && f.Signature().Results().Len() == 0 && sleeping.MatchString(f.Name()) &&
+		!slices.ContainsFunc(call.Args, func(e ast.Expr) bool {
+			b, ok := typeOf(info, e).Underlying().(*types.Basic)
+			return !ok || b.Info()&types.IsNumeric == 0
+		})
+}
+
+var sleeping = regexp.MustCompile(`^Sleep|Sleep$`)
 
 // events are the names of functions that wait for something to happen.
 var events = regexp.MustCompile(`^[wW]ait(For|Until|Close|Done|Ready|Exit|Stop|Shut|Conn|Sync|Cond|Chan)`)

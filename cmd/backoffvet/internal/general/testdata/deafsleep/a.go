@@ -69,7 +69,7 @@ func cleansUp(ctx context.Context, call func(context.Context) error) {
 
 func isShort(ctx context.Context, call func(context.Context) error) {
 	step := 50 * time.Millisecond
-	for call(ctx) != nil {
+	for call(ctx) != nil && ctx.Err() == nil {
 		time.Sleep(step)
 	}
 }
@@ -123,6 +123,7 @@ type server struct {
 func (s *server) serve() {
 	select {
 	case <-s.done:
+		return
 	case <-time.After(time.Minute):
 	}
 }

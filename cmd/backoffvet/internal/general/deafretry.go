@@ -1,0 +1,63 @@
+package general
+
+import (
+	"go/ast"
+	"go/types"
+
+	"github.com/gobackoff/backoff/cmd/backoffvet/internal/loop"
+	"github.com/gobackoff/backoff/cmd/backoffvet/internal/remote"
+	"github.com/gobackoff/backoff/cmd/backoffvet/internal/rule"
+)
+
+// deafRetries reports retries of cenkalti/backoff that know nothing of the context under which
+// their operation works, and wait up to a minute between two attempts.
+func deafRetries(p *rule.Pass) {
+	for _, call := range retriesOfCenkalti(p) {
+		around := declarationOf(p, call)
+		if around == nil || remote.IsContext(p.TypesInfo.TypeOf(call.Args[0])) || !mentions(around, "NewExponentialBackOff") ||
+			mentions(around, "WithContext") || mentions(around, "WithMaxRetries") || mentions(around, "NewConstantBackOff") {
+			continue
+		}
+		for _, f := range functionsOf(p, call) {
+			if ctx := worksUnder(p.TypesInfo, f); ctx != nil {
+				p.Report(call, "these retries go on after "+ctx.Name()+" has ended, and wait up to a minute in between: "+
+					"give them the context, by backoff.WithContext")
+			}
+		}
+	}
+}
+
+// declarationOf returns the function around a call that gets a schedule, or nil.
+func declarationOf(p *rule.Pass, call *ast.CallExpr) *ast.FuncDecl {
+	for _, f := range p.Sources() {
+		for _, d := range f.Decls {
+			if decl, ok := d.(*ast.FuncDecl); ok && decl.Pos() < call.Pos() && call.Pos() < decl.End() && len(call.Args) > 1 {
+				return decl
+			}
+		}
+	}
+	return nil
+}
+
+// worksUnder returns the context that an operation hands to what it calls, without a look at its
+// end, or nil. It is a parameter of a function around the operation.
+func worksUnder(info *types.Info, operation *ast.FuncLit) (ctx *types.Var) {
+	asks := false
+	ast.Inspect(operation.Body, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.SelectorExpr:
+			asks = asks || remote.IsContext(info.TypeOf(n.X))
+		case *ast.CallExpr:
+			for _, arg := range n.Args {
+				if v := loop.VarOf(info, arg); v != nil && remote.IsContext(v.Type()) && v.Kind() == types.ParamVar && v.Pos() < operation.Pos() {
+					ctx = v
+				}
+			}
+		}
+		return true
+	})
+	if asks {
+		return nil
+	}
+	return ctx
+}
