@@ -9,29 +9,37 @@ import (
 	"github.com/gobackoff/backoff/cmd/backoffvet/internal/rule"
 )
 
-// deafRetries reports retries of cenkalti/backoff that know nothing of the context under which
-// their operation works, and wait up to a minute between two attempts.
+// deafRetries reports retries of cenkalti/backoff or avast/retry-go that know nothing of the context
+// under which their operation works, and wait up to a minute between two attempts.
 func deafRetries(p *rule.Pass) {
-	for _, call := range retriesOfCenkalti(p) {
+	for _, call := range callsOf(p, "cenkalti/backoff", "Retry") {
 		around := declarationOf(p, call)
-		if around == nil || remote.IsContext(p.TypesInfo.TypeOf(call.Args[0])) || !mentions(around, "NewExponentialBackOff") ||
-			mentions(around, "WithContext") || mentions(around, "WithMaxRetries") || mentions(around, "NewConstantBackOff") {
-			continue
+		if around != nil && len(call.Args) > 1 && mentions(around, "NewExponentialBackOff") && !remote.IsContext(p.TypesInfo.TypeOf(call.Args[0])) &&
+			!mentions(around, "WithContext") && !mentions(around, "WithMaxRetries") && !mentions(around, "NewConstantBackOff") {
+			goesOnAfter(p, call, "backoff.WithContext")
 		}
-		for _, f := range functionsOf(p, call) {
-			if ctx := worksUnder(p.TypesInfo, f); ctx != nil {
-				p.Report(call, "these retries go on after "+ctx.Name()+" has ended, and wait up to a minute in between: "+
-					"give them the context, by backoff.WithContext")
-			}
+	}
+	for _, call := range callsOf(p, "avast/retry-go", "Do") {
+		if around := declarationOf(p, call); around != nil && !call.Ellipsis.IsValid() && !mentions(call, "Context") && mentions(call, "Delay") {
+			goesOnAfter(p, call, "retry.Context")
 		}
 	}
 }
 
-// declarationOf returns the function around a call that gets a schedule, or nil.
+// goesOnAfter reports a call of a library that repeats an operation which works under a context.
+func goesOnAfter(p *rule.Pass, call *ast.CallExpr, by string) {
+	for _, f := range functionsOf(p, call) {
+		if ctx := worksUnder(p.TypesInfo, f); ctx != nil {
+			p.Report(call, "these retries go on after "+ctx.Name()+" has ended, and wait in between: give them the context, by "+by)
+		}
+	}
+}
+
+// declarationOf returns the function around a call, or nil.
 func declarationOf(p *rule.Pass, call *ast.CallExpr) *ast.FuncDecl {
 	for _, f := range p.Sources() {
 		for _, d := range f.Decls {
-			if decl, ok := d.(*ast.FuncDecl); ok && decl.Pos() < call.Pos() && call.Pos() < decl.End() && len(call.Args) > 1 {
+			if decl, ok := d.(*ast.FuncDecl); ok && decl.Pos() < call.Pos() && call.Pos() < decl.End() {
 				return decl
 			}
 		}

@@ -3,6 +3,7 @@ package general
 import (
 	"fmt"
 	"go/ast"
+	"go/token"
 	"go/types"
 	"slices"
 	"time"
@@ -29,7 +30,7 @@ func deafSleeps(p *rule.Pass, l *loop.Loop) {
 		return
 	}
 	signal := l.Signal(p.Pkg)
-	if signal == nil || l.Kind == loop.Other && !asksInTime(l, signal) && (signal.Var == nil || !asksHeader(p, l, signal) && !succeeds(l, signal.Var)) {
+	if signal == nil || l.Kind == loop.Other && !asksInTime(l, signal) && (signal.Var == nil || !asksHeader(p, l, signal) && !works(p, l, signal.Var)) {
 		return
 	}
 	for _, w := range l.Waits {
@@ -59,7 +60,7 @@ func isBrief(l *loop.Loop, w *loop.Wait, s *loop.Signal) bool {
 	d, known := l.Longest(w)
 	rounds, few := l.Limit()
 	switch {
-	case known && d <= shortest && (l.Asks(s) || s.Var == nil || s.OfType || slices.ContainsFunc(l.Calls(), leaves)):
+	case known && d <= shortest && (l.Kind == loop.Other || l.Asks(s) || s.Var == nil || s.OfType || slices.ContainsFunc(l.Calls(), leaves)):
 		return true
 	case asksInTime(l, s):
 	case s.Var == nil || s.OfType:
@@ -91,9 +92,21 @@ func tellsHowLong(w *loop.Wait) bool {
 	return w.Deaf() && (!call || w.Duration != nil)
 }
 
-// succeeds reports whether the loop passes a context on, and the success of some call ends it.
-func succeeds(l *loop.Loop, ctx *types.Var) bool {
-	return l.Passes(ctx) && slices.ContainsFunc(l.Calls(), func(a *loop.Attempt) bool { return a.MayEnd(loop.Left, loop.Succeeded) })
+// works reports whether the loop calls something under a context, and something else may end it: a
+// job without an end is none of a retry.
+func works(p *rule.Pass, l *loop.Loop, ctx *types.Var) bool {
+	return l.HandsOver(ctx) && loop.Has(l.Body, func(n ast.Node) bool {
+		call, ok := n.(*ast.CallExpr)
+		return ok && slices.ContainsFunc(call.Args, func(e ast.Expr) bool { return loop.VarOf(p.TypesInfo, e) == ctx })
+	}) && loop.Has(l.Body, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.ReturnStmt:
+			return true
+		case *ast.BranchStmt:
+			return n.Tok == token.BREAK
+		}
+		return false
+	})
 }
 
 // asksHeader reports whether a loop goes on while what its header hands the context to says no.

@@ -15,31 +15,44 @@ var lostError = ruleOfLoops("losterror",
 	"report loops that give up without the error of their last attempt", losesErrors)
 
 func losesErrors(p *rule.Pass, l *loop.Loop) {
-	if l.Kind != loop.Retry && !l.Items() || len(l.Attempts) == 0 {
+	if l.Kind != loop.Retry && !l.Items() || len(l.Attempts) == 0 || !returnsError(p, l.Func.Type) {
 		return
 	}
-	gaveUp, ok := l.Next().(*ast.ReturnStmt)
-	if !ok || len(gaveUp.Results) == 0 {
-		return
-	}
-	last := gaveUp.Results[len(gaveUp.Results)-1]
-	if t := p.TypesInfo.TypeOf(last); t == nil || !returnsError(p, l.Func.Type) || loop.MayFail(p.TypesInfo, last) {
-		return
-	}
+	gaveUp, _ := l.Next().(*ast.ReturnStmt)
 	for _, a := range l.Attempts {
-		if a.Err != nil && !a.Truth && overwrites(p, l, a, last) {
+		if gaveUp != nil && a.Err != nil && !a.Truth && overwrites(p, l, a, gaveUp) {
 			return
 		}
 	}
 	a := l.Attempts[len(l.Attempts)-1]
-	if (isTheSame(p, l, a) || l.Items() && remote.Call(p.TypesInfo, a.Call)) && givesUp(a) && dropped(p, l, a) && saysNothing(p, l, last) {
+	if !isTheSame(p, l, a) && !(l.Items() && remote.Call(p.TypesInfo, a.Call)) || !dropped(p, l, a) {
+		return
+	}
+	if !givesUp(a) {
+		gaveUp = givesUpInside(l, a)
+	}
+	if gaveUp != nil && saysNothing(p, l, gaveUp) {
 		p.Report(gaveUp, fmt.Sprintf("the loop gives up here, and why %s failed is lost: keep the last error, and wrap it", loop.Name(a.Call)))
 	}
 }
 
+// givesUpInside returns where a loop gives up that has counted its rounds, behind a failure or
+// before the next attempt, or nil.
+func givesUpInside(l *loop.Loop, a *loop.Attempt) (gaveUp *ast.ReturnStmt) {
+	loop.Inspect(l.Body, func(n ast.Node) bool {
+		if s, ok := n.(*ast.IfStmt); ok && l.CountsRounds(s.Cond) && !l.AsksFor(s.Cond, a) {
+			if r, ok := s.Body.List[len(s.Body.List)-1].(*ast.ReturnStmt); ok && a.MayEnd(loop.Again, loop.Failed) {
+				gaveUp = r
+			}
+		}
+		return true
+	})
+	return gaveUp
+}
+
 // isTheSame reports whether each round does the same, so that the last error tells what is wrong.
 func isTheSame(p *rule.Pass, l *loop.Loop, a *loop.Attempt) bool {
-	return len(l.Attempts) == 1 && !a.Truth && l.Bounded() && !differs(p, l, a) && !adapts(l, a) && !hasOneError(p, l, a)
+	return !a.Truth && !differs(p, l, a) && !adapts(l, a) && !hasOneError(p, l, a)
 }
 
 // givesUp reports whether the header of the loop ends it after a failure, and nothing before. A loop
@@ -50,10 +63,11 @@ func givesUp(a *loop.Attempt) bool {
 		if end.Outcome != loop.Failed {
 			continue
 		}
-		if end.Way == loop.Left && end.Counted && end.Wait == nil || isNotYet(cond) {
+		counted := end.Way == loop.Left && end.Counted && end.Wait == nil
+		if counted && !end.Broke || isNotYet(cond) {
 			return false
 		}
-		exhausted = exhausted || end.Way == loop.Exhausted
+		exhausted = exhausted || counted || end.Way == loop.Exhausted
 	}
 	return exhausted
 }
@@ -156,10 +170,15 @@ func dropped(p *rule.Pass, l *loop.Loop, a *loop.Attempt) bool {
 	return !looked
 }
 
-// saysNothing reports whether an error has no variable in it that may tell of the last attempt.
-func saysNothing(p *rule.Pass, l *loop.Loop, e ast.Expr) bool {
-	telling := false
-	ast.Inspect(e, func(n ast.Node) bool {
+// saysNothing reports whether a return is that of an error which has no variable in it that may tell
+// of the last attempt.
+func saysNothing(p *rule.Pass, l *loop.Loop, r *ast.ReturnStmt) bool {
+	if len(r.Results) == 0 || !l.Items() && p.TypesInfo.Types[r.Results[len(r.Results)-1]].IsNil() && l.Contains(r) {
+		return false
+	}
+	last := r.Results[len(r.Results)-1]
+	telling := p.TypesInfo.TypeOf(last) == nil || loop.MayFail(p.TypesInfo, last)
+	ast.Inspect(last, func(n ast.Node) bool {
 		name, ok := n.(*ast.Ident)
 		if !ok {
 			return !telling
@@ -186,8 +205,8 @@ type kept struct{ failed, over, nothing bool }
 
 // overwrites reports where another call that succeeds puts nil over the error of a failure, and the
 // loop then gives up with it.
-func overwrites(p *rule.Pass, l *loop.Loop, a *loop.Attempt, last ast.Expr) bool {
-	if a.Err.Pos() > l.Stmt.Pos() || !loop.Uses(p.TypesInfo, last, a.Err) {
+func overwrites(p *rule.Pass, l *loop.Loop, a *loop.Attempt, gaveUp *ast.ReturnStmt) bool {
+	if a.Err.Pos() > l.Stmt.Pos() || !loop.Uses(p.TypesInfo, gaveUp, a.Err) {
 		return false
 	}
 	var over *ast.CallExpr

@@ -106,7 +106,7 @@ func resets(n ast.Node, draw *ast.CallExpr) bool {
 // drawnInOperations reports draws in the functions that cenkalti/backoff calls, of the schedule
 // that it draws from itself.
 func drawnInOperations(p *rule.Pass) {
-	for _, call := range retriesOfCenkalti(p) {
+	for _, call := range callsOf(p, "cenkalti/backoff", "Retry") {
 		for _, f := range functionsOf(p, call) {
 			ast.Inspect(f.Body, func(n ast.Node) bool {
 				if draw, ok := n.(*ast.CallExpr); ok && isDraw(p.TypesInfo, draw) && gives(p.TypesInfo, call, draw) {
@@ -118,12 +118,12 @@ func drawnInOperations(p *rule.Pass) {
 	}
 }
 
-// retriesOfCenkalti returns the calls of backoff.Retry and its like.
-func retriesOfCenkalti(p *rule.Pass) (calls []*ast.CallExpr) {
+// callsOf returns the calls of functions of a library, by the begin of their names.
+func callsOf(p *rule.Pass, library, name string) (calls []*ast.CallExpr) {
 	for c := range p.ResultOf[inspect.Analyzer].(*inspector.Inspector).Root().Preorder((*ast.CallExpr)(nil)) {
 		call := c.Node().(*ast.CallExpr)
 		f := typeutil.Callee(p.TypesInfo, call)
-		if f != nil && f.Pkg() != nil && strings.Contains(f.Pkg().Path(), "cenkalti/backoff") && strings.HasPrefix(f.Name(), "Retry") {
+		if f != nil && f.Pkg() != nil && strings.Contains(f.Pkg().Path(), library) && strings.HasPrefix(f.Name(), name) {
 			calls = append(calls, call)
 		}
 	}

@@ -143,8 +143,8 @@ func (l *Loop) counts(cond ast.Expr) bool {
 	return l.looksAt(cond, func(v *types.Var) bool { return v == l.Counter || v == l.rangeValue() })
 }
 
-// countsRounds reports whether a condition looks at a number to which the loop adds one each round.
-func (l *Loop) countsRounds(cond ast.Expr) bool {
+// CountsRounds reports whether a condition looks at a number to which the loop adds one each round.
+func (l *Loop) CountsRounds(cond ast.Expr) bool {
 	return l.looksAt(cond, func(v *types.Var) bool {
 		return v == l.Counter || isInteger(v.Type()) && slices.ContainsFunc(l.Assigned(v), func(e ast.Expr) bool {
 			return l.Contains(e) && varOf(l.info, e) == v

@@ -17,6 +17,7 @@ type Attempt struct {
 	Call    *ast.CallExpr
 	Err     *types.Var   // the variable that gets its error, or nil if the condition compares it
 	Results []*types.Var // all variables that get its results
+	Answers bool         // some of its answers are failures, as their status tells
 	Truth   bool         // it returns no error but whether it succeeded, which Err then gets
 
 	Ends map[End]ast.Expr // how rounds end after it, each with the last condition on one such path

@@ -17,6 +17,7 @@ type End struct {
 	Counted bool    // a condition on the counter, which decides whether to wait, came before this wait
 	Late    bool    // the last condition before the end counts the rounds, and is behind the wait
 	Acted   bool    // something was done, or the kind of failure was looked at, before another round
+	Broke   bool    // it left the loop for what follows it
 }
 
 // following is the state of a walk behind an attempt.
@@ -65,7 +66,8 @@ func (l *Loop) follow(a *Attempt) Walker[following] {
 			return s, s.Outcome != Unknown || !s.lost
 		},
 		Branch: func(s following, cond ast.Expr, is bool) (following, bool) { return l.branch(a, s, cond, is) },
-		End: func(s following, way Way, _ ast.Node) {
+		End: func(s following, way Way, last ast.Node) {
+			s.Broke = way == Left && last == nil
 			s.end(a, way)
 		},
 	}
@@ -107,7 +109,7 @@ func (l *Loop) acts(n ast.Node) bool {
 		call, ok := n.X.(*ast.CallExpr)
 		return ok && !logs.MatchString(types.ExprString(call.Fun))
 	case *ast.AssignStmt:
-		return slices.ContainsFunc(n.Lhs, func(e ast.Expr) bool {
+		return !isNumber(l.info, n.Rhs) && slices.ContainsFunc(n.Lhs, func(e ast.Expr) bool {
 			t := typeOf(l.info, e)
 			return !IsError(t) && (n.Tok == token.ASSIGN || n.Tok == token.DEFINE && t != types.Typ[types.String])
 		})
@@ -115,6 +117,11 @@ func (l *Loop) acts(n ast.Node) bool {
 		return true
 	}
 	return false
+}
+
+// isNumber reports whether a counter is set to what it begins with.
+func isNumber(info *types.Info, right []ast.Expr) bool {
+	return len(right) == 1 && info.Types[right[0]].Value != nil && isInteger(info.TypeOf(right[0]))
 }
 
 var logs = regexp.MustCompile(`(?i)log|print|debug|info|warn|error|trace|metric|\.inc$|\.add$|observe|errors\.As`)
@@ -125,7 +132,7 @@ func (l *Loop) branch(a *Attempt, s following, cond ast.Expr, is bool) (followin
 		s.via = cond
 		s.Counted = s.Counted || s.Wait == nil && (l.counts(cond) || l.asksHowLong(cond)) && l.guards(cond)
 	}
-	s.Late = s.Wait != nil && !within(s.Wait.Node, cond) && !l.isHeader(cond) && l.countsRounds(cond)
+	s.Late = s.Wait != nil && !within(s.Wait.Node, cond) && !l.isHeader(cond) && l.CountsRounds(cond)
 	s.Acted = s.Acted || l.singlesOut(cond, is)
 	s.decided = s.decided || l.AsksFor(cond, a)
 	return l.learn(a, s, cond, is)
@@ -226,7 +233,7 @@ func (l *Loop) kindOf(a *Attempt) Kind {
 	left := l.mayLeave(a, onward)
 	switch {
 	case onward && left && a.answersHTTP() && l.looksAtStatus():
-		// Some answers are failures.
+		a.Answers = true
 		return Retry
 	case again && left && !onward:
 		return Retry

@@ -194,15 +194,19 @@ func durationOf(info *types.Info, call *ast.CallExpr, inner *Wait) (d ast.Expr) 
 // sleepsElsewhere recognizes a function of another package that sleeps, as its name says, and that
 // nothing can tell to end: it gets nothing but numbers, and returns nothing.
 func sleepsElsewhere(info *types.Info, call *ast.CallExpr) bool {
-	f, ok := typeutil.Callee(info, call).(*types.Func)
-	return ok && f.Signature().Recv() == nil && f.Signature().Results().Len() == 0 && sleeping.MatchString(f.Name()) &&
+	f := typeutil.Callee(info, call)
+	if f == nil || !sleeping.MatchString(f.Name()) {
+		return false
+	}
+	sig, ok := f.Type().Underlying().(*types.Signature)
+	return ok && sig.Recv() == nil && sig.Results().Len() == 0 &&
 		!slices.ContainsFunc(call.Args, func(e ast.Expr) bool {
 			b, ok := typeOf(info, e).Underlying().(*types.Basic)
 			return !ok || b.Info()&types.IsNumeric == 0
 		})
 }
 
-var sleeping = regexp.MustCompile(`^Sleep|Sleep$`)
+var sleeping = regexp.MustCompile(`^[sS]leep|Sleep$`)
 
 // events are the names of functions that wait for something to happen.
 var events = regexp.MustCompile(`^[wW]ait(For|Until|Close|Done|Ready|Exit|Stop|Shut|Conn|Sync|Cond|Chan)`)
