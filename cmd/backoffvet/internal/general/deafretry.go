@@ -12,15 +12,14 @@ import (
 // deafRetries reports retries of cenkalti/backoff or avast/retry-go that know nothing of the context
 // under which their operation works, and wait up to a minute between two attempts.
 func deafRetries(p *rule.Pass) {
-	for _, call := range callsOf(p, "cenkalti/backoff", "Retry") {
-		around := declarationOf(p, call)
-		if around != nil && len(call.Args) > 1 && mentions(around, "NewExponentialBackOff") && !remote.IsContext(p.TypesInfo.TypeOf(call.Args[0])) &&
+	for call, around := range callsOf(p, "cenkalti/backoff", "Retry") {
+		if len(call.Args) > 1 && mentions(around, "NewExponentialBackOff") && !remote.IsContext(p.TypesInfo.TypeOf(call.Args[0])) &&
 			!mentions(around, "WithContext") && !mentions(around, "WithMaxRetries") && !mentions(around, "NewConstantBackOff") {
 			goesOnAfter(p, call, "backoff.WithContext")
 		}
 	}
-	for _, call := range callsOf(p, "avast/retry-go", "Do") {
-		if around := declarationOf(p, call); around != nil && !call.Ellipsis.IsValid() && !mentions(call, "Context") && mentions(call, "Delay") {
+	for call := range callsOf(p, "avast/retry-go", "Do") {
+		if !call.Ellipsis.IsValid() && !mentions(call, "Context") && mentions(call, "Delay") {
 			goesOnAfter(p, call, "retry.Context")
 		}
 	}
@@ -33,18 +32,6 @@ func goesOnAfter(p *rule.Pass, call *ast.CallExpr, by string) {
 			p.Report(call, "these retries go on after "+ctx.Name()+" has ended, and wait in between: give them the context, by "+by)
 		}
 	}
-}
-
-// declarationOf returns the function around a call, or nil.
-func declarationOf(p *rule.Pass, call *ast.CallExpr) *ast.FuncDecl {
-	for _, f := range p.Sources() {
-		for _, d := range f.Decls {
-			if decl, ok := d.(*ast.FuncDecl); ok && decl.Pos() < call.Pos() && call.Pos() < decl.End() {
-				return decl
-			}
-		}
-	}
-	return nil
 }
 
 // worksUnder returns the context that an operation hands to what it calls, without a look at its

@@ -30,16 +30,13 @@ func deafSleeps(p *rule.Pass, l *loop.Loop) {
 		return
 	}
 	signal := l.Signal(p.Pkg)
-	if signal == nil || l.Kind == loop.Other && !asksInTime(l, signal) && (signal.Var == nil || !asksHeader(p, l, signal) && !works(p, l, signal.Var)) {
+	if signal == nil || l.Kind == loop.Other && !asksInTime(l, signal) && (signal.Var == nil || !works(p, l, signal.Var)) {
 		return
 	}
 	for _, w := range l.Waits {
 		if tellsHowLong(w) && !inCase(l, w.Node) && (isLong(l, w) && !isBrief(l, w, signal) || isEndless(p, l, signal)) {
 			p.Report(w.Node, "this sleep "+goesOn(signal), hearing(p, l, w, signal)...)
 		}
-	}
-	if w := l.Ticks(); w != nil && l.Kind == loop.Retry && isLong(l, w) {
-		p.Report(w.Node, "the wait for this ticker "+goesOn(signal))
 	}
 }
 
@@ -107,16 +104,6 @@ func works(p *rule.Pass, l *loop.Loop, ctx *types.Var) bool {
 		}
 		return false
 	})
-}
-
-// asksHeader reports whether a loop goes on while what its header hands the context to says no.
-func asksHeader(p *rule.Pass, l *loop.Loop, s *loop.Signal) bool {
-	f, ok := l.Stmt.(*ast.ForStmt)
-	if !ok {
-		return false
-	}
-	not, ok := f.Cond.(*ast.UnaryExpr)
-	return ok && loop.Uses(p.TypesInfo, not.X, s.Var)
 }
 
 // inCase reports whether a node is what a case of a select does: what the select receives then

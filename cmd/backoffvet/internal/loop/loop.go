@@ -212,11 +212,6 @@ func within(n, outer ast.Node) bool { return outer.Pos() <= n.Pos() && n.End() <
 // servers.
 func (l *Loop) Items() bool { return l.items }
 
-// Passes reports whether the loop hands a variable to a call that may fail.
-func (l *Loop) Passes(v *types.Var) bool {
-	return slices.ContainsFunc(l.calls, func(a *Attempt) bool { return Uses(l.info, a.Call, v) })
-}
-
 // HandsOver reports whether the function hands a variable to a call that does more than to write a
 // log, in the loop or before it.
 func (l *Loop) HandsOver(v *types.Var) bool {

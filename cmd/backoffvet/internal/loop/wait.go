@@ -237,19 +237,6 @@ var otherWaits = map[string]bool{
 	"k8s.io/apimachinery/pkg/util/wait": true,
 }
 
-// Ticks returns the wait of a loop that makes a round for each tick of a clock, or nil.
-func (l *Loop) Ticks() *Wait {
-	if !l.ticks() {
-		return nil
-	}
-	ticker := l.Stmt.(*ast.RangeStmt).X
-	w := &Wait{Node: ticker, Duration: timerDuration(l.info, ticker)}
-	if s, ok := ast.Unparen(ticker).(*ast.SelectorExpr); ok {
-		w.Duration = l.timerRuns(varOf(l.info, s.X))
-	}
-	return w
-}
-
 // timers finds out how long the timers run from which waits receive.
 func (l *Loop) timers() {
 	for _, w := range l.Waits {

@@ -172,16 +172,6 @@ func (s *server) asksAFlag() io.Reader {
 	return nil
 }
 
-func (s *server) ticks(call func(context.Context) error) {
-	ticker := time.NewTicker(5 * time.Second)
-	defer ticker.Stop()
-	for range ticker.C { // want "for this ticker goes on after s.ctx"
-		if err := call(s.ctx); err == nil {
-			return
-		}
-	}
-}
-
 // It is bounded, and nothing in it speaks of an end.
 func (s *server) connectsAFewTimes() (r io.Reader, err error) {
 	for range 3 {
