@@ -26,7 +26,7 @@ var deafSleep = rule.New("deafsleep", "report retries that sleep although a cont
 const shortest = time.Second
 
 func deafSleeps(p *rule.Pass, l *loop.Loop) {
-	if l.Items() {
+	if l.Items {
 		return
 	}
 	signal := l.Signal(p.Pkg)
@@ -57,7 +57,7 @@ func isBrief(l *loop.Loop, w *loop.Wait, s *loop.Signal) bool {
 	d, known := l.Longest(w)
 	rounds, few := l.Limit()
 	switch {
-	case known && d <= shortest && (l.Kind == loop.Other || l.Asks(s) || s.Var == nil || s.OfType || slices.ContainsFunc(l.Calls(), leaves)):
+	case known && d <= shortest && (l.Kind == loop.Other || l.Asks(s) || s.Var == nil || s.OfType || slices.ContainsFunc(l.Calls, leaves)):
 		return true
 	case asksInTime(l, s):
 	case s.Var == nil || s.OfType:
@@ -77,8 +77,10 @@ func leaves(a *loop.Attempt) bool { return a.MayEnd(loop.Left, loop.Failed) }
 // isEndless reports whether nothing ends a retry but its success, which never comes when the
 // context has ended.
 func isEndless(p *rule.Pass, l *loop.Loop, s *loop.Signal) bool {
-	return s.Var != nil && !s.OfType && (l.Kind == loop.Retry || l.Kind == loop.Poll) && !l.Bounded() && !l.Asks(s) &&
-		!slices.ContainsFunc(l.Calls(), leaves) &&
+	f, ok := l.Stmt.(*ast.ForStmt)
+	return ok && s.Var != nil && !s.OfType && (l.Kind == loop.Retry || l.Kind == loop.Poll) && !l.Asks(s) &&
+		(f.Cond == nil || asksForError(p, f.Cond)) &&
+		!slices.ContainsFunc(l.Calls, leaves) &&
 		!slices.ContainsFunc(l.Attempts, func(a *loop.Attempt) bool { return !loop.Uses(p.TypesInfo, a.Call, s.Var) })
 }
 

@@ -30,7 +30,7 @@ func lastSleeps(p *rule.Pass, l *loop.Loop) {
 	}
 	for _, a := range l.Attempts {
 		for end, cond := range a.Ends {
-			if (end.Outcome != loop.Succeeded || a.Answers) && !end.Counted && !inLoop(l, end.Wait) && isLong(l, end.Wait) && givesUpLate(p, l, end, cond) && !isNotYet(cond) && !looksAgain(p, l, end.Wait) {
+			if (end.Outcome != loop.Succeeded || a.Answers) && !a.Truth && !end.Counted && !inLoop(l, end.Wait) && isLong(l, end.Wait) && givesUpLate(p, l, end, cond) && !isNotYet(cond) && !looksAgain(p, l, end.Wait) {
 				p.Report(end.Wait.Node, "the loop sleeps here after its last attempt, too, and then only gives up: leave it before the sleep, or sleep before each attempt but the first")
 			}
 		}

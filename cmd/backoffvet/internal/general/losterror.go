@@ -15,7 +15,7 @@ var lostError = ruleOfLoops("losterror",
 	"report loops that give up without the error of their last attempt", losesErrors)
 
 func losesErrors(p *rule.Pass, l *loop.Loop) {
-	if l.Kind != loop.Retry && !l.Items() || len(l.Attempts) == 0 || !returnsError(p, l.Func.Type) {
+	if l.Kind != loop.Retry && !l.Items || len(l.Attempts) == 0 || !returnsError(p, l.Func.Type) {
 		return
 	}
 	gaveUp, _ := l.Next().(*ast.ReturnStmt)
@@ -25,7 +25,7 @@ func losesErrors(p *rule.Pass, l *loop.Loop) {
 		}
 	}
 	a := l.Attempts[len(l.Attempts)-1]
-	if !isTheSame(p, l, a) && !(l.Items() && remote.Call(p.TypesInfo, a.Call)) || !dropped(p, l, a) {
+	if !isTheSame(p, l, a) && !(l.Items && remote.Call(p.TypesInfo, a.Call)) || !dropped(p, l, a) {
 		return
 	}
 	if !givesUp(a) {
@@ -173,7 +173,7 @@ func dropped(p *rule.Pass, l *loop.Loop, a *loop.Attempt) bool {
 // saysNothing reports whether a return is that of an error which has no variable in it that may tell
 // of the last attempt.
 func saysNothing(p *rule.Pass, l *loop.Loop, r *ast.ReturnStmt) bool {
-	if len(r.Results) == 0 || !l.Items() && p.TypesInfo.Types[r.Results[len(r.Results)-1]].IsNil() && l.Contains(r) {
+	if len(r.Results) == 0 || !l.Items && p.TypesInfo.Types[r.Results[len(r.Results)-1]].IsNil() && l.Contains(r) {
 		return false
 	}
 	last := r.Results[len(r.Results)-1]

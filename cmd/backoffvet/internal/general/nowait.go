@@ -22,7 +22,7 @@ func noWaits(p *rule.Pass, l *loop.Loop) {
 			waiter))
 		return
 	}
-	if l.Kind == loop.Other || l.Items() || endsByItself(p, l) {
+	if l.Kind == loop.Other || l.Items || endsByItself(p, l) {
 		return
 	}
 	for _, a := range l.Attempts {

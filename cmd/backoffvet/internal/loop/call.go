@@ -104,11 +104,11 @@ func fromAssignment(info *types.Info, n ast.Node, left, right []ast.Expr, fails 
 	}
 	a := &Attempt{Node: n, Call: call, Truth: saysIfDone(info, call)}
 	for _, e := range left {
-		if v := varOf(info, e); v != nil {
+		if v := VarOf(info, e); v != nil {
 			a.Results = append(a.Results, v)
 		}
 	}
-	if a.Err = varOf(info, left[len(left)-1]); a.Err == nil || !a.Truth && !IsError(a.Err.Type()) {
+	if a.Err = VarOf(info, left[len(left)-1]); a.Err == nil || !a.Truth && !IsError(a.Err.Type()) {
 		return nil
 	}
 	return a
@@ -200,7 +200,8 @@ var errorType = types.Universe.Lookup("error").Type()
 // IsError reports whether a type is error.
 func IsError(t types.Type) bool { return types.Identical(t, errorType) }
 
-func varOf(info *types.Info, e ast.Expr) *types.Var {
+// VarOf returns the variable that an expression is, or nil.
+func VarOf(info *types.Info, e ast.Expr) *types.Var {
 	name, ok := ast.Unparen(e).(*ast.Ident)
 	if !ok {
 		return nil
@@ -224,9 +225,3 @@ func mayReturn(info *types.Info, call *ast.CallExpr) bool {
 
 // leaving are the names of functions that end the program or the goroutine, in whatever package.
 var leaving = regexp.MustCompile(`^(Exit|Fatal|Panic)(f|w|ln|Depth|Context)?$|^Goexit$|^FailNow$|^SkipNow$`)
-
-// VarOf returns the variable that an expression is, or nil.
-func VarOf(info *types.Info, e ast.Expr) *types.Var { return varOf(info, e) }
-
-// IsDuration reports whether a type is time.Duration.
-func IsDuration(t types.Type) bool { return isDuration(t) }

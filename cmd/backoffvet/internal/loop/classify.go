@@ -31,17 +31,17 @@ type following struct {
 }
 
 func (l *Loop) classify() {
-	l.items = l.eachDiffers()
-	for _, a := range l.calls {
+	l.Items = l.eachDiffers()
+	for _, a := range l.Calls {
 		if l.numbers(a) {
 			continue
 		}
 		a.Ends = map[End]ast.Expr{}
 		Walk(l, a.Node, following{}, l.follow(a))
 		switch kind := l.kindOf(a); {
-		case l.items && kind == Retry:
+		case l.Items && kind == Retry:
 			l.Attempts = append(l.Attempts, a)
-		case !l.items && kind != Other:
+		case !l.Items && kind != Other:
 			l.Attempts = append(l.Attempts, a)
 			l.Kind = max(l.Kind, kind)
 		}
@@ -89,7 +89,7 @@ func (s following) end(a *Attempt, way Way) bool {
 // changes reports whether a node puts another value into the variable of an attempt's error.
 func (s following) changes(info *types.Info, n ast.Node, a *Attempt) bool {
 	assign, ok := n.(*ast.AssignStmt)
-	return ok && slices.ContainsFunc(assign.Lhs, func(e ast.Expr) bool { return varOf(info, e) == a.Err })
+	return ok && slices.ContainsFunc(assign.Lhs, func(e ast.Expr) bool { return VarOf(info, e) == a.Err })
 }
 
 func (l *Loop) waitOf(n ast.Node) *Wait {
@@ -209,7 +209,7 @@ func (l *Loop) saysOf(a *Attempt, cond ast.Expr, is bool) Outcome {
 			t := l.info.TypeOf(e)
 			return t != nil && IsError(t)
 		}
-		return e == a.Call || a.Err != nil && varOf(l.info, e) == a.Err
+		return e == a.Call || a.Err != nil && VarOf(l.info, e) == a.Err
 	})
 }
 
@@ -219,7 +219,7 @@ func (l *Loop) truthOf(a *Attempt, cond ast.Expr, is bool) Outcome {
 		return l.truthOf(a, ast.Unparen(not.X), !is)
 	}
 	switch {
-	case cond != a.Call && (a.Err == nil || varOf(l.info, cond) != a.Err):
+	case cond != a.Call && (a.Err == nil || VarOf(l.info, cond) != a.Err):
 		return Unknown
 	case is:
 		return Succeeded

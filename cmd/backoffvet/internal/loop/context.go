@@ -90,7 +90,7 @@ func (l *Loop) endsInDefer(made *ast.CallExpr) bool {
 		if !ok || len(assign.Lhs) != 2 || assign.Rhs[0] != made {
 			return true
 		}
-		cancel := varOf(l.info, assign.Lhs[1])
+		cancel := VarOf(l.info, assign.Lhs[1])
 		ast.Inspect(l.Func.Outer, func(n ast.Node) bool {
 			name, ok := n.(*ast.Ident)
 			only = only && (!ok || cancel == nil || l.info.Uses[name] != cancel)

@@ -128,7 +128,7 @@ func (l *Loop) capped(v *types.Var, steps int) (most time.Duration, known bool) 
 		}
 		cond, ok := s.Cond.(*ast.BinaryExpr)
 		set, isSet := s.Body.List[0].(*ast.AssignStmt)
-		if !ok || !isSet || varOf(l.info, cond.X) != v || varOf(l.info, set.Lhs[0]) != v {
+		if !ok || !isSet || VarOf(l.info, cond.X) != v || VarOf(l.info, set.Lhs[0]) != v {
 			return true
 		}
 		switch grows := set.Tok != token.ASSIGN || Uses(l.info, set.Rhs[0], v); {
@@ -204,7 +204,7 @@ func (l *Loop) Grows(w *Wait) bool {
 func (l *Loop) grown(v *types.Var, first ast.Expr, steps int) (time.Duration, bool) {
 	var more *ast.AssignStmt
 	Inspect(l.Stmt, func(n ast.Node) bool {
-		if set, ok := n.(*ast.AssignStmt); ok && set.Tok != token.DEFINE && varOf(l.info, set.Lhs[0]) == v {
+		if set, ok := n.(*ast.AssignStmt); ok && set.Tok != token.DEFINE && VarOf(l.info, set.Lhs[0]) == v {
 			more = set
 		}
 		return true

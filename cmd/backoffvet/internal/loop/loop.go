@@ -44,10 +44,11 @@ type Loop struct {
 	Waits    []*Wait
 	Counter  *types.Var // counts the rounds that are bounded, or nil
 
-	info  *types.Info
-	calls []*Attempt // all calls that may fail
-	items bool       // each round is about another thing
-	prog  *program
+	Calls []*Attempt // all calls that may fail
+	Items bool       // each round is about another thing, such as one of a list of servers
+
+	info *types.Info
+	prog *program
 
 	args   map[*types.Var]ast.Expr      // what the parameters of a function are that Longest looks into
 	values map[*types.Var]time.Duration // what Longest takes variables for
@@ -187,7 +188,7 @@ func newLoop(prog *program, stmt ast.Stmt, f *Func) *Loop {
 	case *ast.RangeStmt:
 		l.Body = s.Body
 	}
-	l.calls = callsThatFail(l.info, l)
+	l.Calls = callsThatFail(l.info, l)
 	l.Waits = waitsIn(l.info, stmt, prog.sleepers)
 	l.timers()
 	l.Counter = counterOf(l.info, stmt)
@@ -208,10 +209,6 @@ func (l *Loop) Contains(n ast.Node) bool { return within(n, l.Stmt) }
 
 func within(n, outer ast.Node) bool { return outer.Pos() <= n.Pos() && n.End() <= outer.End() }
 
-// Items reports whether the rounds are about different things, such as those over a list of
-// servers.
-func (l *Loop) Items() bool { return l.items }
-
 // HandsOver reports whether the function hands a variable to a call that does more than to write a
 // log, in the loop or before it.
 func (l *Loop) HandsOver(v *types.Var) bool {
@@ -228,9 +225,6 @@ func (l *Loop) HandsOver(v *types.Var) bool {
 }
 
 var loggers = regexp.MustCompile(`(?i)\b[sk]?log(f|rus)?\b|logger\b`)
-
-// Calls returns the calls of the loop that may fail.
-func (l *Loop) Calls() []*Attempt { return l.calls }
 
 // Next returns the statement that follows the loop in its block, or nil.
 func (l *Loop) Next() ast.Stmt {

@@ -261,7 +261,7 @@ func (l *Loop) asks(call *ast.CallExpr) *Signal {
 
 // contextField returns the context in a field that the loop hands to its work.
 func (l *Loop) contextField() (found *Signal) {
-	for _, a := range l.calls {
+	for _, a := range l.Calls {
 		for _, arg := range a.Call.Args {
 			v := fieldOrVar(l.info, arg)
 			if _, ok := arg.(*ast.SelectorExpr); ok && found == nil && v != nil && v.IsField() && remote.IsContext(v.Type()) {

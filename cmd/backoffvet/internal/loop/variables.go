@@ -56,7 +56,7 @@ func (p *program) note(n ast.Node) bool {
 	case *ast.IncDecStmt:
 		p.assign([]ast.Expr{n.X}, []ast.Expr{n.X})
 	case *ast.KeyValueExpr:
-		if v := varOf(p.info, n.Key); v != nil && v.IsField() {
+		if v := VarOf(p.info, n.Key); v != nil && v.IsField() {
 			p.assign([]ast.Expr{n.Key}, []ast.Expr{n.Value})
 		}
 	case *ast.CommClause:

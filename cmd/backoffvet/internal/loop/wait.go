@@ -31,7 +31,7 @@ func (w *Wait) Deaf() bool {
 // Constant returns the value of an integer, if it is a constant or a variable that is set to one at
 // first: a setting may change this default.
 func (l *Loop) Constant(e ast.Expr) (time.Duration, bool) {
-	if v := varOf(l.info, e); v != nil {
+	if v := VarOf(l.info, e); v != nil {
 		if set := l.Assigned(v); len(set) > 0 {
 			n, ok := constantOf(l.info, set[0])
 			return n, ok && (len(set) == 1 || n > 0 && !l.Contains(set[0]))
@@ -145,19 +145,20 @@ func isAtEnd(w *Wait, body *ast.BlockStmt) bool {
 }
 
 func isSleep(info *types.Info, call *ast.CallExpr) bool {
-	return Name(call) == "Sleep" && len(call.Args) == 1 && isDuration(info.TypeOf(call.Args[0]))
+	return Name(call) == "Sleep" && len(call.Args) == 1 && IsDuration(info.TypeOf(call.Args[0]))
 }
 
 // timerDuration returns d of time.After(d).
 func timerDuration(info *types.Info, e ast.Expr) ast.Expr {
 	call, ok := ast.Unparen(e).(*ast.CallExpr)
-	if !ok || len(call.Args) != 1 || !isDuration(info.TypeOf(call.Args[0])) {
+	if !ok || len(call.Args) != 1 || !IsDuration(info.TypeOf(call.Args[0])) {
 		return nil
 	}
 	return call.Args[0]
 }
 
-func isDuration(t types.Type) bool { return t != nil && t.String() == "time.Duration" }
+// IsDuration reports whether a type is time.Duration.
+func IsDuration(t types.Type) bool { return t != nil && t.String() == "time.Duration" }
 
 // called recognizes time.Sleep, a Sleep of a clock, functions of the package that wait, and calls
 // whose name says so.
@@ -181,7 +182,7 @@ func called(info *types.Info, call *ast.CallExpr, sleepers map[types.Object]*Wai
 // function of the package sleeps that it calls.
 func durationOf(info *types.Info, call *ast.CallExpr, inner *Wait) (d ast.Expr) {
 	for _, arg := range call.Args {
-		if isDuration(info.TypeOf(arg)) {
+		if IsDuration(info.TypeOf(arg)) {
 			d = arg
 		}
 	}
@@ -245,7 +246,7 @@ func (l *Loop) timers() {
 			continue
 		}
 		if s, ok := ast.Unparen(receive.X).(*ast.SelectorExpr); ok {
-			w.Duration = l.timerRuns(varOf(l.info, s.X))
+			w.Duration = l.timerRuns(VarOf(l.info, s.X))
 		}
 	}
 }
