@@ -24,7 +24,7 @@ type program struct {
 	noted    map[*ast.Ident]bool        // mentions of a channel that are none of these, or noted
 	calls    map[types.Object][]*ast.CallExpr
 	params   map[*types.Var]param
-	mentions map[types.Object]int // how often the package names a function or a variable
+	mentions map[types.Object]int // how often the package names something
 }
 
 // A param says of which function a variable is a parameter.
@@ -37,7 +37,10 @@ func programOf(p *analysis.Pass) *program {
 	prog := &program{
 		pkg: p.Pkg, info: p.TypesInfo, decls: map[types.Object]*ast.FuncDecl{}, sleepers: map[types.Object]*Wait{}, set: map[*types.Var][]ast.Expr{}, listens: map[*types.Var]bool{},
 		uses: map[*types.Var][]token.Pos{}, tells: map[*types.Var][]token.Pos{}, noted: map[*ast.Ident]bool{},
-		calls: map[types.Object][]*ast.CallExpr{}, params: map[*types.Var]param{},
+		calls: map[types.Object][]*ast.CallExpr{}, params: map[*types.Var]param{}, mentions: map[types.Object]int{},
+	}
+	for _, obj := range p.TypesInfo.Uses {
+		prog.mentions[obj]++
 	}
 	for _, f := range p.Files {
 		ast.Inspect(f, prog.note)
@@ -196,15 +199,7 @@ func (p *program) given(v *types.Var) (args []ast.Expr) {
 }
 
 // isValue reports whether a function is handed over, and not only called.
-func (p *program) isValue(f types.Object) bool {
-	if p.mentions == nil {
-		p.mentions = map[types.Object]int{}
-		for _, obj := range p.info.Uses {
-			p.mentions[obj]++
-		}
-	}
-	return p.mentions[f] > len(p.calls[f])
-}
+func (p *program) isValue(f types.Object) bool { return p.mentions[f] > len(p.calls[f]) }
 
 // isEndless reports whether a variable only ever has a context that never ends, or a request that
 // has one: all that the package gives it is such. What a command gets from the library that parses
