@@ -34,7 +34,7 @@ func deafSleeps(p *rule.Pass, l *loop.Loop) {
 		return
 	}
 	for _, w := range l.Waits {
-		if tellsHowLong(w) && !inCase(l, w.Node) && (isLong(l, w) && !isBrief(l, w, signal) || isEndless(p, l, signal)) {
+		if tellsHowLong(w) && !inCase(l, w.Node) && (isLong(l, w) && !isBrief(p, l, w, signal) || isEndless(p, l, signal)) {
 			p.Report(w.Node, "this sleep "+goesOn(signal), hearing(p, l, w, signal)...)
 		}
 	}
@@ -53,11 +53,13 @@ func asksInTime(l *loop.Loop, s *loop.Signal) bool { return s.Done != "" && l.As
 // isBrief reports whether nobody notices that a wait is deaf: one of a second, where the loop may
 // end behind it, or those of a loop that is over soon. What is no context ends only waits of more
 // than a second, for another attempt after a failure.
-func isBrief(l *loop.Loop, w *loop.Wait, s *loop.Signal) bool {
+func isBrief(p *rule.Pass, l *loop.Loop, w *loop.Wait, s *loop.Signal) bool {
 	d, known := l.Longest(w)
 	rounds, few := l.Limit()
+	_, setting := w.Duration.(*ast.SelectorExpr)
+	setting = setting && p.TypesInfo.Types[w.Duration].Value == nil
 	switch {
-	case known && d <= shortest && (l.Kind == loop.Other || l.Asks(s) || s.Var == nil || s.OfType || slices.ContainsFunc(l.Calls, leaves)):
+	case known && d <= shortest && !(setting && d == shortest && s.Var != nil && !s.OfType && !l.Asks(s)) && (l.Kind == loop.Other || l.Asks(s) || s.Var == nil || s.OfType || slices.ContainsFunc(l.Calls, leaves)):
 		return true
 	case asksInTime(l, s):
 	case s.Var == nil || s.OfType:

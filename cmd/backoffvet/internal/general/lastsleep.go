@@ -184,10 +184,13 @@ func told(p *rule.Pass, l *loop.Loop, e ast.Expr) bool {
 	})
 }
 
-// decides recognizes a call that is given the response and the error, and says how long to wait.
+// decides recognizes a call that is given the response, and says how long to wait.
 func decides(info *types.Info, call *ast.CallExpr) bool {
-	t, ok := info.TypeOf(call).(*types.Tuple)
-	return ok && t.Len() == 2 && loop.IsDuration(t.At(1).Type()) &&
+	t := info.TypeOf(call)
+	if tuple, ok := t.(*types.Tuple); ok && tuple.Len() == 2 {
+		t = tuple.At(1).Type()
+	}
+	return loop.IsDuration(t) &&
 		slices.ContainsFunc(call.Args, func(e ast.Expr) bool { return remote.IsResponse(info.TypeOf(e)) })
 }
 

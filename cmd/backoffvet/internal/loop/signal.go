@@ -291,7 +291,7 @@ func (l *Loop) ofType() *Signal {
 		if l.prog.isEnded(field) {
 			return &Signal{Expr: text}
 		}
-		if !l.prog.listens[field] {
+		if !l.prog.listens[field] || !l.prog.closes[field] && !remote.IsContext(field.Type()) {
 			continue
 		}
 		if s := l.ofField(field, text, false); s != nil {

@@ -20,6 +20,7 @@ type program struct {
 	set      map[*types.Var][]ast.Expr  // what is assigned, in the order of the source
 	listens  map[*types.Var]bool        // fields that cases of a select receive from, or whose Done they do, and then leave
 	uses     map[*types.Var][]token.Pos // where something may close a channel, or send to it
+	closes   map[*types.Var]bool        // channels that something closes
 	tells    map[*types.Var][]token.Pos // where a function closes a channel as it returns
 	noted    map[*ast.Ident]bool        // mentions of a channel that are none of these, or noted
 	calls    map[types.Object][]*ast.CallExpr
@@ -38,6 +39,7 @@ func programOf(p *analysis.Pass) *program {
 		pkg: p.Pkg, info: p.TypesInfo, decls: map[types.Object]*ast.FuncDecl{}, sleepers: map[types.Object]*Wait{}, set: map[*types.Var][]ast.Expr{}, listens: map[*types.Var]bool{},
 		uses: map[*types.Var][]token.Pos{}, tells: map[*types.Var][]token.Pos{}, noted: map[*ast.Ident]bool{},
 		calls: map[types.Object][]*ast.CallExpr{}, params: map[*types.Var]param{}, mentions: map[types.Object]int{},
+		closes: map[*types.Var]bool{},
 	}
 	for _, obj := range p.TypesInfo.Uses {
 		prog.mentions[obj]++
@@ -67,6 +69,7 @@ func (p *program) note(n ast.Node) bool {
 			p.listen(n.Comm)
 		}
 	case *ast.CallExpr:
+		p.closes[p.closed(n)] = true
 		if s, ok := n.Fun.(*ast.SelectorExpr); ok && s.Sel.Name == "Store" { // of an atomic.Bool
 			p.assign([]ast.Expr{s.X}, n.Args)
 		}

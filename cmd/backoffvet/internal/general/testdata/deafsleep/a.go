@@ -128,6 +128,8 @@ func (s *server) serve() {
 	}
 }
 
+func (s *server) end() { close(s.done) }
+
 func (s *server) hands(call func(context.Context) error) error {
 	for {
 		err := call(s.ctx)
