@@ -56,18 +56,29 @@ func asksInTime(l *loop.Loop, s *loop.Signal) bool { return s.Done != "" && l.As
 func isBrief(p *rule.Pass, l *loop.Loop, w *loop.Wait, s *loop.Signal) bool {
 	d, known := l.Longest(w)
 	rounds, few := l.Limit()
-	_, setting := w.Duration.(*ast.SelectorExpr)
-	setting = setting && p.TypesInfo.Types[w.Duration].Value == nil
+	again := func(o loop.Outcome) bool {
+		return slices.ContainsFunc(l.Attempts, func(a *loop.Attempt) bool { return a.WaitsAgain(w, o) })
+	}
 	switch {
-	case known && d <= shortest && !(setting && d == shortest && s.Var != nil && !s.OfType && !l.Asks(s)) && (l.Kind == loop.Other || l.Asks(s) || s.Var == nil || s.OfType || slices.ContainsFunc(l.Calls, leaves)):
+	case known && d <= shortest && endsBehind(p, l, w, s):
 		return true
 	case asksInTime(l, s):
 	case s.Var == nil || s.OfType:
-		return !slices.ContainsFunc(l.Attempts, func(a *loop.Attempt) bool { return a.WaitsAgain(w, loop.Failed) })
-	case l.Kind == loop.Worker && slices.ContainsFunc(l.Attempts, func(a *loop.Attempt) bool { return a.WaitsAgain(w, loop.Succeeded) }):
+		return !again(loop.Failed)
+	case l.Kind == loop.Worker && again(loop.Succeeded):
 		return true // a job that is done from time to time
 	}
 	return known && few && d*rounds <= soon
+}
+
+// endsBehind reports whether the loop may end behind a wait of a second, or is not known to be of
+// attempts under a context. Of a setting, a second is only the default.
+func endsBehind(p *rule.Pass, l *loop.Loop, w *loop.Wait, s *loop.Signal) bool {
+	if l.Asks(s) || s.Var == nil || s.OfType {
+		return true
+	}
+	_, setting := w.Duration.(*ast.SelectorExpr)
+	return (!setting || p.TypesInfo.Types[w.Duration].Value != nil) && (l.Kind == loop.Other || slices.ContainsFunc(l.Calls, leaves))
 }
 
 // soon is when a loop is over before anybody notices.

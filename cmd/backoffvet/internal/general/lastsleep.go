@@ -30,11 +30,17 @@ func lastSleeps(p *rule.Pass, l *loop.Loop) {
 	}
 	for _, a := range l.Attempts {
 		for end, cond := range a.Ends {
-			if (end.Outcome != loop.Succeeded || a.Answers) && !a.Truth && !end.Counted && !inLoop(l, end.Wait) && isLong(l, end.Wait) && givesUpLate(p, l, end, cond) && !isNotYet(cond) && !looksAgain(p, l, end.Wait) {
+			if mayFail(a, end) && !inLoop(l, end.Wait) && isLong(l, end.Wait) && givesUpLate(p, l, end, cond) && !isNotYet(cond) && !looksAgain(p, l, end.Wait) {
 				p.Report(end.Wait.Node, "the loop sleeps here after its last attempt, too, and then only gives up: leave it before the sleep, or sleep before each attempt but the first")
 			}
 		}
 	}
+}
+
+// mayFail reports whether a round that nobody counted may end so with a failure. Whether something is
+// there yet is none.
+func mayFail(a *loop.Attempt, end loop.End) bool {
+	return (end.Outcome != loop.Succeeded || a.Answers) && !a.Truth && !end.Counted
 }
 
 // givesUpLate reports whether the loop waits and then gives up, since that was its last round: its

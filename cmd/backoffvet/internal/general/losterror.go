@@ -18,20 +18,15 @@ func losesErrors(p *rule.Pass, l *loop.Loop) {
 	if l.Kind != loop.Retry && !l.Items || len(l.Attempts) == 0 || !returnsError(p, l.Func.Type) {
 		return
 	}
-	gaveUp, _ := l.Next().(*ast.ReturnStmt)
-	for _, a := range l.Attempts {
-		if gaveUp != nil && a.Err != nil && !a.Truth && overwrites(p, l, a, gaveUp) {
-			return
-		}
-	}
-	a := l.Attempts[len(l.Attempts)-1]
-	if !isTheSame(p, l, a) && !(l.Items && remote.Call(p.TypesInfo, a.Call)) || !dropped(p, l, a) {
+	gaveUp, ok := l.Next().(*ast.ReturnStmt)
+	if ok && slices.ContainsFunc(l.Attempts, func(a *loop.Attempt) bool { return overwrites(p, l, a, gaveUp) }) {
 		return
 	}
+	a := l.Attempts[len(l.Attempts)-1]
 	if !givesUp(a) {
 		gaveUp = givesUpInside(l, a)
 	}
-	if gaveUp != nil && saysNothing(p, l, gaveUp) {
+	if gaveUp != nil && (isTheSame(p, l, a) || l.Items && remote.Call(p.TypesInfo, a.Call)) && dropped(p, l, a) && saysNothing(p, l, gaveUp) {
 		p.Report(gaveUp, fmt.Sprintf("the loop gives up here, and why %s failed is lost: keep the last error, and wrap it", loop.Name(a.Call)))
 	}
 }
@@ -137,22 +132,16 @@ func returnsError(p *rule.Pass, f *ast.FuncType) bool {
 
 // dropped reports whether nothing but conditions look at the error of an attempt.
 func dropped(p *rule.Pass, l *loop.Loop, a *loop.Attempt) bool {
-	if a.Err == nil {
-		return true
-	}
-	if a.Err.Pos() < l.Func.Node.Pos() || l.Func.Node.End() < a.Err.Pos() {
-		return false
+	if a.Err == nil || a.Err.Pos() < l.Func.Node.Pos() || l.Func.Node.End() < a.Err.Pos() {
+		return a.Err == nil
 	}
 	looked := false
 	set := map[*ast.Ident]bool{}
-	conditions := map[ast.Node]bool{}
+	var cond ast.Node
 	ast.Inspect(l.Func.Body, func(n ast.Node) bool {
-		if conditions[n] {
-			return false
-		}
 		switch n := n.(type) {
 		case *ast.IfStmt:
-			conditions[n.Cond] = true
+			cond = n.Cond
 		case *ast.AssignStmt:
 			for _, e := range n.Lhs {
 				name, _ := e.(*ast.Ident)
@@ -165,7 +154,7 @@ func dropped(p *rule.Pass, l *loop.Loop, a *loop.Attempt) bool {
 		case *ast.Ident:
 			looked = looked || p.TypesInfo.Uses[n] == a.Err && !set[n]
 		}
-		return true
+		return n == nil || n != cond
 	})
 	return !looked
 }
@@ -173,21 +162,21 @@ func dropped(p *rule.Pass, l *loop.Loop, a *loop.Attempt) bool {
 // saysNothing reports whether a return is that of an error which has no variable in it that may tell
 // of the last attempt.
 func saysNothing(p *rule.Pass, l *loop.Loop, r *ast.ReturnStmt) bool {
-	if len(r.Results) == 0 || !l.Items && p.TypesInfo.Types[r.Results[len(r.Results)-1]].IsNil() && l.Contains(r) {
+	if len(r.Results) == 0 {
 		return false
 	}
 	last := r.Results[len(r.Results)-1]
-	telling := p.TypesInfo.TypeOf(last) == nil || loop.MayFail(p.TypesInfo, last)
-	ast.Inspect(last, func(n ast.Node) bool {
+	if p.TypesInfo.Types[last].IsNil() && (l.Items || l.Contains(r)) || loop.MayFail(p.TypesInfo, last) {
+		return false
+	}
+	return !loop.HasAnywhere(last, func(n ast.Node) bool {
 		name, ok := n.(*ast.Ident)
 		if !ok {
-			return !telling
+			return false
 		}
 		v := loop.VarOf(p.TypesInfo, name)
-		telling = telling || v != nil && v.Pos() > l.Func.Node.Pos() && v.Pos() < l.Func.Node.End() && isTelling(p, l, v)
-		return !telling
+		return v != nil && v.Pos() > l.Func.Node.Pos() && v.Pos() < l.Func.Node.End() && isTelling(p, l, v)
 	})
-	return !telling
 }
 
 // isTelling reports whether a variable may hold what the loop learned: the loop sets it, but does
@@ -206,7 +195,7 @@ type kept struct{ failed, over, nothing bool }
 // overwrites reports where another call that succeeds puts nil over the error of a failure, and the
 // loop then gives up with it.
 func overwrites(p *rule.Pass, l *loop.Loop, a *loop.Attempt, gaveUp *ast.ReturnStmt) bool {
-	if a.Err.Pos() > l.Stmt.Pos() || !loop.Uses(p.TypesInfo, gaveUp, a.Err) {
+	if a.Err == nil || a.Truth || a.Err.Pos() > l.Stmt.Pos() || !loop.Uses(p.TypesInfo, gaveUp, a.Err) {
 		return false
 	}
 	var over *ast.CallExpr
@@ -218,18 +207,7 @@ func overwrites(p *rule.Pass, l *loop.Loop, a *loop.Attempt, gaveUp *ast.ReturnS
 			}
 			return k, true
 		},
-		Branch: func(k kept, cond ast.Expr, is bool) (kept, bool) {
-			switch o := l.Says(a, cond, is); {
-			case o == loop.Unknown:
-				return k, true
-			case k.over:
-				k.nothing = o == loop.Succeeded
-				return k, true
-			default:
-				k.failed = o == loop.Failed
-				return k, k.failed
-			}
-		},
+		Branch: func(k kept, cond ast.Expr, is bool) (kept, bool) { return k.learn(l.Says(a, cond, is)) },
 		End: func(k kept, way loop.Way, _ ast.Node) {
 			lost = lost || way == loop.Exhausted && k.failed && k.nothing
 		},
@@ -239,6 +217,19 @@ func overwrites(p *rule.Pass, l *loop.Loop, a *loop.Attempt, gaveUp *ast.ReturnS
 			"gives up without a cause: use another variable", loop.Name(a.Call)))
 	}
 	return lost
+}
+
+// learn notes what a condition says of the variable.
+func (k kept) learn(o loop.Outcome) (kept, bool) {
+	switch {
+	case o == loop.Unknown:
+		return k, true
+	case k.over:
+		k.nothing = o == loop.Succeeded
+		return k, true
+	}
+	k.failed = o == loop.Failed
+	return k, k.failed
 }
 
 // overwriting returns the call whose error a statement puts into the variable of an attempt.

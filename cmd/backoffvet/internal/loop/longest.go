@@ -27,7 +27,7 @@ func (l *Loop) most(e ast.Expr, steps int) (time.Duration, bool) {
 		return 0, false
 	}
 	e = ast.Unparen(e)
-	if n, ok := constantOf(l.info, e); ok || steps == 0 {
+	if n, ok := constantOf(l.info, e); ok || steps <= 0 {
 		return n, ok
 	}
 	switch e := e.(type) {
@@ -119,8 +119,14 @@ func (l *Loop) least(of []ast.Expr, steps int) (least time.Duration, known bool)
 	return least, known
 }
 
-// capped returns the bound that if v > most { v = most } sets, or if v < most { v *= 2 }.
+// capped returns the bound that v = min(v, most) sets, or if v > most { v = most }, or that which
+// if v < most { v *= 2 } goes beyond at most once.
 func (l *Loop) capped(v *types.Var, steps int) (most time.Duration, known bool) {
+	for _, e := range l.Assigned(v) {
+		if call, ok := e.(*ast.CallExpr); ok && Name(call) == "min" && Uses(l.info, call, v) {
+			return l.least(call.Args, steps-1)
+		}
+	}
 	ast.Inspect(l.Func.Outer, func(n ast.Node) bool {
 		s, ok := n.(*ast.IfStmt)
 		if !ok || len(s.Body.List) != 1 {
@@ -131,12 +137,14 @@ func (l *Loop) capped(v *types.Var, steps int) (most time.Duration, known bool) 
 		if !ok || !isSet || VarOf(l.info, cond.X) != v || VarOf(l.info, set.Lhs[0]) != v {
 			return true
 		}
-		switch grows := set.Tok != token.ASSIGN || Uses(l.info, set.Rhs[0], v); {
-		case !grows && (cond.Op == token.GTR || cond.Op == token.GEQ):
-			most, known = l.most(set.Rhs[0], steps-1)
-		case grows && (cond.Op == token.LSS || cond.Op == token.LEQ):
-			most, known = l.most(cond.Y, steps-1)
-			most *= 2
+		ops := []token.Token{token.GTR, token.GEQ}
+		e, times := set.Rhs[0], time.Duration(1)
+		if set.Tok != token.ASSIGN || Uses(l.info, e, v) {
+			ops, e, times = []token.Token{token.LSS, token.LEQ}, cond.Y, 2
+		}
+		if slices.Contains(ops, cond.Op) {
+			most, known = l.most(e, steps-1)
+			most *= times
 		}
 		return true
 	})
