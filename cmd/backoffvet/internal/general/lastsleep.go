@@ -22,9 +22,7 @@ func lastSleeps(p *rule.Pass, l *loop.Loop) {
 	if l.Kind != loop.Retry && l.Kind != loop.Poll {
 		return
 	}
-	if l.Kind == loop.Retry {
-		sleepsAsTold(p, l)
-	}
+	sleepsAsTold(p, l)
 	if triesAfter(p, l) {
 		return
 	}
@@ -171,7 +169,8 @@ func hearsContext(p *rule.Pass, l *loop.Loop, w *loop.Wait) bool {
 	if call, ok := w.Node.(*ast.CallExpr); ok {
 		return slices.ContainsFunc(call.Args, func(e ast.Expr) bool { return remote.IsContext(p.TypesInfo.TypeOf(e)) })
 	}
-	return !w.Deaf() && l.Context(p.Pkg) != nil
+	s := l.Signal(p.Pkg)
+	return !w.Deaf() && s != nil && strings.HasSuffix(s.Done, ".Done()")
 }
 
 // told reports whether a duration comes from a header, a field or a result named RetryAfter, or
