@@ -34,7 +34,7 @@ func deafSleeps(p *rule.Pass, l *loop.Loop) {
 		return
 	}
 	for _, w := range l.Waits {
-		if tellsHowLong(w) && !inCase(l, w.Node) && (isLong(l, w) && !isBrief(p, l, w, signal) || isEndless(p, l, signal)) {
+		if tellsHowLong(w) && (!inCase(l, w.Node) || behindFailure(p, l, w)) && (isLong(l, w) && !isBrief(p, l, w, signal) || isEndless(p, l, signal)) {
 			p.Report(w.Node, "this sleep "+goesOn(signal), hearing(p, l, w, signal)...)
 		}
 	}

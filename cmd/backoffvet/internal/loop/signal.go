@@ -120,6 +120,9 @@ func (l *Loop) channel(e ast.Expr) *Signal {
 		if ok && s.Sel.Name == "Done" && remote.IsContext(l.info.TypeOf(s.X)) {
 			return l.contextSignal(fieldOrVar(l.info, s.X), types.ExprString(s.X))
 		}
+		if stopping.MatchString(Name(call)) && len(call.Args) == 0 {
+			return &Signal{Expr: text, Done: text}
+		}
 		return nil
 	}
 	return l.ofField(fieldOrVar(l.info, e), text, true)
