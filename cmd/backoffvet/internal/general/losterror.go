@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"go/ast"
 	"go/types"
+	"regexp"
 	"slices"
 
 	"github.com/gobackoff/backoff/cmd/backoffvet/internal/loop"
@@ -35,7 +36,7 @@ func losesErrors(p *rule.Pass, l *loop.Loop) {
 // before the next attempt, or nil.
 func givesUpInside(l *loop.Loop, a *loop.Attempt) (gaveUp *ast.ReturnStmt) {
 	loop.Inspect(l.Body, func(n ast.Node) bool {
-		if s, ok := n.(*ast.IfStmt); ok && l.CountsRounds(s.Cond) && !l.AsksFor(s.Cond, a) {
+		if s, ok := n.(*ast.IfStmt); ok && len(s.Body.List) > 0 && l.CountsRounds(s.Cond) && !l.AsksFor(s.Cond, a) {
 			if r, ok := s.Body.List[len(s.Body.List)-1].(*ast.ReturnStmt); ok && a.MayEnd(loop.Again, loop.Failed) {
 				gaveUp = r
 			}
@@ -67,12 +68,12 @@ func givesUp(a *loop.Attempt) bool {
 	return exhausted
 }
 
-// hasOneError reports whether a function of the package fails in one way only, whose error then
-// tells nothing more.
+// hasOneError reports whether a function of the package fails in one way only, or another as a rule,
+// whose error then tells nothing more.
 func hasOneError(p *rule.Pass, l *loop.Loop, a *loop.Attempt) bool {
 	f, ways, made := l.Decl(a.Call), 0, false
 	if f == nil {
-		return false
+		return looks.MatchString(loop.Name(a.Call))
 	}
 	loop.Inspect(f, func(n ast.Node) bool {
 		r, ok := n.(*ast.ReturnStmt)
@@ -87,6 +88,9 @@ func hasOneError(p *rule.Pass, l *loop.Loop, a *loop.Attempt) bool {
 	})
 	return ways == 1 && made
 }
+
+// looks are the names of functions that look for a file or a program, which fail as it is not there.
+var looks = regexp.MustCompile(`^(L?Stat|LookPath)$`)
 
 // differs reports whether each attempt gets another name, number or password, which the loop makes:
 // a failure then says little of the next.
