@@ -2,15 +2,18 @@ package general
 
 import (
 	"go/ast"
+	"go/constant"
+	"go/token"
 	"go/types"
+	"slices"
 
 	"github.com/gobackoff/backoff/cmd/backoffvet/internal/loop"
 	"github.com/gobackoff/backoff/cmd/backoffvet/internal/remote"
 	"github.com/gobackoff/backoff/cmd/backoffvet/internal/rule"
 )
 
-// deafRetries reports retries of cenkalti/backoff or avast/retry-go that know nothing of the context
-// under which their operation works, and wait up to a minute between two attempts.
+// deafRetries reports retries of cenkalti/backoff, avast/retry-go or a function that is told how long
+// to wait, which know nothing of the context under which their operation works.
 func deafRetries(p *rule.Pass) {
 	for call, around := range callsOf(p, "cenkalti/backoff", "Retry") {
 		if len(call.Args) > 1 && mentions(around, "NewExponentialBackOff") && !remote.IsContext(p.TypesInfo.TypeOf(call.Args[0])) &&
@@ -23,6 +26,18 @@ func deafRetries(p *rule.Pass) {
 			goesOnAfter(p, call, "retry.Context")
 		}
 	}
+	for call := range callsOf(p, "", "Retry") {
+		if slices.ContainsFunc(call.Args, func(e ast.Expr) bool { return isPause(p.TypesInfo, e) }) &&
+			!slices.ContainsFunc(call.Args, func(e ast.Expr) bool { return remote.IsContext(p.TypesInfo.TypeOf(e)) }) {
+			goesOnAfter(p, call, "an argument")
+		}
+	}
+}
+
+// isPause reports whether an argument is a duration that may be more than a second.
+func isPause(info *types.Info, e ast.Expr) bool {
+	v := info.Types[e].Value
+	return loop.IsDuration(info.TypeOf(e)) && (v == nil || constant.Compare(v, token.GTR, constant.MakeInt64(int64(shortest))))
 }
 
 // goesOnAfter reports a call of a library that repeats an operation which works under a context.

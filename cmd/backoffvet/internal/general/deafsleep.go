@@ -30,7 +30,7 @@ func deafSleeps(p *rule.Pass, l *loop.Loop) {
 		return
 	}
 	signal := l.Signal(p.Pkg)
-	if signal == nil || l.Kind == loop.Other && !asksInTime(l, signal) && (signal.Var == nil || !works(p, l, signal.Var)) {
+	if signal == nil || l.Kind == loop.Other && !asksInTime(l, signal) && (signal.Var == nil || !works(l, signal.Var)) {
 		return
 	}
 	for _, w := range l.Waits {
@@ -104,20 +104,13 @@ func tellsHowLong(w *loop.Wait) bool {
 	return w.Deaf() && (!call || w.Duration != nil)
 }
 
-// works reports whether the loop calls something under a context, and something else may end it: a
-// job without an end is none of a retry.
-func works(p *rule.Pass, l *loop.Loop, ctx *types.Var) bool {
+// works reports whether the function works under a context, and something else may end the loop, too:
+// a job without an end is none of a retry.
+func works(l *loop.Loop, ctx *types.Var) bool {
 	return l.HandsOver(ctx) && loop.Has(l.Body, func(n ast.Node) bool {
-		call, ok := n.(*ast.CallExpr)
-		return ok && slices.ContainsFunc(call.Args, func(e ast.Expr) bool { return loop.VarOf(p.TypesInfo, e) == ctx })
-	}) && loop.Has(l.Body, func(n ast.Node) bool {
-		switch n := n.(type) {
-		case *ast.ReturnStmt:
-			return true
-		case *ast.BranchStmt:
-			return n.Tok == token.BREAK
-		}
-		return false
+		b, ok := n.(*ast.BranchStmt)
+		_, isReturn := n.(*ast.ReturnStmt)
+		return isReturn || ok && b.Tok == token.BREAK
 	})
 }
 

@@ -24,7 +24,7 @@ func losesErrors(p *rule.Pass, l *loop.Loop) {
 		return
 	}
 	a := l.Attempts[len(l.Attempts)-1]
-	if !givesUp(a) {
+	if !givesUp(l, a) {
 		gaveUp = givesUpInside(l, a)
 	}
 	if gaveUp != nil && (isTheSame(p, l, a) || l.Items && remote.Call(p.TypesInfo, a.Call)) && dropped(p, l, a) && saysNothing(p, l, gaveUp) {
@@ -53,13 +53,13 @@ func isTheSame(p *rule.Pass, l *loop.Loop, a *loop.Attempt) bool {
 
 // givesUp reports whether the header of the loop ends it after a failure, and nothing before. A loop
 // that waits for what is not there yet has no other failure.
-func givesUp(a *loop.Attempt) bool {
+func givesUp(l *loop.Loop, a *loop.Attempt) bool {
 	exhausted := false
 	for end, cond := range a.Ends {
 		if end.Outcome != loop.Failed {
 			continue
 		}
-		counted := end.Way == loop.Left && end.Counted && end.Wait == nil
+		counted := end.Way == loop.Left && end.Wait == nil && (end.Counted || end.Broke && cond != nil && l.CountsRounds(cond))
 		if counted && !end.Broke || isNotYet(cond) {
 			return false
 		}

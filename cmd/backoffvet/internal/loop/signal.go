@@ -73,7 +73,7 @@ func (l *Loop) asked() (found *Signal) {
 	Inspect(l.Body, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.CommClause:
-			if leaves(l.info, n.Body, token.GOTO) {
+			if leaves(l.info, n.Body, token.BREAK) { // which leaves only the select, but is meant otherwise
 				note(l.received(n.Comm))
 			}
 		case *ast.IfStmt:
