@@ -49,25 +49,20 @@ func goesOnAfter(p *rule.Pass, call *ast.CallExpr, by string) {
 	}
 }
 
-// worksUnder returns the context that an operation hands to what it calls, without a look at its
-// end, or nil. It is a parameter of a function around the operation.
+// worksUnder returns the context that an operation hands to what it calls, or nil. It is a parameter
+// of a function around the operation.
 func worksUnder(info *types.Info, operation *ast.FuncLit) (ctx *types.Var) {
-	asks := false
 	ast.Inspect(operation.Body, func(n ast.Node) bool {
-		switch n := n.(type) {
-		case *ast.SelectorExpr:
-			asks = asks || remote.IsContext(info.TypeOf(n.X))
-		case *ast.CallExpr:
-			for _, arg := range n.Args {
-				if v := loop.VarOf(info, arg); v != nil && remote.IsContext(v.Type()) && v.Kind() == types.ParamVar && v.Pos() < operation.Pos() {
-					ctx = v
-				}
+		call, ok := n.(*ast.CallExpr)
+		if !ok {
+			return true
+		}
+		for _, arg := range call.Args {
+			if v := loop.VarOf(info, arg); v != nil && remote.IsContext(v.Type()) && v.Kind() == types.ParamVar && v.Pos() < operation.Pos() {
+				ctx = v
 			}
 		}
 		return true
 	})
-	if asks {
-		return nil
-	}
 	return ctx
 }
