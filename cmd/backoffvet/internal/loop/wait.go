@@ -178,18 +178,28 @@ func called(info *types.Info, call *ast.CallExpr, sleepers map[types.Object]*Wai
 	return w
 }
 
-// durationOf returns the argument of a call that is a duration, or the constant with which the
-// function of the package sleeps that it calls.
+// durationOf returns the argument of a call that is a duration, or the constant or the setting with
+// which the function of the package sleeps that it calls.
 func durationOf(info *types.Info, call *ast.CallExpr, inner *Wait) (d ast.Expr) {
 	for _, arg := range call.Args {
 		if IsDuration(info.TypeOf(arg)) {
 			d = arg
 		}
 	}
-	if inner != nil && d == nil && inner.Duration != nil && info.Types[inner.Duration].Value != nil {
+	if inner != nil && d == nil && inner.Duration != nil && (info.Types[inner.Duration].Value != nil || isSetting(info, inner.Duration)) {
 		return inner.Duration
 	}
 	return d
+}
+
+// isSetting reports whether a function in a field computes a duration.
+func isSetting(info *types.Info, e ast.Expr) bool {
+	call, ok := e.(*ast.CallExpr)
+	if !ok {
+		return false
+	}
+	v, ok := typeutil.Callee(info, call).(*types.Var)
+	return ok && v.IsField()
 }
 
 // sleepsElsewhere recognizes a function of another package that sleeps, as its name says, and that
