@@ -27,7 +27,7 @@ func losesErrors(p *rule.Pass, l *loop.Loop) {
 	if !givesUp(l, a) {
 		gaveUp = givesUpInside(l, a)
 	}
-	if gaveUp != nil && (isTheSame(p, l, a) || l.Items && remote.Call(p.TypesInfo, a.Call)) && dropped(p, l, a) && saysNothing(p, l, gaveUp) {
+	if gaveUp != nil && isTheSame(p, l, a) && dropped(p, l, a) && saysNothing(p, l, gaveUp) {
 		p.Report(gaveUp, fmt.Sprintf("the loop gives up here, and why %s failed is lost: keep the last error, and wrap it", loop.Name(a.Call)))
 	}
 }
@@ -46,9 +46,10 @@ func givesUpInside(l *loop.Loop, a *loop.Attempt) (gaveUp *ast.ReturnStmt) {
 	return gaveUp
 }
 
-// isTheSame reports whether each round does the same, so that the last error tells what is wrong.
+// isTheSame reports whether each round does the same, or asks another server for it, so that the last
+// error tells what is wrong.
 func isTheSame(p *rule.Pass, l *loop.Loop, a *loop.Attempt) bool {
-	return !a.Truth && !differs(p, l, a) && !adapts(l, a) && !hasOneError(p, l, a)
+	return l.Items && remote.Call(p.TypesInfo, a.Call) || !l.Items && !a.Truth && !differs(p, l, a) && !adapts(l, a) && !hasOneError(p, l, a)
 }
 
 // givesUp reports whether the header of the loop ends it after a failure, and nothing before. A loop
@@ -63,7 +64,7 @@ func givesUp(l *loop.Loop, a *loop.Attempt) bool {
 		if counted && !end.Broke || isNotYet(cond) {
 			return false
 		}
-		exhausted = exhausted || counted || end.Way == loop.Exhausted
+		exhausted = exhausted || counted || end.Way == loop.Exhausted && l.Bounded()
 	}
 	return exhausted
 }
