@@ -153,8 +153,8 @@ func (m *marked) Unwrap() error { return m.err }
 // nil is ClassPermanent.
 //
 //   - Permanent: an operation's own context.Canceled, certificate errors, names
-//     that do not exist, most HTTP 4xx, SQLSTATEs of the classes 22, 23, 28 and
-//     42, sql.ErrNoRows, codes of gRPC, Redis, MongoDB and Kafka that a retry
+//     that do not exist, most HTTP 4xx, SQLSTATEs such as those of the classes
+//     22, 23, 28, 3D and 42, sql.ErrNoRows, codes of gRPC, Redis, MongoDB and Kafka that a retry
 //     would get again, and what the loop of another library gave up on.
 //   - Throttled: HTTP 429 and 529, throttling codes of AWS, SQLSTATE 53.
 //   - Retryable: timeouts, resets, broken pipes, io.ErrUnexpectedEOF,

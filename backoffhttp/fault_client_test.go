@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/gobackoff/backoff/limit"
@@ -137,16 +138,18 @@ func TestARefusedCallIsNoTimeout(t *testing.T) {
 	client := &http.Client{Transport: &backoffhttp.Transport{
 		Base: newWire(failure(&net.OpError{Op: "read", Err: os.ErrDeadlineExceeded})), Policy: backoff.Policy{MaxAttempts: 1},
 	}}
-	var failed *url.Error
-	for {
-		_, err := client.Get("http://a.test/")
-		require.ErrorAs(t, err, &failed)
-		if errors.Is(err, backoff.ErrOpen) {
-			break
+	synctest.Test(t, func(t *testing.T) {
+		var failed *url.Error
+		for ; ; time.Sleep(100 * time.Millisecond) {
+			_, err := client.Get("http://a.test/")
+			require.ErrorAs(t, err, &failed)
+			if errors.Is(err, backoff.ErrOpen) {
+				break
+			}
+			require.True(t, failed.Timeout())
 		}
-		require.True(t, failed.Timeout())
-	}
-	require.False(t, failed.Timeout())
+		require.False(t, failed.Timeout())
+	})
 }
 
 // An Inspect may fail by the call of another service, whose circuit is open.

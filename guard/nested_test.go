@@ -11,12 +11,13 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/guard"
+	"github.com/gobackoff/backoff/internal/nightly"
 )
 
 // While a limit holds, calls that have all its places wait for calls of their own to the same
 // service, which get none.
 func TestCallsThatCallTheirOwnServiceOutliveAnOverload(t *testing.T) {
-	for range 3 { // whether they meet so is chance
+	for range nightly.Size(1, 5) { // whether they meet so is chance
 		synctest.Test(t, func(t *testing.T) {
 			desks := make(chan struct{}, 10)
 			serve := func(ctx context.Context) error {

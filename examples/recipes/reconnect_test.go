@@ -17,7 +17,7 @@ func feed(ctx context.Context, dial func(context.Context) (net.Conn, error), rea
 	connect := func(ctx context.Context) error {
 		conn, err := dial(ctx)
 		if err != nil {
-			return err // or backoff.Permanent(err) if the login was refused, which ends the loop
+			return err // backoff.Permanent(err) after a 401: only that mark ends the loop
 		}
 		defer conn.Close()
 		defer context.AfterFunc(ctx, func() { conn.Close() })() // read takes no context

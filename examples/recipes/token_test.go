@@ -25,7 +25,7 @@ type tokenSource struct {
 
 	mu   sync.Mutex
 	last fetched  // the newest token
-	next *fetched // a fetch that is under way
+	next *fetched // a fetch that is under way, or has failed within a second
 }
 
 type fetched struct {
@@ -53,7 +53,7 @@ func (s *tokenSource) get(ctx context.Context, rejected string) (string, error) 
 	case <-f.done:
 		return f.token, f.err
 	case <-ctx.Done():
-		return "", ctx.Err()
+		return "", fmt.Errorf("waiting for a token: %w", ctx.Err())
 	}
 }
 
@@ -68,9 +68,15 @@ func (s *tokenSource) refresh(ctx context.Context, f *fetched) {
 	f.renew = f.expires.Add(-time.Until(f.expires) / 10) // while the token is still valid
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.next = nil; f.err == nil {
-		s.last = *f
+	if f.err == nil {
+		s.next, s.last = nil, *f
+		return
 	}
+	time.AfterFunc(time.Second, func() { // meanwhile callers get this error
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.next = nil
+	})
 }
 
 // authorized sends requests to one host with a token.
@@ -243,13 +249,18 @@ func TestAValidTokenIsUsedWhileTheLoginServerIsDown(t *testing.T) {
 	})
 }
 
-func TestALoginThatFailedIsTriedAgainByTheNextCaller(t *testing.T) {
+func TestALoginThatFailedIsTriedAgainASecondLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := &loginServer{down: 1}
 		s := &tokenSource{login: backoff.Policy{MaxAttempts: 1}, fetch: server.fetch}
 		if _, err := s.get(t.Context(), "0"); err == nil {
 			t.Error("no error")
 		}
+		if _, err := s.get(t.Context(), "0"); err == nil || server.attempts != 1 {
+			t.Errorf("%d attempts, %v: a login that refuses is asked once a second", server.attempts, err)
+		}
+		time.Sleep(time.Second)
+		synctest.Wait()
 		if got, err := s.get(t.Context(), "0"); got != "1" {
 			t.Errorf("%q: %v", got, err)
 		}

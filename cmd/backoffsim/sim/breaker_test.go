@@ -46,7 +46,7 @@ func TestTheDefaultBreakerNoticesTheEndOfAnOutageInTime(t *testing.T) {
 
 // The peer has no budget, and opens for 5 s each time.
 func TestTheDefaultIsAsGoodInTheDipAsTheBestPeer(t *testing.T) {
-	for _, processes := range []int{20, 1000} {
+	for _, processes := range nightly.Size([]int{20}, []int{20, 1000}) {
 		for _, rate := range nightly.Size([]float64{900}, []float64{800, 900}) {
 			s := Dip()
 			s.Processes, s.Rate = processes, rate

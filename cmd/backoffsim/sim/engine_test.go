@@ -65,7 +65,7 @@ func TestNothingHappensBeyondTheHorizonAndTheClockIsGivenBack(t *testing.T) {
 
 func TestOneSeedGivesTheSameBytes(t *testing.T) {
 	s := Dip()
-	s.Horizon, s.Fault.From = 15*time.Second, 2*time.Second
+	s.Horizon, s.Fault.From, s.Fault.For = 6*time.Second, 2*time.Second, 3*time.Second
 	clients := append(References("dip")[12:18], libraryClients()...)
 	text := func(first uint64) string {
 		r, err := Compare(s, clients, Options{Seeds: 1, First: first})

@@ -171,7 +171,8 @@ func judgeAll(graph *checker.Graph, pkgs []*packages.Package) (all []snippet) {
 }
 
 func judge(graph *checker.Graph, pkg *packages.Package, f *ast.FuncDecl) snippet {
-	s := snippet{name: f.Name.Name, rule: pkg.Name, verdict: verdictOf(f), also: alsoOf(f), found: map[string]bool{}}
+	rule := strings.Split(pkg.PkgPath, "/")[2] // of example.com/snippets/rule
+	s := snippet{name: f.Name.Name, rule: rule, verdict: verdictOf(f), also: alsoOf(f), found: map[string]bool{}}
 	for _, action := range graph.Roots {
 		for _, d := range action.Diagnostics {
 			if action.Package == pkg && f.Pos() <= d.Pos && d.Pos < f.End() {

@@ -19,7 +19,7 @@ import (
 
 const (
 	leastGap   = 500 * time.Millisecond // before a waiting call goes as a probe,
-	partGap    = 2                      // or this part of the time that nobody was answered,
+	partGap    = 8                      // or this part of the time that nobody was answered,
 	mostGap    = 30 * time.Second       // up to this
 	credit     = 2                      // answers let one waiting call go, if the service was not down
 	servesSome = 3                      // failures in a row after an answer: the service serves some calls only

@@ -3,35 +3,40 @@ package general
 import (
 	"fmt"
 	"go/ast"
+	"go/token"
 	"go/types"
 	"slices"
 	"time"
+
+	"golang.org/x/tools/go/analysis/passes/inspect"
 
 	"github.com/gobackoff/backoff/cmd/backoffvet/internal/loop"
 	"github.com/gobackoff/backoff/cmd/backoffvet/internal/rule"
 )
 
-var deafSleep = ruleOfLoops("deafsleep",
-	"report retries that sleep although a context in scope may end", deafSleeps)
+var deafSleep = rule.New("deafsleep", "report retries that sleep although a context in scope may end",
+	func(p *rule.Pass) {
+		for _, l := range loop.Of(p.Pass) {
+			deafSleeps(p, l)
+		}
+		deafRetries(p)
+	}, loop.Analyzer, inspect.Analyzer)
 
 // shortest is the shortest sleep that is worth a finding.
 const shortest = time.Second
 
 func deafSleeps(p *rule.Pass, l *loop.Loop) {
-	if l.Items() {
+	if l.Items {
 		return
 	}
 	signal := l.Signal(p.Pkg)
-	if signal == nil || l.Kind == loop.Other && (signal.Var == nil || !asksHeader(p, l, signal) && !succeeds(l, signal.Var)) {
+	if signal == nil || l.Kind == loop.Other && !asksInTime(l, signal) && (signal.Var == nil || !works(l, signal.Var)) {
 		return
 	}
 	for _, w := range l.Waits {
-		if tellsHowLong(w) && isLong(l, w) && !inCase(l, w.Node) && !isBrief(p, l, w, signal) {
+		if tellsHowLong(w) && (!inCase(l, w.Node) || behindFailure(p, l, w)) && (isLong(l, w) && !isBrief(p, l, w, signal) || isEndless(p, l, signal)) {
 			p.Report(w.Node, "this sleep "+goesOn(signal), hearing(p, l, w, signal)...)
 		}
-	}
-	if w := l.Ticks(); w != nil && l.Kind == loop.Retry && isLong(l, w) {
-		p.Report(w.Node, "the wait for this ticker "+goesOn(signal))
 	}
 }
 
@@ -42,28 +47,55 @@ func goesOn(s *loop.Signal) string {
 	return fmt.Sprintf("goes on after %s has ended: wait in a select, for %s, too", s.Expr, s.Done)
 }
 
-// isBrief reports whether nobody notices that a wait is deaf: one of a second, where the loop asks
-// in each round, or those of a loop that is over soon. What is no context ends only waits of more
+// asksInTime reports whether the loop itself asks in each round for a signal that a wait can hear.
+func asksInTime(l *loop.Loop, s *loop.Signal) bool { return s.Done != "" && l.Asks(s) }
+
+// isBrief reports whether nobody notices that a wait is deaf: one of a second, where the loop may
+// end behind it, or those of a loop that is over soon. What is no context ends only waits of more
 // than a second, for another attempt after a failure.
 func isBrief(p *rule.Pass, l *loop.Loop, w *loop.Wait, s *loop.Signal) bool {
 	d, known := l.Longest(w)
-	if known && d <= shortest && (l.Asks(s) || slices.ContainsFunc(l.Calls(), func(a *loop.Attempt) bool {
-		return loop.Uses(p.TypesInfo, a.Call, s.Var) && a.MayEnd(loop.Left, loop.Failed) && !a.MayEnd(loop.Again, loop.Failed)
-	})) {
+	rounds, few := l.Limit()
+	again := func(o loop.Outcome) bool {
+		return slices.ContainsFunc(l.Attempts, func(a *loop.Attempt) bool { return a.WaitsAgain(w, o) })
+	}
+	switch {
+	case known && d <= shortest && endsBehind(p, l, w, s):
 		return true
-	}
-	if s.Var == nil || s.OfType {
-		return known && d <= shortest || !slices.ContainsFunc(l.Attempts, func(a *loop.Attempt) bool { return a.WaitsAgain(w, loop.Failed) })
-	}
-	if l.Kind == loop.Worker && slices.ContainsFunc(l.Attempts, func(a *loop.Attempt) bool { return a.WaitsAgain(w, loop.Succeeded) }) {
+	case asksInTime(l, s):
+	case s.Var == nil || s.OfType:
+		return !again(loop.Failed)
+	case l.Kind == loop.Worker && again(loop.Succeeded):
 		return true // a job that is done from time to time
 	}
-	rounds, few := l.Limit()
 	return known && few && d*rounds <= soon
+}
+
+// endsBehind reports whether the loop may end behind a wait of a second, or is not known to be of
+// attempts under a context. Of a setting, a second is only the default.
+func endsBehind(p *rule.Pass, l *loop.Loop, w *loop.Wait, s *loop.Signal) bool {
+	if l.Asks(s) || s.Var == nil || s.OfType {
+		return true
+	}
+	_, setting := w.Duration.(*ast.SelectorExpr)
+	return (!setting || p.TypesInfo.Types[w.Duration].Value != nil) && (l.Kind == loop.Other || slices.ContainsFunc(l.Calls, leaves))
 }
 
 // soon is when a loop is over before anybody notices.
 const soon = 5 * time.Second
+
+// leaves reports whether a failure of a call may end the loop.
+func leaves(a *loop.Attempt) bool { return a.MayEnd(loop.Left, loop.Failed) }
+
+// isEndless reports whether nothing ends a retry but its success, which never comes when the
+// context has ended.
+func isEndless(p *rule.Pass, l *loop.Loop, s *loop.Signal) bool {
+	f, ok := l.Stmt.(*ast.ForStmt)
+	return ok && s.Var != nil && !s.OfType && (l.Kind == loop.Retry || l.Kind == loop.Poll) && !l.Asks(s) &&
+		(f.Cond == nil || asksForError(p, f.Cond)) &&
+		!slices.ContainsFunc(l.Calls, leaves) &&
+		!slices.ContainsFunc(l.Attempts, func(a *loop.Attempt) bool { return !loop.Uses(p.TypesInfo, a.Call, s.Var) })
+}
 
 // tellsHowLong reports whether a wait is deaf, and its length not left to a helper: that of a
 // helper is often too short to matter.
@@ -72,19 +104,14 @@ func tellsHowLong(w *loop.Wait) bool {
 	return w.Deaf() && (!call || w.Duration != nil)
 }
 
-// succeeds reports whether the loop passes a context on, and the success of some call ends it.
-func succeeds(l *loop.Loop, ctx *types.Var) bool {
-	return l.Passes(ctx) && slices.ContainsFunc(l.Calls(), func(a *loop.Attempt) bool { return a.MayEnd(loop.Left, loop.Succeeded) })
-}
-
-// asksHeader reports whether a loop goes on while what its header hands the context to says no.
-func asksHeader(p *rule.Pass, l *loop.Loop, s *loop.Signal) bool {
-	f, ok := l.Stmt.(*ast.ForStmt)
-	if !ok {
-		return false
-	}
-	not, ok := f.Cond.(*ast.UnaryExpr)
-	return ok && loop.Uses(p.TypesInfo, not.X, s.Var)
+// works reports whether the function works under a context, and something else may end the loop, too:
+// a job without an end is none of a retry.
+func works(l *loop.Loop, ctx *types.Var) bool {
+	return l.HandsOver(ctx) && loop.Has(l.Body, func(n ast.Node) bool {
+		b, ok := n.(*ast.BranchStmt)
+		_, isReturn := n.(*ast.ReturnStmt)
+		return isReturn || ok && b.Tok == token.BREAK
+	})
 }
 
 // inCase reports whether a node is what a case of a select does: what the select receives then

@@ -35,15 +35,11 @@ func hearing(p *rule.Pass, l *loop.Loop, w *loop.Wait, ctx *loop.Signal) []analy
 		fmt.Sprintf("case <-%s.After(%s):", types.ExprString(call.Fun.(*ast.SelectorExpr).X), source(p, w.Duration)),
 		"}",
 	}
-	end := call.End()
-	if c := commentBehind(p, call); c != nil {
-		lines, end = append([]string{c.Text}, lines...), c.End()
-	}
 	indent := strings.Repeat("\t", max(p.Fset.Position(call.Pos()).Column-1, 0))
 	return []analysis.SuggestedFix{{
 		Message: fmt.Sprintf("Wait for %s, too", ctx.Done),
 		TextEdits: append(imports, analysis.TextEdit{
-			Pos: call.Pos(), End: end, NewText: []byte(strings.Join(lines, "\n"+indent)),
+			Pos: call.Pos(), End: call.End(), NewText: []byte(strings.Join(lines, "\n"+indent)),
 		}),
 	}}
 }
@@ -53,7 +49,7 @@ func hearing(p *rule.Pass, l *loop.Loop, w *loop.Wait, ctx *loop.Signal) []analy
 func endError(p *rule.Pass, l *loop.Loop, at ast.Node, ended string) (string, []analysis.TextEdit) {
 	scope := p.Pkg.Scope().Innermost(at.Pos())
 	for _, a := range slices.Backward(l.Attempts) {
-		if a.Err == nil || scope == nil {
+		if a.Err == nil || a.Truth || scope == nil {
 			continue
 		}
 		if _, there := scope.LookupParent(a.Err.Name(), at.Pos()); there != a.Err {
@@ -64,21 +60,6 @@ func endError(p *rule.Pass, l *loop.Loop, at ast.Node, ended string) (string, []
 		}
 	}
 	return ended, nil
-}
-
-// commentBehind returns the comment on the line of a node, behind it.
-func commentBehind(p *rule.Pass, n ast.Node) *ast.Comment {
-	for _, f := range p.Files {
-		if n.Pos() < f.FileStart || f.FileEnd <= n.Pos() {
-			continue
-		}
-		for _, group := range f.Comments {
-			if c := group.List[0]; c.Pos() > n.End() && p.Fset.Position(c.Pos()).Line == p.Fset.Position(n.End()).Line {
-				return c
-			}
-		}
-	}
-	return nil
 }
 
 // isStatement reports whether a call is a statement of a block, and not that of a header.

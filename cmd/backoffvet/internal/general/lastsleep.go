@@ -22,19 +22,23 @@ func lastSleeps(p *rule.Pass, l *loop.Loop) {
 	if l.Kind != loop.Retry && l.Kind != loop.Poll {
 		return
 	}
-	if l.Kind == loop.Retry {
-		sleepsAsTold(p, l)
-	}
+	sleepsAsTold(p, l)
 	if triesAfter(p, l) {
 		return
 	}
 	for _, a := range l.Attempts {
 		for end, cond := range a.Ends {
-			if end.Outcome != loop.Succeeded && !end.Counted && !inLoop(l, end.Wait) && isLong(l, end.Wait) && givesUpLate(p, l, end, cond) && !isNotYet(cond) && !looksAgain(p, l, end.Wait) {
+			if mayFail(a, end) && !inLoop(l, end.Wait) && isLong(l, end.Wait) && givesUpLate(p, l, end, cond) && !isNotYet(cond) && !looksAgain(p, l, end.Wait) {
 				p.Report(end.Wait.Node, "the loop sleeps here after its last attempt, too, and then only gives up: leave it before the sleep, or sleep before each attempt but the first")
 			}
 		}
 	}
+}
+
+// mayFail reports whether a round that nobody counted may end so with a failure. Whether something is
+// there yet is none.
+func mayFail(a *loop.Attempt, end loop.End) bool {
+	return (end.Outcome != loop.Succeeded || a.Answers) && !a.Truth && !end.Counted
 }
 
 // givesUpLate reports whether the loop waits and then gives up, since that was its last round: its
@@ -92,7 +96,7 @@ func comparesWithMany(p *rule.Pass, l *loop.Loop, w *loop.Wait, cond ast.Expr) b
 // time that it takes: twenty, or where it sleeps for a second ten, or a number that is not known.
 func isOneOfMany(l *loop.Loop, w *loop.Wait, rounds time.Duration, few bool) bool {
 	d, known := l.Longest(w)
-	return few && rounds >= 20 || (!few || rounds >= 10) && known && d <= shortest
+	return few && rounds >= 20 && !l.Grows(w) || (!few || rounds >= 10) && known && d <= shortest
 }
 
 // inLoop reports whether a wait is that of another loop in the loop.
@@ -165,7 +169,8 @@ func hearsContext(p *rule.Pass, l *loop.Loop, w *loop.Wait) bool {
 	if call, ok := w.Node.(*ast.CallExpr); ok {
 		return slices.ContainsFunc(call.Args, func(e ast.Expr) bool { return remote.IsContext(p.TypesInfo.TypeOf(e)) })
 	}
-	return !w.Deaf() && l.Context(p.Pkg) != nil
+	s := l.Signal(p.Pkg)
+	return !w.Deaf() && s != nil && strings.HasSuffix(s.Done, ".Done()")
 }
 
 // told reports whether a duration comes from a header, a field or a result named RetryAfter, or
@@ -184,10 +189,13 @@ func told(p *rule.Pass, l *loop.Loop, e ast.Expr) bool {
 	})
 }
 
-// decides recognizes a call that is given the response and the error, and says how long to wait.
+// decides recognizes a call that is given the response, and says how long to wait.
 func decides(info *types.Info, call *ast.CallExpr) bool {
-	t, ok := info.TypeOf(call).(*types.Tuple)
-	return ok && t.Len() == 2 && loop.IsDuration(t.At(1).Type()) &&
+	t := info.TypeOf(call)
+	if tuple, ok := t.(*types.Tuple); ok && tuple.Len() == 2 {
+		t = tuple.At(1).Type()
+	}
+	return loop.IsDuration(t) &&
 		slices.ContainsFunc(call.Args, func(e ast.Expr) bool { return remote.IsResponse(info.TypeOf(e)) })
 }
 

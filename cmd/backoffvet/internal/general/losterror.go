@@ -4,9 +4,11 @@ import (
 	"fmt"
 	"go/ast"
 	"go/types"
+	"regexp"
 	"slices"
 
 	"github.com/gobackoff/backoff/cmd/backoffvet/internal/loop"
+	"github.com/gobackoff/backoff/cmd/backoffvet/internal/remote"
 	"github.com/gobackoff/backoff/cmd/backoffvet/internal/rule"
 )
 
@@ -14,54 +16,65 @@ var lostError = ruleOfLoops("losterror",
 	"report loops that give up without the error of their last attempt", losesErrors)
 
 func losesErrors(p *rule.Pass, l *loop.Loop) {
-	if l.Kind != loop.Retry || len(l.Attempts) == 0 {
+	if l.Kind != loop.Retry && !l.Items || len(l.Attempts) == 0 || !returnsError(p, l.Func.Type) {
 		return
 	}
 	gaveUp, ok := l.Next().(*ast.ReturnStmt)
-	if !ok || len(gaveUp.Results) == 0 {
+	if ok && slices.ContainsFunc(l.Attempts, func(a *loop.Attempt) bool { return overwrites(p, l, a, gaveUp) }) {
 		return
-	}
-	last := gaveUp.Results[len(gaveUp.Results)-1]
-	if t := p.TypesInfo.TypeOf(last); t == nil || !returnsError(p, l.Func.Type) || loop.MayFail(p.TypesInfo, last) {
-		return
-	}
-	for _, a := range l.Attempts {
-		if a.Err != nil && overwrites(p, l, a, last) {
-			return
-		}
 	}
 	a := l.Attempts[len(l.Attempts)-1]
-	if isTheSame(p, l, a) && givesUp(a) && dropped(p, l, a) && saysNothing(p, l, last) {
+	if !givesUp(l, a) {
+		gaveUp = givesUpInside(l, a)
+	}
+	if gaveUp != nil && isTheSame(p, l, a) && dropped(p, l, a) && saysNothing(p, l, gaveUp) {
 		p.Report(gaveUp, fmt.Sprintf("the loop gives up here, and why %s failed is lost: keep the last error, and wrap it", loop.Name(a.Call)))
 	}
 }
 
-// isTheSame reports whether each round does the same, so that the last error tells what is wrong.
-func isTheSame(p *rule.Pass, l *loop.Loop, a *loop.Attempt) bool {
-	return len(l.Attempts) == 1 && l.Bounded() && !differs(p, l, a) && !adapts(l, a) && !hasOneError(p, l, a)
+// givesUpInside returns where a loop gives up that has counted its rounds, behind a failure or
+// before the next attempt, or nil.
+func givesUpInside(l *loop.Loop, a *loop.Attempt) (gaveUp *ast.ReturnStmt) {
+	loop.Inspect(l.Body, func(n ast.Node) bool {
+		if s, ok := n.(*ast.IfStmt); ok && len(s.Body.List) > 0 && l.CountsRounds(s.Cond) && !l.AsksFor(s.Cond, a) {
+			if r, ok := s.Body.List[len(s.Body.List)-1].(*ast.ReturnStmt); ok && a.MayEnd(loop.Again, loop.Failed) {
+				gaveUp = r
+			}
+		}
+		return true
+	})
+	return gaveUp
 }
 
-// givesUp reports whether the header of the loop ends it after a failure, and nothing before.
-func givesUp(a *loop.Attempt) bool {
+// isTheSame reports whether each round does the same, or asks another server for it, so that the last
+// error tells what is wrong.
+func isTheSame(p *rule.Pass, l *loop.Loop, a *loop.Attempt) bool {
+	return l.Items && remote.Call(p.TypesInfo, a.Call) || !l.Items && !a.Truth && !differs(p, l, a) && !adapts(l, a) && !hasOneError(p, l, a)
+}
+
+// givesUp reports whether the header of the loop ends it after a failure, and nothing before. A loop
+// that waits for what is not there yet has no other failure.
+func givesUp(l *loop.Loop, a *loop.Attempt) bool {
 	exhausted := false
-	for end := range a.Ends {
+	for end, cond := range a.Ends {
 		if end.Outcome != loop.Failed {
 			continue
 		}
-		if end.Way == loop.Left && end.Counted && end.Wait == nil {
+		counted := end.Way == loop.Left && end.Wait == nil && (end.Counted || end.Broke && cond != nil && l.CountsRounds(cond))
+		if counted && !end.Broke || isNotYet(cond) {
 			return false
 		}
-		exhausted = exhausted || end.Way == loop.Exhausted
+		exhausted = exhausted || counted || end.Way == loop.Exhausted && l.Bounded()
 	}
 	return exhausted
 }
 
-// hasOneError reports whether a function of the package fails in one way only, whose error then
-// tells nothing more.
+// hasOneError reports whether a function of the package fails in one way only, or another as a rule,
+// whose error then tells nothing more.
 func hasOneError(p *rule.Pass, l *loop.Loop, a *loop.Attempt) bool {
 	f, ways, made := l.Decl(a.Call), 0, false
 	if f == nil {
-		return false
+		return looks.MatchString(loop.Name(a.Call))
 	}
 	loop.Inspect(f, func(n ast.Node) bool {
 		r, ok := n.(*ast.ReturnStmt)
@@ -76,6 +89,9 @@ func hasOneError(p *rule.Pass, l *loop.Loop, a *loop.Attempt) bool {
 	})
 	return ways == 1 && made
 }
+
+// looks are the names of functions that look for a file or a program, which fail as it is not there.
+var looks = regexp.MustCompile(`^(L?Stat|LookPath)$`)
 
 // differs reports whether each attempt gets another name, number or password, which the loop makes:
 // a failure then says little of the next.
@@ -119,18 +135,18 @@ func returnsError(p *rule.Pass, f *ast.FuncType) bool {
 	return t != nil && loop.IsError(t)
 }
 
-// dropped reports whether nothing but comparisons looks at the error of an attempt.
+// dropped reports whether nothing but conditions look at the error of an attempt.
 func dropped(p *rule.Pass, l *loop.Loop, a *loop.Attempt) bool {
-	if a.Err == nil {
-		return true
-	}
-	if a.Err.Pos() < l.Func.Node.Pos() || l.Func.Node.End() < a.Err.Pos() {
-		return false
+	if a.Err == nil || a.Err.Pos() < l.Func.Node.Pos() || l.Func.Node.End() < a.Err.Pos() {
+		return a.Err == nil
 	}
 	looked := false
 	set := map[*ast.Ident]bool{}
+	var cond ast.Node
 	ast.Inspect(l.Func.Body, func(n ast.Node) bool {
 		switch n := n.(type) {
+		case *ast.IfStmt:
+			cond = n.Cond
 		case *ast.AssignStmt:
 			for _, e := range n.Lhs {
 				name, _ := e.(*ast.Ident)
@@ -143,24 +159,29 @@ func dropped(p *rule.Pass, l *loop.Loop, a *loop.Attempt) bool {
 		case *ast.Ident:
 			looked = looked || p.TypesInfo.Uses[n] == a.Err && !set[n]
 		}
-		return true
+		return n == nil || n != cond
 	})
 	return !looked
 }
 
-// saysNothing reports whether an error has no variable in it that may tell of the last attempt.
-func saysNothing(p *rule.Pass, l *loop.Loop, e ast.Expr) bool {
-	telling := false
-	ast.Inspect(e, func(n ast.Node) bool {
+// saysNothing reports whether a return is that of an error which has no variable in it that may tell
+// of the last attempt.
+func saysNothing(p *rule.Pass, l *loop.Loop, r *ast.ReturnStmt) bool {
+	if len(r.Results) == 0 {
+		return false
+	}
+	last := r.Results[len(r.Results)-1]
+	if p.TypesInfo.Types[last].IsNil() && (l.Items || l.Contains(r)) || loop.MayFail(p.TypesInfo, last) {
+		return false
+	}
+	return !loop.HasAnywhere(last, func(n ast.Node) bool {
 		name, ok := n.(*ast.Ident)
 		if !ok {
-			return !telling
+			return false
 		}
 		v := loop.VarOf(p.TypesInfo, name)
-		telling = telling || v != nil && v.Pos() > l.Func.Node.Pos() && v.Pos() < l.Func.Node.End() && isTelling(p, l, v)
-		return !telling
+		return v != nil && v.Pos() > l.Func.Node.Pos() && v.Pos() < l.Func.Node.End() && isTelling(p, l, v)
 	})
-	return !telling
 }
 
 // isTelling reports whether a variable may hold what the loop learned: the loop sets it, but does
@@ -178,8 +199,8 @@ type kept struct{ failed, over, nothing bool }
 
 // overwrites reports where another call that succeeds puts nil over the error of a failure, and the
 // loop then gives up with it.
-func overwrites(p *rule.Pass, l *loop.Loop, a *loop.Attempt, last ast.Expr) bool {
-	if a.Err.Pos() > l.Stmt.Pos() || !loop.Uses(p.TypesInfo, last, a.Err) {
+func overwrites(p *rule.Pass, l *loop.Loop, a *loop.Attempt, gaveUp *ast.ReturnStmt) bool {
+	if a.Err == nil || a.Truth || a.Err.Pos() > l.Stmt.Pos() || !loop.Uses(p.TypesInfo, gaveUp, a.Err) {
 		return false
 	}
 	var over *ast.CallExpr
@@ -191,18 +212,7 @@ func overwrites(p *rule.Pass, l *loop.Loop, a *loop.Attempt, last ast.Expr) bool
 			}
 			return k, true
 		},
-		Branch: func(k kept, cond ast.Expr, is bool) (kept, bool) {
-			switch o := l.Says(a, cond, is); {
-			case o == loop.Unknown:
-				return k, true
-			case k.over:
-				k.nothing = o == loop.Succeeded
-				return k, true
-			default:
-				k.failed = o == loop.Failed
-				return k, k.failed
-			}
-		},
+		Branch: func(k kept, cond ast.Expr, is bool) (kept, bool) { return k.learn(l.Says(a, cond, is)) },
 		End: func(k kept, way loop.Way, _ ast.Node) {
 			lost = lost || way == loop.Exhausted && k.failed && k.nothing
 		},
@@ -212,6 +222,19 @@ func overwrites(p *rule.Pass, l *loop.Loop, a *loop.Attempt, last ast.Expr) bool
 			"gives up without a cause: use another variable", loop.Name(a.Call)))
 	}
 	return lost
+}
+
+// learn notes what a condition says of the variable.
+func (k kept) learn(o loop.Outcome) (kept, bool) {
+	switch {
+	case o == loop.Unknown:
+		return k, true
+	case k.over:
+		k.nothing = o == loop.Succeeded
+		return k, true
+	}
+	k.failed = o == loop.Failed
+	return k, k.failed
 }
 
 // overwriting returns the call whose error a statement puts into the variable of an attempt.

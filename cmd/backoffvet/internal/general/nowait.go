@@ -22,7 +22,7 @@ func noWaits(p *rule.Pass, l *loop.Loop) {
 			waiter))
 		return
 	}
-	if l.Kind == loop.Other || l.Items() || endsByItself(p, l) {
+	if l.Kind == loop.Other || l.Items || endsByItself(p, l) {
 		return
 	}
 	for _, a := range l.Attempts {
@@ -45,9 +45,10 @@ func isAgain(p *rule.Pass, l *loop.Loop, a *loop.Attempt) bool {
 }
 
 // isPaced reports whether a select that blocks, a receive, or a call that waits for the next thing
-// to do comes before an attempt in each round, or is it, and does not wait by itself.
+// to do comes before an attempt in each round, or is it, and does not wait by itself. A condition that
+// is asked for is paced, too.
 func isPaced(l *loop.Loop, a *loop.Attempt) bool {
-	found := inCase(l, a.Call) || loop.Name(a.Call) == "Wait" || mentions(a.Call, "WaitForReady")
+	found := a.Truth || inCase(l, a.Call) || loop.Name(a.Call) == "Wait" || mentions(a.Call, "WaitForReady")
 	loop.Inspect(l.Body, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.SelectStmt:

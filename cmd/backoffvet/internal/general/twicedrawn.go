@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"go/ast"
 	"go/types"
+	"iter"
 	"slices"
 	"strings"
 
@@ -28,14 +29,10 @@ func drawnTwiceIn(p *rule.Pass, l *loop.Loop) {
 	if len(l.Attempts) == 0 {
 		return
 	}
-	reported := map[*ast.CallExpr]bool{}
 	loop.Inspect(l.Body, func(n ast.Node) bool {
 		if first, ok := n.(*ast.CallExpr); ok && isDraw(p.TypesInfo, first) {
 			followDraw(p, l, first, func(second *ast.CallExpr) {
-				if !reported[second] {
-					reported[second] = true
-					reportDraw(p, second, fmt.Sprintf("in line %d", p.Fset.Position(first.Pos()).Line))
-				}
+				reportDraw(p, second, fmt.Sprintf("in line %d", p.Fset.Position(first.Pos()).Line))
 			})
 		}
 		return true
@@ -106,11 +103,7 @@ func resets(n ast.Node, draw *ast.CallExpr) bool {
 // drawnInOperations reports draws in the functions that cenkalti/backoff calls, of the schedule
 // that it draws from itself.
 func drawnInOperations(p *rule.Pass) {
-	for c := range p.ResultOf[inspect.Analyzer].(*inspector.Inspector).Root().Preorder((*ast.CallExpr)(nil)) {
-		call := c.Node().(*ast.CallExpr)
-		if !isCenkaltiRetry(p.TypesInfo, call) {
-			continue
-		}
+	for call := range callsOf(p, "cenkalti/backoff", "Retry") {
 		for _, f := range functionsOf(p, call) {
 			ast.Inspect(f.Body, func(n ast.Node) bool {
 				if draw, ok := n.(*ast.CallExpr); ok && isDraw(p.TypesInfo, draw) && gives(p.TypesInfo, call, draw) {
@@ -122,10 +115,23 @@ func drawnInOperations(p *rule.Pass) {
 	}
 }
 
-func isCenkaltiRetry(info *types.Info, call *ast.CallExpr) bool {
-	f := typeutil.Callee(info, call)
-	return f != nil && f.Pkg() != nil && strings.HasPrefix(f.Pkg().Path(), "github.com/cenkalti/backoff") &&
-		strings.HasPrefix(f.Name(), "Retry")
+// callsOf has the calls of functions of a library, by the begin of their names, each with the
+// function around it.
+func callsOf(p *rule.Pass, library, name string) iter.Seq2[*ast.CallExpr, ast.Node] {
+	return func(yield func(*ast.CallExpr, ast.Node) bool) {
+		for c := range p.ResultOf[inspect.Analyzer].(*inspector.Inspector).Root().Preorder((*ast.CallExpr)(nil)) {
+			call := c.Node().(*ast.CallExpr)
+			f := typeutil.Callee(p.TypesInfo, call)
+			if f == nil || f.Pkg() == nil || !strings.Contains(f.Pkg().Path(), library) || !strings.HasPrefix(f.Name(), name) {
+				continue
+			}
+			for around := range c.Enclosing((*ast.FuncDecl)(nil)) {
+				if !yield(call, around.Node()) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // functionsOf returns the function literals among the arguments of a call, also those of its

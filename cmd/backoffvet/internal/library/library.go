@@ -11,11 +11,8 @@ import (
 var Analyzers = []*analysis.Analyzer{
 	nilCtxErr,
 	barePosts,
-	failFastJob,
-	keptResp,
 	noCheck,
 	outerCtx,
-	outsideRun,
 	perCall,
 	retriesInside,
 	wrapErr,

@@ -2,6 +2,7 @@ package library
 
 import (
 	"go/ast"
+	"go/token"
 	"go/types"
 	"strings"
 
@@ -289,3 +290,5 @@ func bodyOf(n ast.Node) *ast.BlockStmt {
 	}
 	return nil
 }
+
+func within(n ast.Node, at token.Pos) bool { return n.Pos() <= at && at < n.End() }

@@ -21,7 +21,7 @@ func counterOf(info *types.Info, stmt ast.Stmt) *types.Var {
 		}
 	case *ast.RangeStmt:
 		if s.Key != nil && isInteger(info.TypeOf(s.X)) {
-			return varOf(info, s.Key)
+			return VarOf(info, s.Key)
 		}
 	}
 	return nil
@@ -49,10 +49,10 @@ func counted(info *types.Info, s *ast.ForStmt, post ast.Stmt) *types.Var {
 	var counter *types.Var
 	switch post := post.(type) {
 	case *ast.IncDecStmt:
-		counter = varOf(info, post.X)
+		counter = fieldOrVar(info, post.X)
 	case *ast.AssignStmt:
 		if len(post.Lhs) == 1 && (post.Tok == token.ADD_ASSIGN || post.Tok == token.SUB_ASSIGN) {
-			counter = varOf(info, post.Lhs[0])
+			counter = VarOf(info, post.Lhs[0])
 		}
 	}
 	if counter == nil || !isInteger(counter.Type()) || !Uses(info, s.Cond, counter) {
@@ -107,7 +107,7 @@ func (l *Loop) eachDiffers() bool {
 	case l.ticks():
 		return false
 	}
-	return s.Value == nil || !isDuration(l.info.TypeOf(s.Value))
+	return s.Value == nil || !IsDuration(l.info.TypeOf(s.Value))
 }
 
 // ticks reports whether the loop makes a round for each tick of a clock.
@@ -124,7 +124,7 @@ func (l *Loop) ticks() bool {
 func (l *Loop) indexes() bool {
 	return Has(l.Body, func(n ast.Node) bool {
 		i, ok := n.(*ast.IndexExpr)
-		return ok && l.Counter != nil && varOf(l.info, i.Index) == l.Counter && !isDuration(l.info.TypeOf(i))
+		return ok && l.Counter != nil && VarOf(l.info, i.Index) == l.Counter && !IsDuration(l.info.TypeOf(i))
 	})
 }
 
@@ -143,18 +143,18 @@ func (l *Loop) counts(cond ast.Expr) bool {
 	return l.looksAt(cond, func(v *types.Var) bool { return v == l.Counter || v == l.rangeValue() })
 }
 
-// countsRounds reports whether a condition looks at a number to which the loop adds one each round.
-func (l *Loop) countsRounds(cond ast.Expr) bool {
+// CountsRounds reports whether a condition looks at a number to which the loop adds one each round.
+func (l *Loop) CountsRounds(cond ast.Expr) bool {
 	return l.looksAt(cond, func(v *types.Var) bool {
 		return v == l.Counter || isInteger(v.Type()) && slices.ContainsFunc(l.Assigned(v), func(e ast.Expr) bool {
-			return l.Contains(e) && varOf(l.info, e) == v
+			return l.Contains(e) && VarOf(l.info, e) == v
 		})
 	})
 }
 
 func (l *Loop) rangeValue() *types.Var {
 	if s, ok := l.Stmt.(*ast.RangeStmt); ok && s.Value != nil {
-		return varOf(l.info, s.Value)
+		return VarOf(l.info, s.Value)
 	}
 	return nil
 }
@@ -171,7 +171,7 @@ func (l *Loop) looksAt(cond ast.Expr, is func(*types.Var) bool) bool {
 		if !ok {
 			return !found
 		}
-		v := varOf(l.info, name)
+		v := VarOf(l.info, name)
 		found = found || v != nil && (is(v) || isPlain(v) && slices.ContainsFunc(l.Assigned(v), func(e ast.Expr) bool {
 			return l.Contains(e) && isMadeFrom(l.info, e, is)
 		}))
@@ -198,7 +198,7 @@ func isMadeFrom(info *types.Info, e ast.Expr, is func(*types.Var) bool) bool {
 		if !ok {
 			return false
 		}
-		v := varOf(info, name)
+		v := VarOf(info, name)
 		return v != nil && is(v)
 	})
 }

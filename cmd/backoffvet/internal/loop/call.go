@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	"golang.org/x/tools/go/types/typeutil"
+
+	"github.com/gobackoff/backoff/cmd/backoffvet/internal/remote"
 )
 
 // Attempt is a call that may fail.
@@ -15,6 +17,8 @@ type Attempt struct {
 	Call    *ast.CallExpr
 	Err     *types.Var   // the variable that gets its error, or nil if the condition compares it
 	Results []*types.Var // all variables that get its results
+	Answers bool         // some of its answers are failures, as their status tells
+	Truth   bool         // it returns no error but whether it succeeded, which Err then gets
 
 	Ends map[End]ast.Expr // how rounds end after it, each with the last condition on one such path
 }
@@ -56,20 +60,29 @@ func callsThatFail(info *types.Info, l *Loop) []*Attempt {
 			calls = append(calls, a)
 		}
 	}
-	Inspect(l.Stmt, func(n ast.Node) bool {
-		switch n := n.(type) {
-		case *ast.ForStmt, *ast.RangeStmt:
-			// The calls of an inner loop are its attempts.
-			return n == l.Stmt
-		case *ast.AssignStmt:
-			add(fromAssignment(info, n, n.Lhs, n.Rhs))
-		case *ast.ValueSpec:
-			add(fromAssignment(info, n, asExprs(n.Names), n.Values))
-		case *ast.BinaryExpr:
-			add(fromComparison(info, n))
+	for _, fails := range []func(*types.Info, *ast.CallExpr) bool{mayFail, saysIfDone} {
+		Inspect(l.Stmt, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.ForStmt, *ast.RangeStmt:
+				// The calls of an inner loop are its attempts.
+				return n == l.Stmt
+			case *ast.AssignStmt:
+				add(fromAssignment(info, n, n.Lhs, n.Rhs, fails))
+			case *ast.ValueSpec:
+				add(fromAssignment(info, n, asExprs(n.Names), n.Values, fails))
+			case *ast.BinaryExpr:
+				add(fromComparison(info, n))
+			case *ast.CallExpr:
+				if saysIfDone(info, n) && fails(info, n) {
+					add(&Attempt{Node: n, Call: n, Truth: true})
+				}
+			}
+			return true
+		})
+		if len(calls) > 0 {
+			break
 		}
-		return true
-	})
+	}
 	return calls
 }
 
@@ -81,25 +94,39 @@ func asExprs(names []*ast.Ident) []ast.Expr {
 	return exprs
 }
 
-func fromAssignment(info *types.Info, n ast.Node, left, right []ast.Expr) *Attempt {
+func fromAssignment(info *types.Info, n ast.Node, left, right []ast.Expr, fails func(*types.Info, *ast.CallExpr) bool) *Attempt {
 	if len(right) != 1 {
 		return nil
 	}
 	call, ok := ast.Unparen(right[0]).(*ast.CallExpr)
-	if !ok || !mayFail(info, call) {
+	if !ok || !fails(info, call) {
 		return nil
 	}
-	a := &Attempt{Node: n, Call: call}
+	a := &Attempt{Node: n, Call: call, Truth: saysIfDone(info, call)}
 	for _, e := range left {
-		if v := varOf(info, e); v != nil {
+		if v := VarOf(info, e); v != nil {
 			a.Results = append(a.Results, v)
 		}
 	}
-	if a.Err = varOf(info, left[len(left)-1]); a.Err == nil || !IsError(a.Err.Type()) {
+	if a.Err = VarOf(info, left[len(left)-1]); a.Err == nil || !a.Truth && !IsError(a.Err.Type()) {
 		return nil
 	}
 	return a
 }
+
+// saysIfDone reports whether a call tries something, and returns only whether that succeeded: its
+// name says so, or it takes a context. One that is given an error judges that.
+func saysIfDone(info *types.Info, call *ast.CallExpr) bool {
+	if !types.Identical(typeOf(info, call), types.Typ[types.Bool]) || waitsByName(info, call) || loggers.MatchString(types.ExprString(call.Fun)) {
+		return false
+	}
+	takes := func(is func(types.Type) bool) bool {
+		return slices.ContainsFunc(call.Args, func(e ast.Expr) bool { return is(typeOf(info, e)) })
+	}
+	return !takes(IsError) && (takes(remote.IsContext) || trying.MatchString(Name(call)))
+}
+
+var trying = regexp.MustCompile(`(?i)^(try|ping|(re)?connect|dial|login|send|fetch|is(up|online)$)|ready|healthy|available|reachable`)
 
 // fromComparison recognizes f() != nil.
 func fromComparison(info *types.Info, n *ast.BinaryExpr) *Attempt {
@@ -173,7 +200,8 @@ var errorType = types.Universe.Lookup("error").Type()
 // IsError reports whether a type is error.
 func IsError(t types.Type) bool { return types.Identical(t, errorType) }
 
-func varOf(info *types.Info, e ast.Expr) *types.Var {
+// VarOf returns the variable that an expression is, or nil.
+func VarOf(info *types.Info, e ast.Expr) *types.Var {
 	name, ok := ast.Unparen(e).(*ast.Ident)
 	if !ok {
 		return nil
@@ -197,9 +225,3 @@ func mayReturn(info *types.Info, call *ast.CallExpr) bool {
 
 // leaving are the names of functions that end the program or the goroutine, in whatever package.
 var leaving = regexp.MustCompile(`^(Exit|Fatal|Panic)(f|w|ln|Depth|Context)?$|^Goexit$|^FailNow$|^SkipNow$`)
-
-// VarOf returns the variable that an expression is, or nil.
-func VarOf(info *types.Info, e ast.Expr) *types.Var { return varOf(info, e) }
-
-// IsDuration reports whether a type is time.Duration.
-func IsDuration(t types.Type) bool { return isDuration(t) }

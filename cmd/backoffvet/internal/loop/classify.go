@@ -17,6 +17,7 @@ type End struct {
 	Counted bool    // a condition on the counter, which decides whether to wait, came before this wait
 	Late    bool    // the last condition before the end counts the rounds, and is behind the wait
 	Acted   bool    // something was done, or the kind of failure was looked at, before another round
+	Broke   bool    // it left the loop for what follows it
 }
 
 // following is the state of a walk behind an attempt.
@@ -30,16 +31,17 @@ type following struct {
 }
 
 func (l *Loop) classify() {
-	if l.items = l.eachDiffers(); l.items {
-		return
-	}
-	for _, a := range l.calls {
+	l.Items = l.eachDiffers()
+	for _, a := range l.Calls {
 		if l.numbers(a) {
 			continue
 		}
 		a.Ends = map[End]ast.Expr{}
 		Walk(l, a.Node, following{}, l.follow(a))
-		if kind := l.kindOf(a); kind != Other {
+		switch kind := l.kindOf(a); {
+		case l.Items && kind == Retry:
+			l.Attempts = append(l.Attempts, a)
+		case !l.Items && kind != Other:
 			l.Attempts = append(l.Attempts, a)
 			l.Kind = max(l.Kind, kind)
 		}
@@ -64,7 +66,8 @@ func (l *Loop) follow(a *Attempt) Walker[following] {
 			return s, s.Outcome != Unknown || !s.lost
 		},
 		Branch: func(s following, cond ast.Expr, is bool) (following, bool) { return l.branch(a, s, cond, is) },
-		End: func(s following, way Way, _ ast.Node) {
+		End: func(s following, way Way, last ast.Node) {
+			s.Broke = way == Left && last == nil
 			s.end(a, way)
 		},
 	}
@@ -86,7 +89,7 @@ func (s following) end(a *Attempt, way Way) bool {
 // changes reports whether a node puts another value into the variable of an attempt's error.
 func (s following) changes(info *types.Info, n ast.Node, a *Attempt) bool {
 	assign, ok := n.(*ast.AssignStmt)
-	return ok && slices.ContainsFunc(assign.Lhs, func(e ast.Expr) bool { return varOf(info, e) == a.Err })
+	return ok && slices.ContainsFunc(assign.Lhs, func(e ast.Expr) bool { return VarOf(info, e) == a.Err })
 }
 
 func (l *Loop) waitOf(n ast.Node) *Wait {
@@ -106,7 +109,7 @@ func (l *Loop) acts(n ast.Node) bool {
 		call, ok := n.X.(*ast.CallExpr)
 		return ok && !logs.MatchString(types.ExprString(call.Fun))
 	case *ast.AssignStmt:
-		return slices.ContainsFunc(n.Lhs, func(e ast.Expr) bool {
+		return !isNumber(l.info, n.Rhs) && slices.ContainsFunc(n.Lhs, func(e ast.Expr) bool {
 			t := typeOf(l.info, e)
 			return !IsError(t) && (n.Tok == token.ASSIGN || n.Tok == token.DEFINE && t != types.Typ[types.String])
 		})
@@ -116,18 +119,37 @@ func (l *Loop) acts(n ast.Node) bool {
 	return false
 }
 
+// isNumber reports whether a counter is set to what it begins with.
+func isNumber(info *types.Info, right []ast.Expr) bool {
+	return len(right) == 1 && info.Types[right[0]].Value != nil && isInteger(info.TypeOf(right[0]))
+}
+
 var logs = regexp.MustCompile(`(?i)log|print|debug|info|warn|error|trace|metric|\.inc$|\.add$|observe|errors\.As`)
 
-// branch follows a condition. What is known of the attempt excludes ways; behind a success, that of
-// the calls that follow is assumed: a failure of theirs is about them.
+// branch follows a condition.
 func (l *Loop) branch(a *Attempt, s following, cond ast.Expr, is bool) (following, bool) {
 	if !l.isHeader(cond) {
 		s.via = cond
+		s.Counted = s.Counted || s.Wait == nil && (l.counts(cond) || l.asksHowLong(cond)) && l.guards(cond)
 	}
-	s.Counted = s.Counted || s.Wait == nil && !l.isHeader(cond) && l.counts(cond) && l.guards(cond)
-	s.Late = s.Wait != nil && !within(s.Wait.Node, cond) && !l.isHeader(cond) && l.countsRounds(cond)
+	s.Late = s.Wait != nil && !within(s.Wait.Node, cond) && !l.isHeader(cond) && l.CountsRounds(cond)
 	s.Acted = s.Acted || l.singlesOut(cond, is)
 	s.decided = s.decided || l.AsksFor(cond, a)
+	return l.learn(a, s, cond, is)
+}
+
+// asksHowLong reports whether a condition asks for the length of a wait: a setting may say that
+// there is none.
+func (l *Loop) asksHowLong(cond ast.Expr) bool {
+	return slices.ContainsFunc(l.Waits, func(w *Wait) bool {
+		v := fieldOrVar(l.info, w.Duration)
+		return v != nil && Uses(l.info, cond, v)
+	})
+}
+
+// learn excludes ways by what is known of the attempt; behind a success, that of the calls that
+// follow is assumed: a failure of theirs is about them.
+func (l *Loop) learn(a *Attempt, s following, cond ast.Expr, is bool) (following, bool) {
 	if s.lost {
 		return s, s.Outcome != Succeeded || l.saysOf(nil, cond, is) != Failed
 	}
@@ -178,24 +200,40 @@ func (l *Loop) isHeader(cond ast.Expr) bool {
 
 // saysOf returns what a condition says of an attempt, or of any error if a is nil.
 func (l *Loop) saysOf(a *Attempt, cond ast.Expr, is bool) Outcome {
+	if a != nil && a.Truth {
+		return l.truthOf(a, ast.Unparen(cond), is)
+	}
 	return says(l.info, cond, is, func(e ast.Expr) bool {
 		e = ast.Unparen(e)
 		if a == nil {
 			t := l.info.TypeOf(e)
 			return t != nil && IsError(t)
 		}
-		return e == a.Call || a.Err != nil && varOf(l.info, e) == a.Err
+		return e == a.Call || a.Err != nil && VarOf(l.info, e) == a.Err
 	})
+}
+
+// truthOf is for an attempt that returns whether it succeeded.
+func (l *Loop) truthOf(a *Attempt, cond ast.Expr, is bool) Outcome {
+	if not, ok := cond.(*ast.UnaryExpr); ok && not.Op == token.NOT {
+		return l.truthOf(a, ast.Unparen(not.X), !is)
+	}
+	switch {
+	case cond != a.Call && (a.Err == nil || VarOf(l.info, cond) != a.Err):
+		return Unknown
+	case is:
+		return Succeeded
+	}
+	return Failed
 }
 
 func (l *Loop) kindOf(a *Attempt) Kind {
 	again := a.MayEnd(Again, Failed, Unknown)
 	onward := a.MayEnd(Again, Succeeded)
-	left := a.MayEnd(Left, Succeeded, Unknown) || a.MayEnd(Exhausted, Succeeded) && !onward ||
-		a.MayEnd(Exhausted, Unknown) && l.headerAsks(a)
+	left := l.mayLeave(a, onward)
 	switch {
 	case onward && left && a.answersHTTP() && l.looksAtStatus():
-		// Some answers are failures.
+		a.Answers = true
 		return Retry
 	case again && left && !onward:
 		return Retry
@@ -205,6 +243,12 @@ func (l *Loop) kindOf(a *Attempt) Kind {
 		return Worker
 	}
 	return Other
+}
+
+// mayLeave reports whether a success may end the loop.
+func (l *Loop) mayLeave(a *Attempt, onward bool) bool {
+	return a.MayEnd(Left, Succeeded, Unknown) || a.MayEnd(Exhausted, Succeeded) && !onward ||
+		a.MayEnd(Exhausted, Unknown) && l.headerAsks(a)
 }
 
 // headerAsks reports whether the header of the loop asks for the results of an attempt.

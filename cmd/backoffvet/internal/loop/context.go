@@ -12,14 +12,9 @@ import (
 	"github.com/gobackoff/backoff/cmd/backoffvet/internal/remote"
 )
 
-// Context returns the context that the loop should obey, or nil: the innermost that is declared
-// before the loop, unless nothing ever cancels it or the loop's work is to outlive it.
-func (l *Loop) Context(pkg *types.Package) *Signal {
-	ctx, _ := l.context(pkg)
-	return ctx
-}
-
-// context also reports whether the loop's work is to outlive a context that it uses.
+// context returns the context that the loop should obey, or nil: the innermost that is declared
+// before the loop, unless nothing ever cancels it. It also reports whether the loop's work is to
+// outlive a context that it uses.
 func (l *Loop) context(pkg *types.Package) (found *Signal, outlives bool) {
 	for v := range l.before(pkg) {
 		if remote.IsContext(v.Type()) && Uses(l.info, l.Body, v) && l.outlives(v) {
@@ -90,7 +85,7 @@ func (l *Loop) endsInDefer(made *ast.CallExpr) bool {
 		if !ok || len(assign.Lhs) != 2 || assign.Rhs[0] != made {
 			return true
 		}
-		cancel := varOf(l.info, assign.Lhs[1])
+		cancel := VarOf(l.info, assign.Lhs[1])
 		ast.Inspect(l.Func.Outer, func(n ast.Node) bool {
 			name, ok := n.(*ast.Ident)
 			only = only && (!ok || cancel == nil || l.info.Uses[name] != cancel)

@@ -6,6 +6,7 @@ import (
 	"go/types"
 	"maps"
 	"regexp"
+	"slices"
 	"time"
 
 	"golang.org/x/tools/go/types/typeutil"
@@ -26,7 +27,7 @@ func (l *Loop) most(e ast.Expr, steps int) (time.Duration, bool) {
 		return 0, false
 	}
 	e = ast.Unparen(e)
-	if n, ok := constantOf(l.info, e); ok || steps == 0 {
+	if n, ok := constantOf(l.info, e); ok || steps <= 0 {
 		return n, ok
 	}
 	switch e := e.(type) {
@@ -84,16 +85,28 @@ func (l *Loop) inside(call *ast.CallExpr) *Loop {
 }
 
 // computed returns a bound of what a function of the package returns.
-func (l *Loop) computed(call *ast.CallExpr, steps int) (most time.Duration, known bool) {
-	inner, unknown := l.inside(call), false
+func (l *Loop) computed(call *ast.CallExpr, steps int) (time.Duration, bool) {
+	inner := l.inside(call)
+	var results []ast.Expr
 	Inspect(inner.Func.Outer, func(n ast.Node) bool {
 		if r, ok := n.(*ast.ReturnStmt); ok && len(r.Results) > 0 {
-			n, ok := inner.most(r.Results[0], steps-1)
-			most, known, unknown = max(most, n), true, unknown || !ok
+			results = append(results, r.Results[0])
 		}
 		return true
 	})
-	return most, known && !unknown
+	return inner.greatest(results, steps)
+}
+
+// greatest returns the greatest of some bounds, if all are known.
+func (l *Loop) greatest(of []ast.Expr, steps int) (most time.Duration, known bool) {
+	for _, e := range of {
+		n, ok := l.most(e, steps-1)
+		if !ok {
+			return 0, false
+		}
+		most, known = max(most, n), true
+	}
+	return most, known
 }
 
 // least returns the least of the bounds that are known.
@@ -106,8 +119,14 @@ func (l *Loop) least(of []ast.Expr, steps int) (least time.Duration, known bool)
 	return least, known
 }
 
-// capped returns the bound that if v > most { v = most } sets.
+// capped returns the bound that v = min(v, most) sets, or if v > most { v = most }, or that which
+// if v < most { v *= 2 } goes beyond at most once.
 func (l *Loop) capped(v *types.Var, steps int) (most time.Duration, known bool) {
+	for _, e := range l.Assigned(v) {
+		if call, ok := e.(*ast.CallExpr); ok && Name(call) == "min" && Uses(l.info, call, v) {
+			return l.least(call.Args, steps-1)
+		}
+	}
 	ast.Inspect(l.Func.Outer, func(n ast.Node) bool {
 		s, ok := n.(*ast.IfStmt)
 		if !ok || len(s.Body.List) != 1 {
@@ -115,8 +134,17 @@ func (l *Loop) capped(v *types.Var, steps int) (most time.Duration, known bool) 
 		}
 		cond, ok := s.Cond.(*ast.BinaryExpr)
 		set, isSet := s.Body.List[0].(*ast.AssignStmt)
-		if ok && isSet && (cond.Op == token.GTR || cond.Op == token.GEQ) && varOf(l.info, cond.X) == v && varOf(l.info, set.Lhs[0]) == v {
-			most, known = l.most(set.Rhs[0], steps-1)
+		if !ok || !isSet || VarOf(l.info, cond.X) != v || VarOf(l.info, set.Lhs[0]) != v {
+			return true
+		}
+		ops := []token.Token{token.GTR, token.GEQ}
+		e, times := set.Rhs[0], time.Duration(1)
+		if set.Tok != token.ASSIGN || Uses(l.info, e, v) {
+			ops, e, times = []token.Token{token.LSS, token.LEQ}, cond.Y, 2
+		}
+		if slices.Contains(ops, cond.Op) {
+			most, known = l.most(e, steps-1)
+			most *= times
 		}
 		return true
 	})
@@ -141,8 +169,8 @@ func (l *Loop) mostOf(v *types.Var, steps int) (time.Duration, bool) {
 	if v != nil && v == l.Counter {
 		return l.last()
 	}
-	if v == nil {
-		return 0, false
+	if n, ok := l.values[v]; ok || v == nil {
+		return n, ok
 	}
 	if n, ok := l.capped(v, steps); ok {
 		return n, true
@@ -150,14 +178,13 @@ func (l *Loop) mostOf(v *types.Var, steps int) (time.Duration, bool) {
 	if arg := l.args[v]; arg != nil {
 		return l.most(arg, steps-1)
 	}
-	switch set := l.Assigned(v); {
+	switch set := slices.Concat(l.Assigned(v), l.prog.given(v)); {
 	case v.IsField():
 		return l.byDefault(set, steps)
-	case len(set) == 1:
-		return l.most(set[0], steps-1)
-	case len(set) == 2 && !l.Contains(set[0]):
-		first, ok := l.most(set[0], steps-1)
-		return l.grown(v, first, ok)
+	case len(set) == 1 || len(l.Assigned(v)) == 0:
+		return l.greatest(set, steps)
+	case len(set) == 2 && l.Contains(set[1]):
+		return l.grown(v, set[0], steps)
 	}
 	return 0, false
 }
@@ -171,21 +198,56 @@ func (l *Loop) byDefault(set []ast.Expr, steps int) (most time.Duration, known b
 	return most, known
 }
 
-// grown returns a bound of a variable that the loop multiplies by a constant in each round.
-func (l *Loop) grown(v *types.Var, most time.Duration, ok bool) (time.Duration, bool) {
-	factor := time.Duration(0)
-	Inspect(l.Body, func(n ast.Node) bool {
-		assign, is := n.(*ast.AssignStmt)
-		if is && assign.Tok == token.MUL_ASSIGN && varOf(l.info, assign.Lhs[0]) == v {
-			factor, _ = constantOf(l.info, assign.Rhs[0])
+// Grows reports whether the loop multiplies the length of a wait, so that its last one is the
+// longest.
+func (l *Loop) Grows(w *Wait) bool {
+	v := fieldOrVar(l.info, w.Duration)
+	return v != nil && Has(l.Body, func(n ast.Node) bool {
+		set, ok := n.(*ast.AssignStmt)
+		return ok && fieldOrVar(l.info, set.Lhs[0]) == v && (set.Tok == token.MUL_ASSIGN || Uses(l.info, set.Rhs[0], v))
+	})
+}
+
+// grown returns a bound of a variable that the loop sets to more than it was in each round.
+func (l *Loop) grown(v *types.Var, first ast.Expr, steps int) (time.Duration, bool) {
+	var more *ast.AssignStmt
+	Inspect(l.Stmt, func(n ast.Node) bool {
+		if set, ok := n.(*ast.AssignStmt); ok && set.Tok != token.DEFINE && VarOf(l.info, set.Lhs[0]) == v {
+			more = set
 		}
 		return true
 	})
 	rounds, bounded := l.Limit()
-	for i := time.Duration(0); i < rounds && most < time.Hour; i++ {
-		most *= factor
+	if !bounded || rounds > 100 {
+		rounds = 100
 	}
-	return most, ok && bounded && 0 < factor && factor <= 10
+	most, ok := l.most(first, steps-1)
+	for range rounds {
+		next, known := l.grows(more, v, most, steps)
+		switch {
+		case !ok || !known:
+			return 0, false
+		case next == most || next >= time.Hour:
+			return next, true
+		}
+		most = next
+	}
+	return most, ok && bounded
+}
+
+// grows returns what a variable is after an assignment.
+func (l *Loop) grows(more *ast.AssignStmt, v *types.Var, was time.Duration, steps int) (time.Duration, bool) {
+	inner := *l
+	inner.values = map[*types.Var]time.Duration{v: was}
+	switch {
+	case more == nil:
+		return 0, false
+	case more.Tok == token.ASSIGN:
+		return inner.most(more.Rhs[0], steps-1)
+	}
+	by, ok := inner.most(more.Rhs[0], steps-1)
+	ops := map[token.Token]token.Token{token.MUL_ASSIGN: token.MUL, token.ADD_ASSIGN: token.ADD, token.SHL_ASSIGN: token.SHL}
+	return combine(ops[more.Tok], was, by, ok)
 }
 
 // Limit returns the bound of the counter, if it is a constant.
@@ -211,7 +273,7 @@ func (l *Loop) bound(cond ast.Expr) *ast.BinaryExpr {
 		return l.bound(e.Y)
 	case e.Op == token.LAND:
 		return l.bound(e.X)
-	case varOf(l.info, e.X) == l.Counter && (e.Op == token.LSS || e.Op == token.LEQ):
+	case fieldOrVar(l.info, e.X) == l.Counter && (e.Op == token.LSS || e.Op == token.LEQ):
 		return e
 	}
 	return nil

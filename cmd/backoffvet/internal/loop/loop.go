@@ -12,11 +12,13 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
+	"time"
 
 	"golang.org/x/tools/go/analysis"
 	"golang.org/x/tools/go/analysis/passes/inspect"
 	"golang.org/x/tools/go/ast/inspector"
 	"golang.org/x/tools/go/cfg"
+	"golang.org/x/tools/go/types/typeutil"
 
 	"github.com/gobackoff/backoff/cmd/backoffvet/internal/rule"
 )
@@ -42,11 +44,14 @@ type Loop struct {
 	Waits    []*Wait
 	Counter  *types.Var // counts the rounds that are bounded, or nil
 
-	info  *types.Info
-	calls []*Attempt // all calls that may fail
-	items bool       // each round is about another thing
-	prog  *program
-	args  map[*types.Var]ast.Expr // what the parameters of a function are that Longest looks into
+	Calls []*Attempt // all calls that may fail
+	Items bool       // each round is about another thing, such as one of a list of servers
+
+	info *types.Info
+	prog *program
+
+	args   map[*types.Var]ast.Expr      // what the parameters of a function are that Longest looks into
+	values map[*types.Var]time.Duration // what Longest takes variables for
 }
 
 // Func is a function with a loop.
@@ -83,7 +88,38 @@ func find(p *analysis.Pass) []*Loop {
 		f := funcOf(funcs, around[0].Node(), around[len(around)-1].Node())
 		loops = append(loops, newLoop(prog, stmt, f))
 	}
+	return slices.Concat(loops, recursions(p, prog, funcs))
+}
+
+// recursions returns the functions that call themselves in a return statement outside of any loop,
+// each as a for statement without a header.
+func recursions(p *analysis.Pass, prog *program, funcs map[ast.Node]*Func) (loops []*Loop) {
+	for _, f := range p.Files {
+		for _, d := range f.Decls {
+			decl, ok := d.(*ast.FuncDecl)
+			if !ok || decl.Body == nil || !rule.IsSource(p, f) || !Has(decl.Body, func(n ast.Node) bool { return prog.returnsTo(n, decl) }) {
+				continue
+			}
+			stmt := &ast.ForStmt{For: decl.Body.Pos(), Body: decl.Body}
+			loops = append(loops, newLoop(prog, stmt, funcOf(funcs, decl, decl)))
+		}
+	}
 	return loops
+}
+
+// returnsTo recognizes return f(x) in f.
+func (p *program) returnsTo(n ast.Node, f *ast.FuncDecl) bool {
+	r, ok := n.(*ast.ReturnStmt)
+	return ok && Has(r, func(n ast.Node) bool {
+		call, ok := n.(*ast.CallExpr)
+		return ok && p.info.Defs[f.Name] != nil && typeutil.Callee(p.info, call) == p.info.Defs[f.Name]
+	})
+}
+
+// isAgain reports whether a node begins another round of a function that calls itself.
+func (l *Loop) isAgain(n ast.Node) bool {
+	f, ok := l.Func.Node.(*ast.FuncDecl)
+	return ok && l.Body == f.Body && l.prog.returnsTo(n, f)
 }
 
 // loopsOf returns the loops in the files of a package that rules look at, and where they are.
@@ -152,7 +188,7 @@ func newLoop(prog *program, stmt ast.Stmt, f *Func) *Loop {
 	case *ast.RangeStmt:
 		l.Body = s.Body
 	}
-	l.calls = callsThatFail(l.info, l)
+	l.Calls = callsThatFail(l.info, l)
 	l.Waits = waitsIn(l.info, stmt, prog.sleepers)
 	l.timers()
 	l.Counter = counterOf(l.info, stmt)
@@ -173,15 +209,6 @@ func (l *Loop) Contains(n ast.Node) bool { return within(n, l.Stmt) }
 
 func within(n, outer ast.Node) bool { return outer.Pos() <= n.Pos() && n.End() <= outer.End() }
 
-// Items reports whether the rounds are about different things, such as those over a list of
-// servers.
-func (l *Loop) Items() bool { return l.items }
-
-// Passes reports whether the loop hands a variable to a call that may fail.
-func (l *Loop) Passes(v *types.Var) bool {
-	return slices.ContainsFunc(l.calls, func(a *Attempt) bool { return Uses(l.info, a.Call, v) })
-}
-
 // HandsOver reports whether the function hands a variable to a call that does more than to write a
 // log, in the loop or before it.
 func (l *Loop) HandsOver(v *types.Var) bool {
@@ -198,9 +225,6 @@ func (l *Loop) HandsOver(v *types.Var) bool {
 }
 
 var loggers = regexp.MustCompile(`(?i)\b[sk]?log(f|rus)?\b|logger\b`)
-
-// Calls returns the calls of the loop that may fail.
-func (l *Loop) Calls() []*Attempt { return l.calls }
 
 // Next returns the statement that follows the loop in its block, or nil.
 func (l *Loop) Next() ast.Stmt {

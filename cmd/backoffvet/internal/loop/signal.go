@@ -21,7 +21,7 @@ type Signal struct {
 
 // contextSignal returns the signal of a context, unless it never ends.
 func (l *Loop) contextSignal(v *types.Var, expr string) *Signal {
-	if l.prog.isEndless(v) {
+	if l.prog.isEndless(v, 4) {
 		return nil
 	}
 	return &Signal{Var: v, Expr: expr, Done: expr + ".Done()"}
@@ -68,17 +68,17 @@ func (l *Loop) asked() (found *Signal) {
 		}
 	}
 	if f, ok := l.Stmt.(*ast.ForStmt); ok && f.Cond != nil {
-		note(l.flag(f.Cond, token.EQL))
+		note(l.flag(f.Cond))
 	}
 	Inspect(l.Body, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.CommClause:
-			if leaves(l.info, n.Body, token.GOTO) {
+			if leaves(l.info, n.Body, token.BREAK) { // which leaves only the select, but is meant otherwise
 				note(l.received(n.Comm))
 			}
 		case *ast.IfStmt:
 			if leaves(l.info, n.Body.List, token.BREAK) {
-				note(l.flag(n.Cond, l.stays(n.Body.List)))
+				note(l.flag(n.Cond))
 				note(l.assigned(n.Init))
 			}
 		}
@@ -87,21 +87,10 @@ func (l *Loop) asked() (found *Signal) {
 	return found
 }
 
-// stays returns how a condition compares a state that ends the loop: that of a goto back to the
-// begin asks whether to go on.
-func (l *Loop) stays(list []ast.Stmt) token.Token {
-	if b, ok := list[len(list)-1].(*ast.BranchStmt); ok && b.Tok == token.GOTO {
-		if label := l.info.Uses[b.Label]; label != nil && label.Pos() == l.Stmt.Pos() {
-			return token.EQL
-		}
-	}
-	return token.NEQ
-}
-
 // assigned returns the signal of err := ctx.Err(), or nil.
 func (l *Loop) assigned(s ast.Stmt) *Signal {
 	if assign, ok := s.(*ast.AssignStmt); ok && len(assign.Rhs) == 1 {
-		return l.flag(assign.Rhs[0], token.NEQ)
+		return l.flag(assign.Rhs[0])
 	}
 	return nil
 }
@@ -130,6 +119,9 @@ func (l *Loop) channel(e ast.Expr) *Signal {
 		s, ok := call.Fun.(*ast.SelectorExpr)
 		if ok && s.Sel.Name == "Done" && remote.IsContext(l.info.TypeOf(s.X)) {
 			return l.contextSignal(fieldOrVar(l.info, s.X), types.ExprString(s.X))
+		}
+		if stopping.MatchString(Name(call)) && len(call.Args) == 0 {
+			return &Signal{Expr: text, Done: text}
 		}
 		return nil
 	}
@@ -192,22 +184,17 @@ func isStopChannel(v *types.Var) bool {
 
 var stopping = regexp.MustCompile(`(?i)stop|done|quit|clos|exit|shut|cancel|term|kill|dead`)
 
-// flag returns the signal that a condition asks for: a flag, a method that tells it, the error of a
-// context, or whether a state of the receiver is still, or no longer, a constant.
-func (l *Loop) flag(cond ast.Expr, compares token.Token) (found *Signal) {
+// flag returns the signal that a condition asks for: a flag, a method that tells it, or the error of
+// a context.
+func (l *Loop) flag(cond ast.Expr) (found *Signal) {
 	ast.Inspect(cond, func(n ast.Node) bool {
 		e, ok := n.(ast.Expr)
 		if !ok || found != nil || l.makesInside(e) {
 			return found == nil
 		}
-		switch e := e.(type) {
-		case *ast.CallExpr:
-			found = l.asks(e)
+		if call, ok := e.(*ast.CallExpr); ok {
+			found = l.asks(call)
 			return false
-		case *ast.BinaryExpr:
-			if e.Op == compares && l.isState(e) {
-				found = &Signal{Expr: types.ExprString(e.X)}
-			}
 		}
 		if v := fieldOrVar(l.info, e); v != nil && v.IsField() && types.Identical(v.Type(), types.Typ[types.Bool]) && lasting.MatchString(v.Name()) {
 			found = &Signal{Expr: types.ExprString(e)}
@@ -218,18 +205,6 @@ func (l *Loop) flag(cond ast.Expr, compares token.Token) (found *Signal) {
 }
 
 var lasting = regexp.MustCompile(`(?i)stop|quit|clos|exit|shut|cancel|terminat|running|alive`)
-
-// isState recognizes the comparison of a state that the receiver has with a constant.
-func (l *Loop) isState(e *ast.BinaryExpr) bool {
-	recv, value := l.receiver(), nameOf(e.Y)
-	if recv == nil || value == nil || !states.MatchString(types.ExprString(e.X)) {
-		return false
-	}
-	_, isConst := l.info.Uses[value].(*types.Const)
-	return isConst && Uses(l.info, e.X, l.info.Defs[recv])
-}
-
-var states = regexp.MustCompile(`(?i)(state|status)(\(\)|\.Load\(\))?$`)
 
 // receiver returns the name of the receiver of the method around the loop, or nil.
 func (l *Loop) receiver() *ast.Ident {
@@ -261,7 +236,7 @@ func (l *Loop) asks(call *ast.CallExpr) *Signal {
 
 // contextField returns the context in a field that the loop hands to its work.
 func (l *Loop) contextField() (found *Signal) {
-	for _, a := range l.calls {
+	for _, a := range l.Calls {
 		for _, arg := range a.Call.Args {
 			v := fieldOrVar(l.info, arg)
 			if _, ok := arg.(*ast.SelectorExpr); ok && found == nil && v != nil && v.IsField() && remote.IsContext(v.Type()) {
@@ -291,7 +266,7 @@ func (l *Loop) ofType() *Signal {
 		if l.prog.isEnded(field) {
 			return &Signal{Expr: text}
 		}
-		if !l.prog.listens[field] {
+		if !l.prog.listens[field] || !l.prog.closes[field] && !remote.IsContext(field.Type()) {
 			continue
 		}
 		if s := l.ofField(field, text, false); s != nil {

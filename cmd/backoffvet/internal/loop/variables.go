@@ -8,24 +8,41 @@ import (
 	"slices"
 
 	"golang.org/x/tools/go/analysis"
+	"golang.org/x/tools/go/types/typeutil"
 )
 
 // A program is what a package does with its variables and fields, and which of its functions sleep.
 type program struct {
+	pkg      *types.Package
 	info     *types.Info
 	decls    map[types.Object]*ast.FuncDecl
 	sleepers map[types.Object]*Wait
 	set      map[*types.Var][]ast.Expr  // what is assigned, in the order of the source
-	listens  map[*types.Var]bool        // fields that cases of a select receive from, or whose Done they do
+	listens  map[*types.Var]bool        // fields that cases of a select receive from, or whose Done they do, and then leave
 	uses     map[*types.Var][]token.Pos // where something may close a channel, or send to it
+	closes   map[*types.Var]bool        // channels that something closes
 	tells    map[*types.Var][]token.Pos // where a function closes a channel as it returns
 	noted    map[*ast.Ident]bool        // mentions of a channel that are none of these, or noted
+	calls    map[types.Object][]*ast.CallExpr
+	params   map[*types.Var]param
+	mentions map[types.Object]int // how often the package names something
+}
+
+// A param says of which function a variable is a parameter.
+type param struct {
+	of    types.Object
+	index int
 }
 
 func programOf(p *analysis.Pass) *program {
 	prog := &program{
-		info: p.TypesInfo, decls: map[types.Object]*ast.FuncDecl{}, sleepers: map[types.Object]*Wait{}, set: map[*types.Var][]ast.Expr{}, listens: map[*types.Var]bool{},
+		pkg: p.Pkg, info: p.TypesInfo, decls: map[types.Object]*ast.FuncDecl{}, sleepers: map[types.Object]*Wait{}, set: map[*types.Var][]ast.Expr{}, listens: map[*types.Var]bool{},
 		uses: map[*types.Var][]token.Pos{}, tells: map[*types.Var][]token.Pos{}, noted: map[*ast.Ident]bool{},
+		calls: map[types.Object][]*ast.CallExpr{}, params: map[*types.Var]param{}, mentions: map[types.Object]int{},
+		closes: map[*types.Var]bool{},
+	}
+	for _, obj := range p.TypesInfo.Uses {
+		prog.mentions[obj]++
 	}
 	for _, f := range p.Files {
 		ast.Inspect(f, prog.note)
@@ -44,15 +61,20 @@ func (p *program) note(n ast.Node) bool {
 	case *ast.IncDecStmt:
 		p.assign([]ast.Expr{n.X}, []ast.Expr{n.X})
 	case *ast.KeyValueExpr:
-		if v := varOf(p.info, n.Key); v != nil && v.IsField() {
+		if v := VarOf(p.info, n.Key); v != nil && v.IsField() {
 			p.assign([]ast.Expr{n.Key}, []ast.Expr{n.Value})
 		}
 	case *ast.CommClause:
-		p.listen(n.Comm)
+		if leaves(p.info, n.Body, token.GOTO) {
+			p.listen(n.Comm)
+		}
 	case *ast.CallExpr:
+		p.closes[p.closed(n)] = true
 		if s, ok := n.Fun.(*ast.SelectorExpr); ok && s.Sel.Name == "Store" { // of an atomic.Bool
 			p.assign([]ast.Expr{s.X}, n.Args)
 		}
+		f := typeutil.Callee(p.info, n)
+		p.calls[f] = append(p.calls[f], n)
 	default:
 		p.noteChannel(n)
 	}
@@ -86,6 +108,11 @@ func (p *program) noteChannel(n ast.Node) {
 // end.
 func (p *program) declare(f *ast.FuncDecl) {
 	p.decls[p.info.Defs[f.Name]] = f
+	if fn, ok := p.info.Defs[f.Name].(*types.Func); ok && !fn.Signature().Variadic() {
+		for i := range fn.Signature().Params().Len() {
+			p.params[fn.Signature().Params().At(i)] = param{fn, i}
+		}
+	}
 	if f.Body == nil || len(f.Body.List) == 0 {
 		return
 	}
@@ -159,19 +186,37 @@ func fieldOrVar(info *types.Info, e ast.Expr) *types.Var {
 // Assigned returns what the package assigns to a variable.
 func (l *Loop) Assigned(v *types.Var) []ast.Expr { return l.prog.set[v] }
 
-// isEndless reports whether a field only ever has a context that never ends.
-func (p *program) isEndless(v *types.Var) bool {
-	return v != nil && v.IsField() && !v.Exported() && p.hasOnly(v, func(e ast.Expr) bool {
-		if inner := varOf(p.info, e); inner != nil {
-			return p.hasOnly(inner, p.makesEndless)
+// given returns what all callers of a function of the package give for a parameter that nothing
+// else sets, or nil if others may call it.
+func (p *program) given(v *types.Var) (args []ast.Expr) {
+	of := p.params[v].of
+	if of == nil || len(p.set[v]) > 0 || of.Exported() && of.Pkg().Name() != "main" || p.isValue(of) {
+		return nil
+	}
+	for _, call := range p.calls[of] {
+		if i := p.params[v].index; i < len(call.Args) {
+			args = append(args, call.Args[i])
 		}
-		return p.makesEndless(e)
-	})
+	}
+	return args
 }
 
-func (p *program) makesEndless(e ast.Expr) bool {
-	call, ok := ast.Unparen(e).(*ast.CallExpr)
-	return ok && isEndless(p.info, call)
+// isValue reports whether a function is handed over, and not only called.
+func (p *program) isValue(f types.Object) bool { return p.mentions[f] > len(p.calls[f]) }
+
+// isEndless reports whether a variable only ever has a context that never ends, or a request that
+// has one: all that the package gives it is such. What a command gets from the library that parses
+// its flags is such, too.
+func (p *program) isEndless(v *types.Var, steps int) bool {
+	if v == nil || steps == 0 || v.IsField() && v.Exported() {
+		return v != nil && v.IsField() && v.Pkg() != p.pkg && p.pkg.Name() == "main"
+	}
+	from := slices.Concat(p.set[v], p.given(v))
+	return len(from) > 0 && !slices.ContainsFunc(from, func(e ast.Expr) bool {
+		call, ok := ast.Unparen(e).(*ast.CallExpr)
+		return !ok && !p.isEndless(fieldOrVar(p.info, e), steps-1) ||
+			ok && !isEndless(p.info, call) && types.ExprString(call.Fun) != "http.NewRequest"
+	})
 }
 
 // hasOnly reports whether all that is assigned to a variable is so.

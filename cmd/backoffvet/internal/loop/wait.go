@@ -6,6 +6,7 @@ import (
 	"go/token"
 	"go/types"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -30,7 +31,7 @@ func (w *Wait) Deaf() bool {
 // Constant returns the value of an integer, if it is a constant or a variable that is set to one at
 // first: a setting may change this default.
 func (l *Loop) Constant(e ast.Expr) (time.Duration, bool) {
-	if v := varOf(l.info, e); v != nil {
+	if v := VarOf(l.info, e); v != nil {
 		if set := l.Assigned(v); len(set) > 0 {
 			n, ok := constantOf(l.info, set[0])
 			return n, ok && (len(set) == 1 || n > 0 && !l.Contains(set[0]))
@@ -144,19 +145,20 @@ func isAtEnd(w *Wait, body *ast.BlockStmt) bool {
 }
 
 func isSleep(info *types.Info, call *ast.CallExpr) bool {
-	return Name(call) == "Sleep" && len(call.Args) == 1 && isDuration(info.TypeOf(call.Args[0]))
+	return Name(call) == "Sleep" && len(call.Args) == 1 && IsDuration(info.TypeOf(call.Args[0]))
 }
 
 // timerDuration returns d of time.After(d).
 func timerDuration(info *types.Info, e ast.Expr) ast.Expr {
 	call, ok := ast.Unparen(e).(*ast.CallExpr)
-	if !ok || len(call.Args) != 1 || !isDuration(info.TypeOf(call.Args[0])) {
+	if !ok || len(call.Args) != 1 || !IsDuration(info.TypeOf(call.Args[0])) {
 		return nil
 	}
 	return call.Args[0]
 }
 
-func isDuration(t types.Type) bool { return t != nil && t.String() == "time.Duration" }
+// IsDuration reports whether a type is time.Duration.
+func IsDuration(t types.Type) bool { return t != nil && t.String() == "time.Duration" }
 
 // called recognizes time.Sleep, a Sleep of a clock, functions of the package that wait, and calls
 // whose name says so.
@@ -168,20 +170,54 @@ func called(info *types.Info, call *ast.CallExpr, sleepers map[types.Object]*Wai
 	if (inner == nil || !inner.Deaf() && !saysWhether(info.TypeOf(call))) && !waitsByName(info, call) {
 		return nil
 	}
-	w := &Wait{Node: call, Hidden: inner == nil || !inner.Deaf(), inner: inner}
-	for _, arg := range call.Args {
-		if isDuration(info.TypeOf(arg)) {
-			w.Duration = arg
-		}
-	}
-	if inner != nil && w.Duration == nil && inner.Duration != nil && info.Types[inner.Duration].Value != nil {
-		w.Duration = inner.Duration
-	}
+	w := &Wait{Node: call, Hidden: inner == nil && !sleepsElsewhere(info, call) || inner != nil && !inner.Deaf(), inner: inner}
+	w.Duration = durationOf(info, call, inner)
 	if inner == nil && w.Duration == nil && events.MatchString(Name(call)) {
 		return nil
 	}
 	return w
 }
+
+// durationOf returns the argument of a call that is a duration, or the constant or the setting with
+// which the function of the package sleeps that it calls.
+func durationOf(info *types.Info, call *ast.CallExpr, inner *Wait) (d ast.Expr) {
+	for _, arg := range call.Args {
+		if IsDuration(info.TypeOf(arg)) {
+			d = arg
+		}
+	}
+	if inner != nil && d == nil && inner.Duration != nil && (info.Types[inner.Duration].Value != nil || isSetting(info, inner.Duration)) {
+		return inner.Duration
+	}
+	return d
+}
+
+// isSetting reports whether a function in a field computes a duration.
+func isSetting(info *types.Info, e ast.Expr) bool {
+	call, ok := e.(*ast.CallExpr)
+	if !ok {
+		return false
+	}
+	v, ok := typeutil.Callee(info, call).(*types.Var)
+	return ok && v.IsField()
+}
+
+// sleepsElsewhere recognizes a function of another package that sleeps, as its name says, and that
+// nothing can tell to end: it gets nothing but numbers, and returns nothing.
+func sleepsElsewhere(info *types.Info, call *ast.CallExpr) bool {
+	f := typeutil.Callee(info, call)
+	if f == nil || !sleeping.MatchString(f.Name()) {
+		return false
+	}
+	sig, ok := f.Type().Underlying().(*types.Signature)
+	return ok && sig.Recv() == nil && sig.Results().Len() == 0 &&
+		!slices.ContainsFunc(call.Args, func(e ast.Expr) bool {
+			b, ok := typeOf(info, e).Underlying().(*types.Basic)
+			return !ok || b.Info()&types.IsNumeric == 0
+		})
+}
+
+var sleeping = regexp.MustCompile(`^[sS]leep|Sleep$`)
 
 // events are the names of functions that wait for something to happen.
 var events = regexp.MustCompile(`^[wW]ait(For|Until|Close|Done|Ready|Exit|Stop|Shut|Conn|Sync|Cond|Chan)`)
@@ -212,19 +248,6 @@ var otherWaits = map[string]bool{
 	"k8s.io/apimachinery/pkg/util/wait": true,
 }
 
-// Ticks returns the wait of a loop that makes a round for each tick of a clock, or nil.
-func (l *Loop) Ticks() *Wait {
-	if !l.ticks() {
-		return nil
-	}
-	ticker := l.Stmt.(*ast.RangeStmt).X
-	w := &Wait{Node: ticker, Duration: timerDuration(l.info, ticker)}
-	if s, ok := ast.Unparen(ticker).(*ast.SelectorExpr); ok {
-		w.Duration = l.timerRuns(varOf(l.info, s.X))
-	}
-	return w
-}
-
 // timers finds out how long the timers run from which waits receive.
 func (l *Loop) timers() {
 	for _, w := range l.Waits {
@@ -233,7 +256,7 @@ func (l *Loop) timers() {
 			continue
 		}
 		if s, ok := ast.Unparen(receive.X).(*ast.SelectorExpr); ok {
-			w.Duration = l.timerRuns(varOf(l.info, s.X))
+			w.Duration = l.timerRuns(VarOf(l.info, s.X))
 		}
 	}
 }

@@ -72,7 +72,11 @@ func (w *walking[S]) block(b *cfg.Block, from int, s S) {
 	}
 	w.seen[at] = true
 	for _, n := range b.Nodes[from:] {
-		if !w.l.Contains(n) {
+		switch {
+		case w.l.isAgain(n):
+			w.w.End(s, Again, n)
+			return
+		case !w.l.Contains(n):
 			w.w.End(s, Left, n)
 			return
 		}

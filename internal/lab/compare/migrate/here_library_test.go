@@ -41,14 +41,17 @@ func New(o Options) (*Client, error) {
 
 // Save may be retried, unless the service rejects it.
 func (c *Client) Save(ctx context.Context) error {
-	return c.retry.Do(ctx, func(ctx context.Context) error {
+	var final error
+	err := c.retry.Do(ctx, func(ctx context.Context) error {
 		err := c.send(ctx)
 		var answer *StatusError // an error of this library
 		if errors.As(err, &answer) && answer.Code < 500 && answer.Code != 429 {
-			return backoff.Permanent(err)
+			final = backoff.Permanent(err)
+			return nil // ends the Retrier of any library
 		}
 		return err
 	})
+	return cmp.Or(final, err)
 }
 
 // Charge must not be made twice.

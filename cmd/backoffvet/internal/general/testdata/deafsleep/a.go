@@ -69,7 +69,7 @@ func cleansUp(ctx context.Context, call func(context.Context) error) {
 
 func isShort(ctx context.Context, call func(context.Context) error) {
 	step := 50 * time.Millisecond
-	for call(ctx) != nil {
+	for call(ctx) != nil && ctx.Err() == nil {
 		time.Sleep(step)
 	}
 }
@@ -123,9 +123,12 @@ type server struct {
 func (s *server) serve() {
 	select {
 	case <-s.done:
+		return
 	case <-time.After(time.Minute):
 	}
 }
+
+func (s *server) end() { close(s.done) }
 
 func (s *server) hands(call func(context.Context) error) error {
 	for {
@@ -169,16 +172,6 @@ func (s *server) asksAFlag() io.Reader {
 		time.Sleep(5 * time.Second) // want "where s.closed.Load() changes"
 	}
 	return nil
-}
-
-func (s *server) ticks(call func(context.Context) error) {
-	ticker := time.NewTicker(5 * time.Second)
-	defer ticker.Stop()
-	for range ticker.C { // want "for this ticker goes on after s.ctx"
-		if err := call(s.ctx); err == nil {
-			return
-		}
-	}
 }
 
 // It is bounded, and nothing in it speaks of an end.
