@@ -21,7 +21,9 @@ import (
 var twiceDrawn = rule.New("twicedrawn", "report delays that are drawn twice for one retry",
 	func(p *rule.Pass) {
 		for _, l := range loop.Of(p.Pass) {
-			drawsIn(p, l.Body, func(draw ast.Expr, schedule string) { followDraw(p, l, draw, schedule) })
+			if len(l.Attempts) > 0 {
+				drawsIn(p, l.Body, func(draw ast.Expr, schedule string) { followDraw(p, l, draw, schedule) })
+			}
 		}
 		eachCall(p, "cenkalti/backoff", "Retry", func(call *ast.CallExpr, _ ast.Node) {
 			for _, f := range functionsOf(p, call) {
@@ -34,7 +36,7 @@ var twiceDrawn = rule.New("twicedrawn", "report delays that are drawn twice for 
 		})
 	}, loop.Analyzer, inspect.Analyzer)
 
-// drawn matches a call of a method that returns the next delay of a schedule and moves it on.
+// drawn matches a call that returns the next delay of a schedule and moves it on.
 var drawn = regexp.MustCompile(`^(.+)\.Next(BackOff|Backoff|Delay|Interval|)\(\)$`)
 
 // drawsIn calls found for each draw below a node, with its schedule as it is written.
@@ -54,7 +56,7 @@ func followDraw(p *rule.Pass, l *loop.Loop, first ast.Expr, schedule string) {
 	loop.Walk(l, first, true, loop.Walker[bool]{
 		Step: func(s bool, n ast.Node) (bool, bool) {
 			again := written(n, types.ExprString(first))
-			if len(l.Attempts) == 0 || written(n, schedule+".Reset") != nil || slices.ContainsFunc(l.Attempts, func(a *loop.Attempt) bool {
+			if written(n, schedule+".Reset") != nil || slices.ContainsFunc(l.Attempts, func(a *loop.Attempt) bool {
 				return n.Pos() <= a.Call.Pos() && a.Call.End() <= n.End()
 			}) {
 				return s, false
@@ -88,14 +90,12 @@ func reportDraw(p *rule.Pass, draw analysis.Range, first string) {
 // eachCall calls look for the calls of functions of a library, by the begin of their names, with the
 // function around each.
 func eachCall(p *rule.Pass, library, name string, look func(call *ast.CallExpr, around ast.Node)) {
-	for c := range p.ResultOf[inspect.Analyzer].(*inspector.Inspector).Root().Preorder((*ast.CallExpr)(nil)) {
-		call := c.Node().(*ast.CallExpr)
-		f := typeutil.Callee(p.TypesInfo, call)
-		if f == nil || f.Pkg() == nil || !strings.Contains(f.Pkg().Path(), library) || !strings.HasPrefix(f.Name(), name) {
-			continue
-		}
-		for around := range c.Enclosing((*ast.FuncDecl)(nil)) {
-			look(call, around.Node())
+	for around := range p.ResultOf[inspect.Analyzer].(*inspector.Inspector).Root().Preorder((*ast.FuncDecl)(nil)) {
+		for c := range around.Preorder((*ast.CallExpr)(nil)) {
+			f := typeutil.Callee(p.TypesInfo, c.Node().(*ast.CallExpr))
+			if f != nil && f.Pkg() != nil && strings.Contains(f.Pkg().Path(), library) && strings.HasPrefix(f.Name(), name) {
+				look(c.Node().(*ast.CallExpr), around.Node())
+			}
 		}
 	}
 }
