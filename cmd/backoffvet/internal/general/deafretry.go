@@ -12,8 +12,8 @@ import (
 	"github.com/gobackoff/backoff/cmd/backoffvet/internal/rule"
 )
 
-// deafRetries reports retries of cenkalti/backoff, avast/retry-go or a function that is told how long
-// to wait, which know nothing of the context under which their operation works.
+// deafRetries reports retries of cenkalti/backoff, avast/retry-go or a function that is told how
+// long to wait, which know nothing of the context under which their operation works.
 func deafRetries(p *rule.Pass) {
 	eachCall(p, "cenkalti/backoff", "Retry", func(call *ast.CallExpr, around ast.Node) {
 		if len(call.Args) > 1 && mentions(around, "NewExponentialBackOff") && !remote.IsContext(p.TypesInfo.TypeOf(call.Args[0])) &&
@@ -49,8 +49,8 @@ func goesOnAfter(p *rule.Pass, call *ast.CallExpr, by string) {
 	}
 }
 
-// worksUnder returns the context that an operation hands to what it calls, or nil. It is a parameter
-// of a function around the operation.
+// worksUnder returns the context that an operation hands to what it calls, or nil. It is a
+// parameter of a function around the operation.
 func worksUnder(info *types.Info, operation *ast.FuncLit) (ctx *types.Var) {
 	ast.Inspect(operation.Body, func(n ast.Node) bool {
 		call, ok := n.(*ast.CallExpr)

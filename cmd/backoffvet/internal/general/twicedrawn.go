@@ -87,8 +87,8 @@ func reportDraw(p *rule.Pass, draw analysis.Range, first string) {
 		"each draw moves the schedule on, so keep what the first one returns", first))
 }
 
-// eachCall calls look for the calls of functions of a library, by the begin of their names, with the
-// function around each.
+// eachCall calls look for the calls of functions of a library, by the begin of their names, with
+// the function around each.
 func eachCall(p *rule.Pass, library, name string, look func(call *ast.CallExpr, around ast.Node)) {
 	for around := range p.ResultOf[inspect.Analyzer].(*inspector.Inspector).Root().Preorder((*ast.FuncDecl)(nil)) {
 		for c := range around.Preorder((*ast.CallExpr)(nil)) {
