@@ -80,9 +80,7 @@ func is(arg, name string) bool {
 }
 
 // isMigrate reports whether an argument is the flag -migrate.
-func isMigrate(arg string) bool {
-	return is(arg, "migrate")
-}
+func isMigrate(arg string) bool { return is(arg, "migrate") }
 
 // withoutTests tells multichecker not to load test files, which would take it twice as long, where
 // no rule looks at them.

@@ -12,26 +12,26 @@ import (
 	"github.com/gobackoff/backoff/cmd/backoffvet/internal/rule"
 )
 
-// deafRetries reports retries of cenkalti/backoff, avast/retry-go or a function that is told how long
-// to wait, which know nothing of the context under which their operation works.
+// deafRetries reports retries of cenkalti/backoff, avast/retry-go or a function that is told how
+// long to wait, which know nothing of the context under which their operation works.
 func deafRetries(p *rule.Pass) {
-	for call, around := range callsOf(p, "cenkalti/backoff", "Retry") {
+	eachCall(p, "cenkalti/backoff", "Retry", func(call *ast.CallExpr, around ast.Node) {
 		if len(call.Args) > 1 && mentions(around, "NewExponentialBackOff") && !remote.IsContext(p.TypesInfo.TypeOf(call.Args[0])) &&
 			!mentions(around, "WithContext") && !mentions(around, "WithMaxRetries") && !mentions(around, "NewConstantBackOff") {
 			goesOnAfter(p, call, "backoff.WithContext")
 		}
-	}
-	for call := range callsOf(p, "avast/retry-go", "Do") {
+	})
+	eachCall(p, "avast/retry-go", "Do", func(call *ast.CallExpr, _ ast.Node) {
 		if !call.Ellipsis.IsValid() && !mentions(call, "Context") && mentions(call, "Delay") {
 			goesOnAfter(p, call, "retry.Context")
 		}
-	}
-	for call := range callsOf(p, "", "Retry") {
+	})
+	eachCall(p, "", "Retry", func(call *ast.CallExpr, _ ast.Node) {
 		if slices.ContainsFunc(call.Args, func(e ast.Expr) bool { return isPause(p.TypesInfo, e) }) &&
 			!slices.ContainsFunc(call.Args, func(e ast.Expr) bool { return remote.IsContext(p.TypesInfo.TypeOf(e)) }) {
 			goesOnAfter(p, call, "an argument")
 		}
-	}
+	})
 }
 
 // isPause reports whether an argument is a duration that may be more than a second.
@@ -49,8 +49,8 @@ func goesOnAfter(p *rule.Pass, call *ast.CallExpr, by string) {
 	}
 }
 
-// worksUnder returns the context that an operation hands to what it calls, or nil. It is a parameter
-// of a function around the operation.
+// worksUnder returns the context that an operation hands to what it calls, or nil. It is a
+// parameter of a function around the operation.
 func worksUnder(info *types.Info, operation *ast.FuncLit) (ctx *types.Var) {
 	ast.Inspect(operation.Body, func(n ast.Node) bool {
 		call, ok := n.(*ast.CallExpr)

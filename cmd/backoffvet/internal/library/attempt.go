@@ -5,6 +5,8 @@ import (
 	"go/types"
 
 	"golang.org/x/tools/go/ast/inspector"
+
+	"github.com/gobackoff/backoff/cmd/backoffvet/internal/loop"
 )
 
 // An attempt is code that the library runs, maybe more than once: a function that a policy gets, if
@@ -60,14 +62,13 @@ func (m *model) attempt(c inspector.Cursor) (attempt, bool) {
 	if body == nil {
 		return attempt{}, false
 	}
-	a := attempt{by: name, cursor: c, doer: receiver(call), params: params, body: body}
+	a := attempt{by: name, cursor: c, doer: receiver(call), params: params, body: body, ctx: m.firstParam(params)}
 	if r.doer != itself {
 		a.doer = call.Args[r.doer]
 	}
 	if r.op > 0 {
 		a.given = call.Args[0]
 	}
-	a.ctx = m.firstParam(params)
 	return a, true
 }
 
@@ -122,20 +123,11 @@ func (m *model) firstParam(params *ast.FieldList) types.Object {
 
 // mentions reports whether an identifier within n stands for obj.
 func (m *model) mentions(n ast.Node, obj types.Object) bool {
-	return obj != nil && contains(n, func(n ast.Node) bool {
-		id, ok := n.(*ast.Ident)
-		return ok && m.info.ObjectOf(id) == obj
-	})
+	return loop.Uses(m.info, n, obj)
 }
 
 // contains reports whether n has a node that is so.
-func contains(n ast.Node, is func(ast.Node) bool) (found bool) {
-	ast.Inspect(n, func(n ast.Node) bool {
-		found = found || n != nil && is(n)
-		return !found
-	})
-	return found
-}
+func contains(n ast.Node, is func(ast.Node) bool) bool { return loop.HasAnywhere(n, is) }
 
 // declaration returns the declaration of the function around a node, or the file.
 func declaration(at inspector.Cursor) inspector.Cursor {

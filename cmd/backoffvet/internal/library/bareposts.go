@@ -130,11 +130,9 @@ func (c *code) mayBeOurs(client ast.Expr) bool {
 // makesClients reports whether the package makes clients of package backoffhttp.
 func (m *model) makesClients() bool {
 	for at := range m.root.Preorder((*ast.SelectorExpr)(nil)) {
-		if obj := m.declared(at.Node().(*ast.SelectorExpr)); obj != nil {
-			switch qualified(obj) {
-			case "backoffhttp.Client", "backoffhttp.WrapClient", "backoffhttp.Transport":
-				return true
-			}
+		obj := m.declared(at.Node().(*ast.SelectorExpr))
+		if obj != nil && slices.Contains([]string{"backoffhttp.Client", "backoffhttp.WrapClient", "backoffhttp.Transport"}, qualified(obj)) {
+			return true
 		}
 	}
 	return false

@@ -11,8 +11,10 @@ import (
 var Analyzers = []*analysis.Analyzer{
 	nilCtxErr,
 	barePosts,
+	failFastJob,
 	noCheck,
 	outerCtx,
+	outsideRun,
 	perCall,
 	retriesInside,
 	wrapErr,

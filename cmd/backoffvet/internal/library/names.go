@@ -153,3 +153,8 @@ func pointed(e ast.Expr) ast.Expr {
 	}
 	return e
 }
+
+func isChannel(t types.Type) bool {
+	_, ok := t.Underlying().(*types.Chan)
+	return ok
+}

@@ -4,6 +4,7 @@ import (
 	"go/ast"
 	"go/token"
 	"go/types"
+	"slices"
 
 	"golang.org/x/tools/go/analysis"
 	"golang.org/x/tools/go/ast/inspector"
@@ -67,12 +68,7 @@ func (c *code) carries(call *ast.CallExpr) bool {
 	if !ok {
 		return works(c.info.TypeOf(call))
 	}
-	for v := range results.Variables() {
-		if works(v.Type()) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(slices.Collect(results.Variables()), func(v *types.Var) bool { return works(v.Type()) })
 }
 
 // works reports whether a value may be the work of a call, or carry its context on.

@@ -15,11 +15,14 @@ import (
 // matter; "..." stands for it.
 var around = map[string]string{
 	"bareposts": "func page(ctx context.Context, url string, charge func() io.Reader) error {\n%s\nreturn err\n}",
-	"nilctxerr": "func page(ctx context.Context) error {\n%s\n}",
-	"nocheck":   "func page(ctx context.Context, client *http.Client, req *http.Request, order any) error {\n%s\nreturn err\n}",
-	"outerctx":  "func page(ctx context.Context) error {\n%s\nreturn errors.Join(err, r.Err())\n}",
-	"percall":   "type Service struct{ query func(string) func(context.Context) error }\n\n%s",
-	"wraperr":   "func page(ctx context.Context) error {\n%s\nreturn err\n}",
+	"failfastjob": "func page(ctx context.Context, shop *guard.Service, orders <-chan int, " +
+		"send func(context.Context, int) error) {\n%s\n}",
+	"nilctxerr":  "func page(ctx context.Context) error {\n%s\n}",
+	"nocheck":    "func page(ctx context.Context, client *http.Client, req *http.Request, order any) error {\n%s\nreturn err\n}",
+	"outerctx":   "func page(ctx context.Context) error {\n%s\nreturn errors.Join(err, r.Err())\n}",
+	"outsiderun": "func page(ctx context.Context) error {\n%s\n}",
+	"percall":    "type Service struct{ query func(string) func(context.Context) error }\n\n%s",
+	"wraperr":    "func page(ctx context.Context) error {\n%s\nreturn err\n}",
 }
 
 const prelude = `package pages

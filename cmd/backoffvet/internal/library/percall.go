@@ -4,6 +4,7 @@ import (
 	"go/ast"
 	"go/token"
 	"go/types"
+	"slices"
 	"strings"
 
 	"golang.org/x/tools/go/ast/edge"
@@ -103,23 +104,13 @@ func (c *code) isRepeatedPerCall(scope inspector.Cursor) bool {
 }
 
 func (c *code) isOperation(lit *ast.FuncLit) bool {
-	for _, a := range c.attempts {
-		if a.body == lit.Body {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(c.attempts, func(a attempt) bool { return a.body == lit.Body })
 }
 
-func (c *code) isHandler(f *ast.FuncType) bool { return c.hasParam(f, "net/http", "ResponseWriter") }
-
-func (c *code) hasParam(f *ast.FuncType, path, name string) bool {
-	for _, field := range f.Params.List {
-		if isType(c.info.TypeOf(field.Type), path, name) {
-			return true
-		}
-	}
-	return false
+func (c *code) isHandler(f *ast.FuncType) bool {
+	return slices.ContainsFunc(f.Params.List, func(p *ast.Field) bool {
+		return isType(c.info.TypeOf(p.Type), "net/http", "ResponseWriter")
+	})
 }
 
 // runsOnce reports whether a program runs a function once: main, init, and what only these call, in

@@ -4,6 +4,7 @@ import (
 	"go/ast"
 	"go/constant"
 	"go/types"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -77,14 +78,12 @@ var sends = map[string]bool{
 	"Execute": true, "Send": true, "Read": true, "Write": true,
 }
 
+// loops are the names of such functions.
+var loops = regexp.MustCompile("^(Retry|Do|Exponential|Constant|Fibonacci)")
+
 // isLoop reports whether a function of a retry library runs a function that it gets.
 func isLoop(fn *types.Func) bool {
-	for _, name := range []string{"Retry", "Do", "Exponential", "Constant", "Fibonacci"} {
-		if strings.HasPrefix(fn.Name(), name) && takesFunc(fn) && returnsError(fn) {
-			return true
-		}
-	}
-	return false
+	return loops.MatchString(fn.Name()) && takesFunc(fn) && returnsError(fn)
 }
 
 func takesFunc(fn *types.Func) bool {
@@ -236,15 +235,9 @@ func (c *code) isPlain(at inspector.Cursor) bool {
 		at = at.Parent()
 	}
 	call, ok := at.Parent().Node().(*ast.CallExpr)
-	if !ok {
-		return false
-	}
-	for _, arg := range call.Args {
-		if isOption(c.info.TypeOf(arg)) && !c.isShown(arg) {
-			return false
-		}
-	}
-	return !call.Ellipsis.IsValid()
+	return ok && !call.Ellipsis.IsValid() && !slices.ContainsFunc(call.Args, func(arg ast.Expr) bool {
+		return isOption(c.info.TypeOf(arg)) && !c.isShown(arg)
+	})
 }
 
 // isOption reports whether a type is one of options, by its name.

@@ -3,6 +3,7 @@ package library
 import (
 	"go/ast"
 	"go/types"
+	"maps"
 	"slices"
 )
 
@@ -65,10 +66,7 @@ func (m *model) settingsOfVariable(id *ast.Ident, depth int) settings {
 }
 
 func merged(s settings, fields map[string][]value) settings {
-	all := settings{}
-	for field, value := range s {
-		all[field] = value
-	}
+	all := maps.Clone(s)
 	for field, set := range fields {
 		all[field] = set[len(set)-1].expr
 		if all[field] == nil {

@@ -4,6 +4,7 @@ import (
 	"go/ast"
 	"go/token"
 	"go/types"
+	"slices"
 
 	"golang.org/x/tools/go/analysis"
 )
@@ -127,14 +128,11 @@ func switched(s *ast.TypeSwitchStmt) ast.Expr {
 }
 
 func (c *code) asksOtherTypes(s *ast.TypeSwitchStmt) bool {
-	for _, clause := range s.Body.List {
-		for _, e := range clause.(*ast.CaseClause).List {
-			if !c.info.Types[e].IsNil() && !c.isGivenType(e) {
-				return true
-			}
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.Body.List, func(clause ast.Stmt) bool {
+		return slices.ContainsFunc(clause.(*ast.CaseClause).List, func(e ast.Expr) bool {
+			return !c.info.Types[e].IsNil() && !c.isGivenType(e)
+		})
+	})
 }
 
 // useIs is the fix err == X -> errors.Is(err, X).

@@ -17,10 +17,7 @@ type operation struct {
 
 // operation looks at what a call retries. The reason says why it cannot get a context.
 func (f *file) operation(arg ast.Expr) (o operation, reason string) {
-	o = operation{arg: arg, plain: ast.Unparen(arg)}
-	if call, ok := o.plain.(*ast.CallExpr); ok && len(call.Args) == 1 && f.info.Types[call.Fun].IsType() {
-		o.plain = ast.Unparen(call.Args[0])
-	}
+	o = operation{arg: arg, plain: ast.Unparen(f.unconverted(arg))}
 	if o.lit, _ = o.plain.(*ast.FuncLit); o.lit == nil {
 		o.lit = f.literalOf(o.plain)
 	}

@@ -73,7 +73,7 @@ func (f *file) plusOne(e ast.Expr) string {
 	return f.asInt(e) + " + 1"
 }
 
-// unconverted is the integer that is converted.
+// unconverted is what a conversion converts, or the expression itself.
 func (f *file) unconverted(e ast.Expr) ast.Expr {
 	call, ok := ast.Unparen(e).(*ast.CallExpr)
 	if ok && len(call.Args) == 1 && f.info.Types[call.Fun].IsType() {

@@ -11,13 +11,7 @@ import (
 )
 
 func sources(p *analysis.Pass) []*ast.File {
-	var files []*ast.File
-	for _, f := range p.Files {
-		if IsSource(p, f) {
-			files = append(files, f)
-		}
-	}
-	return files
+	return slices.DeleteFunc(slices.Clone(p.Files), func(f *ast.File) bool { return !IsSource(p, f) })
 }
 
 // isTest reports whether a file is a test, or helps tests, as its folder or its imports tell.
