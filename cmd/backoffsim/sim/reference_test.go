@@ -155,7 +155,9 @@ func TestFleetSizesOfTheReference(t *testing.T) {
 		{funded(1), []float64{21, 22, 22, 26, 41}},
 		{peer(t, "500-5-1"), []float64{21, 32, 121, gone, gone}},
 		{peer(t, "gRPC 10/0.1"), []float64{22, 22, 26, 42, 91}},
-	}, func(client string, size float64) bool { return size == 200 && client != "500-5-1" && client != "gRPC 10/0.1" })
+	}, func(client string, size float64) bool {
+		return size == 200 && client != "500-5-1" && client != "gRPC 10/0.1"
+	})
 }
 
 // funded returns a client with a success-funded budget.

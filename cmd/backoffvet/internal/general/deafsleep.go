@@ -104,8 +104,8 @@ func tellsHowLong(w *loop.Wait) bool {
 	return w.Deaf() && (!call || w.Duration != nil)
 }
 
-// works reports whether the function works under a context, and something else may end the loop, too:
-// a job without an end is none of a retry.
+// works reports whether the function works under a context, and something else may end the loop,
+// too: a job without an end is none of a retry.
 func works(l *loop.Loop, ctx *types.Var) bool {
 	return l.HandsOver(ctx) && loop.Has(l.Body, func(n ast.Node) bool {
 		b, ok := n.(*ast.BranchStmt)

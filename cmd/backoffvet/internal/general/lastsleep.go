@@ -35,8 +35,8 @@ func lastSleeps(p *rule.Pass, l *loop.Loop) {
 	}
 }
 
-// mayFail reports whether a round that nobody counted may end so with a failure. Whether something is
-// there yet is none.
+// mayFail reports whether a round that nobody counted may end so with a failure. Whether something
+// is there yet is none.
 func mayFail(a *loop.Attempt, end loop.End) bool {
 	return (end.Outcome != loop.Succeeded || a.Answers) && !a.Truth && !end.Counted
 }

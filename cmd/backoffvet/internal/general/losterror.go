@@ -46,14 +46,14 @@ func givesUpInside(l *loop.Loop, a *loop.Attempt) (gaveUp *ast.ReturnStmt) {
 	return gaveUp
 }
 
-// isTheSame reports whether each round does the same, or asks another server for it, so that the last
-// error tells what is wrong.
+// isTheSame reports whether each round does the same, or asks another server for it, so that the
+// last error tells what is wrong.
 func isTheSame(p *rule.Pass, l *loop.Loop, a *loop.Attempt) bool {
 	return l.Items && remote.Call(p.TypesInfo, a.Call) || !l.Items && !a.Truth && !differs(p, l, a) && !adapts(l, a) && !hasOneError(p, l, a)
 }
 
-// givesUp reports whether the header of the loop ends it after a failure, and nothing before. A loop
-// that waits for what is not there yet has no other failure.
+// givesUp reports whether the header of the loop ends it after a failure, and nothing before. A
+// loop that waits for what is not there yet has no other failure.
 func givesUp(l *loop.Loop, a *loop.Attempt) bool {
 	exhausted := false
 	for end, cond := range a.Ends {
@@ -69,8 +69,8 @@ func givesUp(l *loop.Loop, a *loop.Attempt) bool {
 	return exhausted
 }
 
-// hasOneError reports whether a function of the package fails in one way only, or another as a rule,
-// whose error then tells nothing more.
+// hasOneError reports whether a function of the package fails in one way only, or another as a
+// rule, whose error then tells nothing more.
 func hasOneError(p *rule.Pass, l *loop.Loop, a *loop.Attempt) bool {
 	f, ways, made := l.Decl(a.Call), 0, false
 	if f == nil {
@@ -90,7 +90,8 @@ func hasOneError(p *rule.Pass, l *loop.Loop, a *loop.Attempt) bool {
 	return ways == 1 && made
 }
 
-// looks are the names of functions that look for a file or a program, which fail as it is not there.
+// looks are the names of functions that look for a file or a program, which fail as it is not
+// there.
 var looks = regexp.MustCompile(`^(L?Stat|LookPath)$`)
 
 // differs reports whether each attempt gets another name, number or password, which the loop makes:
@@ -164,8 +165,8 @@ func dropped(p *rule.Pass, l *loop.Loop, a *loop.Attempt) bool {
 	return !looked
 }
 
-// saysNothing reports whether a return is that of an error which has no variable in it that may tell
-// of the last attempt.
+// saysNothing reports whether a return is that of an error which has no variable in it that may
+// tell of the last attempt.
 func saysNothing(p *rule.Pass, l *loop.Loop, r *ast.ReturnStmt) bool {
 	if len(r.Results) == 0 {
 		return false

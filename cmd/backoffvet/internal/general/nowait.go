@@ -45,8 +45,8 @@ func isAgain(p *rule.Pass, l *loop.Loop, a *loop.Attempt) bool {
 }
 
 // isPaced reports whether a select that blocks, a receive, or a call that waits for the next thing
-// to do comes before an attempt in each round, or is it, and does not wait by itself. A condition that
-// is asked for is paced, too.
+// to do comes before an attempt in each round, or is it, and does not wait by itself. A condition
+// that is asked for is paced, too.
 func isPaced(l *loop.Loop, a *loop.Attempt) bool {
 	found := a.Truth || inCase(l, a.Call) || loop.Name(a.Call) == "Wait" || mentions(a.Call, "WaitForReady")
 	loop.Inspect(l.Body, func(n ast.Node) bool {

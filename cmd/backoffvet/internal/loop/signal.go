@@ -184,8 +184,8 @@ func isStopChannel(v *types.Var) bool {
 
 var stopping = regexp.MustCompile(`(?i)stop|done|quit|clos|exit|shut|cancel|term|kill|dead`)
 
-// flag returns the signal that a condition asks for: a flag, a method that tells it, or the error of
-// a context.
+// flag returns the signal that a condition asks for: a flag, a method that tells it, or the error
+// of a context.
 func (l *Loop) flag(cond ast.Expr) (found *Signal) {
 	ast.Inspect(cond, func(n ast.Node) bool {
 		e, ok := n.(ast.Expr)
