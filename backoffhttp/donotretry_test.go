@@ -327,3 +327,25 @@ func TestWriteErrorPassesOnADayAtMost(t *testing.T) {
 		require.Equal(t, want, w.Header().Get("Retry-After"), asked)
 	}
 }
+
+// The body of a request that a ReverseProxy passes on can be read once only. A POST that was
+// lost may have been made, so its client must not send it again; a PUT it may.
+func TestALostPostIsNotToBeSentAgainWhateverItsBody(t *testing.T) {
+	for method, forbidden := range map[string]string{"POST": "false", "PUT": ""} {
+		for _, lost := range []step{failure(io.EOF), answer(500)} {
+			synctest.Test(t, func(t *testing.T) {
+				tr, _ := scripted(lost, answer(200))
+				req := newRequest(t, method, "http://a.test/", stream("10 EUR"))
+				resp, err := tr.RoundTrip(req)
+				if err == nil {
+					defer resp.Body.Close()
+					err = backoffhttp.Check(resp)
+				}
+				w := httptest.NewRecorder()
+				backoffhttp.WriteError(w, req, err)
+				require.Equal(t, http.StatusServiceUnavailable, w.Code)
+				require.Equal(t, forbidden, w.Header().Get("X-Should-Retry"), "%s: %v", method, err)
+			})
+		}
+	}
+}

@@ -28,10 +28,17 @@ func (c *call) markGivenUp(err error) {
 
 // finalWithoutKey returns the error of a call. If its request does not carry the
 // key of its context, the error is permanent to the policy that has the key, also if
-// the Transport leaves retries to that policy.
+// the Transport leaves retries to that policy. If the request must not be repeated,
+// that is why, also if its body can be read once only.
 func (c *call) finalWithoutKey(err error) error {
 	rules := backoff.Policy{MaxAttempts: -1, Classify: c.t.classify}
 	gave, ok := err.(*backoff.Error)
+	if ok && c.lacksKey == nil && gave.Reason == backoff.ReasonAttempts && c.sentOnce && !c.single.said.Repeatable(c.req.Context(), gave.Class()) {
+		made := *gave
+		made.Reason = backoff.ReasonNotIdempotent
+		rules.Idempotency = c.single.said
+		return rules.GiveUp(c.req.Context(), made)
+	}
 	if !ok || c.lacksKey == nil || gave.Reason != backoff.ReasonNotIdempotent && !gave.RetryableError() ||
 		c.lacksKey.Repeatable(c.req.Context(), rules.Decide(1, gave.Last).Class) {
 		return err
