@@ -41,12 +41,12 @@ FIND := find . \( -name testdata -o -name '.?*' \) -prune -o
 # download of the root.
 MODULES := $(filter-out docs,$(sort $(patsubst ./%,%,$(patsubst %/go.mod,%,$(shell $(FIND) -name go.mod -print)))))
 
-# Under the race detector the clients of these modules take longer than everything
-# else together, and so of internal/lab only the packages of RACED_LAB run. make
-# race SLOW= runs all. (In internal/lab/compare the detector also finds a data race
+# Under the race detector the clients of these modules take longer to build than everything else
+# together, and so of internal/lab only the packages of RACED_LAB run, and contrib runs in make
+# nightly. make race SLOW= runs all. (In internal/lab/compare the detector also finds a data race
 # of another library, which one row is about. The simulator and backoffvet are one goroutine. The
 # examples take their time in real time.)
-SLOW      ?= cmd/backoffsim cmd/backoffvet examples examples/clients internal/lab
+SLOW      ?= cmd/backoffsim cmd/backoffvet examples examples/clients internal/lab $(filter contrib/%,$(MODULES))
 RACED_LAB := ./soak
 
 # The files whose tests need servers, and their directories.
@@ -109,7 +109,7 @@ nightly: export GOTOOLCHAIN := $(NEWER_GO)
 nightly: lint ## Check, test and race what takes too long for every change: over an hour
 	$(call each,$(MODULES),$(GO) test -vet=off -count=1 -timeout=1h -tags=nightly -skip=PrintTheTables ./...)
 	$(call each,internal/lab,echo ./sqlstoretest | $(RACE))
-	$(call each,examples,echo ./... | $(RACE))
+	$(call each,examples $(filter contrib/%,$(MODULES)),echo ./... | $(RACE))
 	$(call each,.,$(GO) list ./... | GOTOOLCHAIN=local $(RACE))
 	$(call each,.,GOTOOLCHAIN=$(OLDER_GO) $(GO) vet ./... && GOTOOLCHAIN=$(OLDER_GO) $(GO) test -vet=off ./...)
 	$(call each,.,GOARCH=386 $(GO) vet ./... && GOARCH=386 $(GO) build ./...)
