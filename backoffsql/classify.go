@@ -1,7 +1,9 @@
 package backoffsql
 
 import (
+	"cmp"
 	"database/sql/driver"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -11,8 +13,9 @@ import (
 
 // Classify sorts the errors of databases. It asks [backoff.DefaultClassifier],
 // which knows lost connections and SQLSTATEs, and takes driver.ErrBadConn for
-// ClassRetryable. An error that neither knows is ClassPermanent, unlike with
-// the DefaultClassifier. So is nil.
+// ClassRetryable. Those of github.com/go-sql-driver/mysql have the classes of [MySQL].
+// An error that it does not know is ClassPermanent, unlike with the DefaultClassifier.
+// So is nil.
 //
 // Do not put Classify into a policy whose Do begins and commits a transaction,
 // such as by sql.DB.BeginTx or pgx.BeginFunc. Do takes a lost response to COMMIT for a
@@ -48,7 +51,7 @@ import (
 // Classify is a [backoff.Classifier]. It is safe for concurrent use. Source:
 // PostgreSQL, appendix A.
 func Classify(err error) backoff.Class {
-	class := backoff.DefaultClassifier(err)
+	class := cmp.Or(backoff.DefaultClassifier(err), ofMySQL(err))
 	switch {
 	case class != backoff.ClassUnknown:
 		return class
@@ -68,17 +71,31 @@ var ofConnection = []string{
 	"server is not in hot standby mode", // both
 }
 
-// MySQL returns a [backoff.Classifier] for MySQL and MariaDB. Their driver
-// keeps the number of an error in a field, which only a function that imports
-// the driver can read:
+// ofMySQL is the classifier for the driver that nearly all programs use.
+var ofMySQL = MySQL(func(err error) (number uint16) {
+	errtree.Find(err, func(err error) bool {
+		if err.Error() == "invalid connection" { // mysql.ErrInvalidConn
+			number = 2013
+		}
+		v := reflect.Indirect(reflect.ValueOf(err))
+		if v.Kind() == reflect.Struct && v.Type().PkgPath() == "github.com/go-sql-driver/mysql" {
+			if n := v.FieldByName("Number"); n.CanUint() { // of a MySQLError
+				number = uint16(n.Uint())
+			}
+		}
+		return number != 0
+	})
+	return number
+})
+
+// MySQL returns a [backoff.Classifier] for MySQL and MariaDB by another driver than
+// github.com/go-sql-driver/mysql, whose errors [Classify] and [Tx] know. Drivers keep the
+// number of an error in a field, which only a function that imports the driver can read:
 //
 //	policy.Classify = backoffsql.MySQL(func(err error) uint16 {
-//		var e *mysql.MySQLError
+//		var e *othermysql.Error
 //		if errors.As(err, &e) {
 //			return e.Number
-//		}
-//		if errors.Is(err, mysql.ErrInvalidConn) {
-//			return 2013 // lost connection, as MySQL's own clients number it
 //		}
 //		return 0
 //	})
@@ -87,8 +104,8 @@ var ofConnection = []string{
 //
 //   - Not sent: 1213 (deadlock), 1205 (lock wait timeout), 1020 (record has
 //     changed), 3101 (rolled back by replication), 1290 of a server that is
-//     read-only. They say that the statement was rolled back. If MySQL is the policy's
-//     Classify, [Tx] trusts that of a COMMIT, too.
+//     read-only. They say that the statement was rolled back. [Tx] trusts that of a
+//     COMMIT, too.
 //   - Retryable: 1053, 1158 to 1161, 1927, 4031, 2006, 2013 and 2055 (the
 //     connection was lost), 2002 and 2003 (the connection was not made); 1412,
 //     1615 and 1243 (a table changed under a transaction, or under a prepared
@@ -158,7 +175,7 @@ func numberClass(number uint16, err error) backoff.Class {
 // answer. A [Transactor] that knows its driver says more by [RolledBack].
 func (o *outcome) provesRollback(err error) bool {
 	saysSo := o.custom != nil && o.custom(err) == backoff.ClassNotSent
-	return saysSo || stateProvesRollback(sqlState(err)) || hasText(err, commitRollbacks)
+	return saysSo || ofMySQL(err) == backoff.ClassNotSent || stateProvesRollback(sqlState(err)) || hasText(err, commitRollbacks)
 }
 
 // sqlState returns the SQLSTATE in the tree of err, or "".

@@ -7,8 +7,8 @@
 //			return err
 //		})
 //
-// It imports no driver. It knows errors by their SQLSTATE (pgx, lib/pq) or by
-// a function of the program ([MySQL]).
+// It imports no driver. It knows errors by their SQLSTATE (pgx, lib/pq), by their number
+// (github.com/go-sql-driver/mysql), or by a function of the program ([MySQL], [SQLite]).
 //
 // [Tx] is for package database/sql. The module contrib/backoffpgx is its
 // counterpart for the pools and connections of pgx, and both are made of

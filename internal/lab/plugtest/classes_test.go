@@ -254,8 +254,9 @@ var databaseRows = []row{
 	{"pq: too many connections", stateOfPQ("53300"), "TTT"},
 	{"pq: foreign key", stateOfPQ("23503"), "PPP"},
 	{"pq: invalid text", stateOfPQ("22P02"), "PPP"},
-	{"MySQL: deadlock", &mysql.MySQLError{Number: 1213}, "UPP"}, // its number: backoffsql.MySQL
-	{"MySQL: invalid connection", mysql.ErrInvalidConn, "UPP"},
+	{"MySQL: deadlock", &mysql.MySQLError{Number: 1213}, "UPN"},
+	{"MySQL: duplicate entry", &mysql.MySQLError{Number: 1062}, "UPP"},
+	{"MySQL: invalid connection", mysql.ErrInvalidConn, "UPR"},
 	{"SQLite: no such table", sqlite("SELECT * FROM missing"), "UPP"},
 	{"SQLite: unique", sqlite("CREATE TABLE t (k PRIMARY KEY); INSERT INTO t VALUES (1); INSERT INTO t VALUES (1)"), "UPP"},
 	{"MongoDB: no documents", mongo.ErrNoDocuments, "PPP"},

@@ -32,7 +32,6 @@ type server struct {
 	name, addr string
 	driver     string
 	dsn        func(addr string) string
-	hook       backoff.Classifier
 	level      sql.IsolationLevel
 	session    string // query for the session's number
 	kill       string // statement that ends it
@@ -70,7 +69,6 @@ var mariadb = server{
 		c.InterpolateParams = true
 		return c.FormatDSN()
 	},
-	hook:    backoffsql.MySQL(number),
 	session: "SELECT CONNECTION_ID()", kill: "KILL %d",
 	lock: " FOR UPDATE", ignore: "INSERT IGNORE",
 	conflict: "1213", deadlock: "1213", width: 8,
@@ -145,7 +143,6 @@ func setUp(t *testing.T, s server) *fixture {
 		Name:        "transfer",
 		MaxAttempts: -1,
 		Schedule:    backoff.Exponential{Initial: 4 * time.Millisecond, Max: 100 * time.Millisecond},
-		Classify:    s.hook,
 		Observer:    f.observe,
 	}
 	f.accounts = f.table(t, "accounts", "(id INT PRIMARY KEY, balance INT NOT NULL)")
