@@ -40,10 +40,8 @@ func TestRulesAreRightInNineOfTenFindings(t *testing.T) {
 // These bugs are why there is backoffvet: moving the programs to this library found them.
 func TestTheBugsThatWereKnownBeforeAreFound(t *testing.T) {
 	for _, known := range []place{
-		{"github.com/grafana/dskit@v0.0.0-20260703122047-de1ec7541c44", "kv/etcd/etcd.go:204", "nowait"},
 		{"github.com/ThreeDotsLabs/watermill@v1.5.1", "message/router/middleware/retry.go:120", "twicedrawn"},
 		{"github.com/authzed/spicedb@v1.56.1", "internal/datastore/crdb/pool/pool.go:358", "lastsleep"},
-		{"github.com/authzed/spicedb@v1.56.1", "internal/datastore/crdb/pool/pool.go:360", "losterror"},
 		{"github.com/rclone/rclone@v1.75.0", "fs/operations/operations.go:762", "deafsleep"},
 		{"github.com/slack-go/slack@v0.35.0", "retry.go:289", "lastsleep"},
 	} {

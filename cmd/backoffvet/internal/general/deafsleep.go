@@ -34,7 +34,7 @@ func deafSleeps(p *rule.Pass, l *loop.Loop) {
 		return
 	}
 	for _, w := range l.Waits {
-		if tellsHowLong(w) && (!inCase(l, w.Node) || behindFailure(p, l, w)) && (isLong(l, w) && !isBrief(p, l, w, signal) || isEndless(p, l, signal)) {
+		if tellsHowLong(w) && (!inCase(p, l, w.Node) || behindFailure(p, l, w)) && (isLong(l, w) && !isBrief(p, l, w, signal) || isEndless(p, l, signal)) {
 			p.Report(w.Node, "this sleep "+goesOn(signal), hearing(p, l, w, signal)...)
 		}
 	}
@@ -115,12 +115,18 @@ func works(l *loop.Loop, ctx *types.Var) bool {
 }
 
 // inCase reports whether a node is what a case of a select does: what the select receives then
-// paces it.
-func inCase(l *loop.Loop, at ast.Node) bool {
+// paces it, unless that is an error.
+func inCase(p *rule.Pass, l *loop.Loop, at ast.Node) bool {
 	return loop.Has(l.Body, func(n ast.Node) bool {
 		c, ok := n.(*ast.CommClause)
-		return ok && c.Comm != nil && c.Colon < at.Pos() && at.End() <= c.End()
+		return ok && c.Comm != nil && c.Colon < at.Pos() && at.End() <= c.End() && !receivesError(p, c.Comm)
 	})
+}
+
+// receivesError recognizes err := <-failed.
+func receivesError(p *rule.Pass, comm ast.Stmt) bool {
+	assign, ok := comm.(*ast.AssignStmt)
+	return ok && loop.IsError(p.TypesInfo.TypeOf(assign.Lhs[0]))
 }
 
 // sleepOf returns the duration of a statement time.Sleep(d).
@@ -130,4 +136,27 @@ func sleepOf(w *loop.Wait) ast.Expr {
 		return nil
 	}
 	return w.Duration
+}
+
+// behindFailure reports whether a wait is under an if that asks for an error.
+func behindFailure(p *rule.Pass, l *loop.Loop, w *loop.Wait) bool {
+	return loop.Has(l.Body, func(n ast.Node) bool {
+		s, ok := n.(*ast.IfStmt)
+		return ok && s.Body.Pos() < w.Node.Pos() && w.Node.End() < s.Body.End() && asksForError(p, s.Cond)
+	})
+}
+
+// asksForError reports whether a condition looks at an error, which that of a context is not.
+func asksForError(p *rule.Pass, cond ast.Expr) bool {
+	return loop.HasAnywhere(cond, func(n ast.Node) bool {
+		switch e := n.(type) {
+		case *ast.Ident:
+			v := loop.VarOf(p.TypesInfo, e)
+			return v != nil && loop.IsError(v.Type())
+		case *ast.CallExpr:
+			t := p.TypesInfo.TypeOf(e)
+			return t != nil && loop.IsError(t) && loop.Name(e) != "Err"
+		}
+		return false
+	})
 }

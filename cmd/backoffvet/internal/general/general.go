@@ -12,9 +12,7 @@ import (
 var Analyzers = []*analysis.Analyzer{
 	deafSleep,
 	lastSleep,
-	noWait,
 	twiceDrawn,
-	lostError,
 }
 
 // ruleOfLoops returns a rule that looks at each loop.

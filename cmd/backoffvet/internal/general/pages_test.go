@@ -16,9 +16,6 @@ import (
 var around = map[string]string{
 	"deafsleep": "func page(ctx context.Context, fetch func(context.Context) error) (err error) {\n%s\nreturn err\n}",
 	"lastsleep": "func page(dial func() error) (err error) {\n%s\n}",
-	"losterror": "func page(ctx context.Context, dial func() error, delay time.Duration) error {\n%s\n}",
-	"nowait": "func page(ctx context.Context, delay time.Duration, watch func(context.Context) (int, error), " +
-		"follow func(context.Context, int) error) {\n%s\n}",
 	"twicedrawn": "type schedule interface{ NextBackOff() time.Duration }\n\n" +
 		"func page(b schedule, call func() error) {\nfor call() != nil {\n%s\n}\n}",
 }

@@ -152,16 +152,6 @@ func mayFail(info *types.Info, call *ast.CallExpr) bool {
 	return !handlesErrors(info, call) && !waitsByName(info, call)
 }
 
-// MayFail reports whether an expression is a call that tries something, and does not only make an
-// error.
-func MayFail(info *types.Info, e ast.Expr) bool {
-	call, ok := ast.Unparen(e).(*ast.CallExpr)
-	return ok && mayFail(info, call) && !making.MatchString(Name(call))
-}
-
-// making are the names of functions that make an error of what they are given.
-var making = regexp.MustCompile(`(?i)err|wrap|fail|new|status|exhausted|timeout`)
-
 // handlesErrors reports whether a call makes or looks at errors or contexts, and tries nothing.
 func handlesErrors(info *types.Info, call *ast.CallExpr) bool {
 	if tv, ok := info.Types[call.Fun]; ok && tv.IsType() {
@@ -177,8 +167,8 @@ func handlesErrors(info *types.Info, call *ast.CallExpr) bool {
 	return f.Name() == "Err" || f.Name() == "Unwrap" || f.Name() == "Cause" || f.Name() == "Close"
 }
 
-// Decl returns the function of the package that a call calls, or nil.
-func (l *Loop) Decl(call *ast.CallExpr) *ast.FuncDecl {
+// decl returns the function of the package that a call calls, or nil.
+func (l *Loop) decl(call *ast.CallExpr) *ast.FuncDecl {
 	return l.prog.decls[typeutil.Callee(l.info, call)]
 }
 

@@ -4,7 +4,6 @@ import (
 	"go/ast"
 	"go/token"
 	"go/types"
-	"regexp"
 	"slices"
 	"strings"
 )
@@ -16,8 +15,6 @@ type End struct {
 	Wait    *Wait   // the last wait since the attempt, or nil
 	Counted bool    // a condition on the counter, which decides whether to wait, came before this wait
 	Late    bool    // the last condition before the end counts the rounds, and is behind the wait
-	Acted   bool    // something was done, or the kind of failure was looked at, before another round
-	Broke   bool    // it left the loop for what follows it
 }
 
 // following is the state of a walk behind an attempt.
@@ -59,17 +56,13 @@ func (l *Loop) follow(a *Attempt) Walker[following] {
 				s.Counted = s.Counted || ok && l.counts(cond) && l.guards(cond)
 				s.Wait = w
 			}
-			s.Acted = s.Acted || s.Outcome == Failed && l.acts(n)
 			if a.Err != nil && s.changes(l.info, n, a) {
 				s.lost = true
 			}
 			return s, s.Outcome != Unknown || !s.lost
 		},
 		Branch: func(s following, cond ast.Expr, is bool) (following, bool) { return l.branch(a, s, cond, is) },
-		End: func(s following, way Way, last ast.Node) {
-			s.Broke = way == Left && last == nil
-			s.end(a, way)
-		},
+		End: func(s following, way Way, _ ast.Node) { s.end(a, way) },
 	}
 }
 
@@ -101,31 +94,6 @@ func (l *Loop) waitOf(n ast.Node) *Wait {
 	return nil
 }
 
-// acts reports whether a statement does something else than to write a log, to count, or to keep an
-// error or its text.
-func (l *Loop) acts(n ast.Node) bool {
-	switch n := n.(type) {
-	case *ast.ExprStmt:
-		call, ok := n.X.(*ast.CallExpr)
-		return ok && !logs.MatchString(types.ExprString(call.Fun))
-	case *ast.AssignStmt:
-		return !isNumber(l.info, n.Rhs) && slices.ContainsFunc(n.Lhs, func(e ast.Expr) bool {
-			t := typeOf(l.info, e)
-			return !IsError(t) && (n.Tok == token.ASSIGN || n.Tok == token.DEFINE && t != types.Typ[types.String])
-		})
-	case *ast.SendStmt, *ast.GoStmt, *ast.DeferStmt:
-		return true
-	}
-	return false
-}
-
-// isNumber reports whether a counter is set to what it begins with.
-func isNumber(info *types.Info, right []ast.Expr) bool {
-	return len(right) == 1 && info.Types[right[0]].Value != nil && isInteger(info.TypeOf(right[0]))
-}
-
-var logs = regexp.MustCompile(`(?i)log|print|debug|info|warn|error|trace|metric|\.inc$|\.add$|observe|errors\.As`)
-
 // branch follows a condition.
 func (l *Loop) branch(a *Attempt, s following, cond ast.Expr, is bool) (following, bool) {
 	if !l.isHeader(cond) {
@@ -133,7 +101,6 @@ func (l *Loop) branch(a *Attempt, s following, cond ast.Expr, is bool) (followin
 		s.Counted = s.Counted || s.Wait == nil && (l.counts(cond) || l.asksHowLong(cond)) && l.guards(cond)
 	}
 	s.Late = s.Wait != nil && !within(s.Wait.Node, cond) && !l.isHeader(cond) && l.CountsRounds(cond)
-	s.Acted = s.Acted || l.singlesOut(cond, is)
 	s.decided = s.decided || l.AsksFor(cond, a)
 	return l.learn(a, s, cond, is)
 }
@@ -174,23 +141,6 @@ func (l *Loop) mixes(a *Attempt, cond ast.Expr) bool {
 		return false
 	}
 	return slices.ContainsFunc(a.Results, func(v *types.Var) bool { return v != a.Err && Uses(l.info, both.Y, v) })
-}
-
-// singlesOut reports whether a condition singles out some failures, if it is, or is not, so:
-// errors.Is(err, x), isBusy(err), err == x.
-func (l *Loop) singlesOut(cond ast.Expr, is bool) bool {
-	switch c := ast.Unparen(cond).(type) {
-	case *ast.UnaryExpr:
-		return c.Op == token.NOT && l.singlesOut(c.X, !is)
-	case *ast.CallExpr:
-		return is && len(c.Args) > 0 && IsError(typeOf(l.info, c.Args[0]))
-	case *ast.BinaryExpr:
-		if c.Op == token.LAND || c.Op == token.LOR {
-			return l.singlesOut(c.X, is) || l.singlesOut(c.Y, is)
-		}
-		return is == (c.Op == token.EQL) && IsError(typeOf(l.info, c.X)) && !isNil(l.info, c.Y)
-	}
-	return false
 }
 
 func (l *Loop) isHeader(cond ast.Expr) bool {
@@ -282,9 +232,6 @@ func (a *Attempt) answersHTTP() bool {
 		return strings.HasSuffix(v.Type().String(), "http.Response")
 	})
 }
-
-// Says returns what follows for an attempt from a condition that is, or is not, so.
-func (l *Loop) Says(a *Attempt, cond ast.Expr, is bool) Outcome { return l.saysOf(a, cond, is) }
 
 func (l *Loop) looksAtStatus() bool {
 	return Has(l.Stmt, func(n ast.Node) bool {

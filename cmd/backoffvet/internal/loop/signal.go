@@ -41,7 +41,7 @@ func (l *Loop) Signal(pkg *types.Package) *Signal {
 	if s := l.asked(); s != nil {
 		return s
 	}
-	if s := l.contextField(); s != nil {
+	if s := l.handed(); s != nil {
 		return s
 	}
 	if l.Bounded() {
@@ -152,13 +152,6 @@ func (l *Loop) makesInside(e ast.Expr) bool {
 	return found
 }
 
-// Makes reports whether an expression has a variable of the loop itself, or one that the loop sets.
-func (l *Loop) Makes(e ast.Expr) bool {
-	return l.makesInside(e) || l.looksAt(e, func(v *types.Var) bool {
-		return slices.ContainsFunc(l.Assigned(v), func(e ast.Expr) bool { return l.Contains(e) })
-	})
-}
-
 // leaves reports whether the last of some statements leaves what is around them: by a return, a
 // goto, a break with a label, a call that does not return, or a branch of the kind that is given.
 func leaves(info *types.Info, list []ast.Stmt, branch token.Token) bool {
@@ -234,13 +227,13 @@ func (l *Loop) asks(call *ast.CallExpr) *Signal {
 	return nil
 }
 
-// contextField returns the context in a field that the loop hands to its work.
-func (l *Loop) contextField() (found *Signal) {
+// handed returns the context in a field, or the stop channel, that the loop hands to its work.
+func (l *Loop) handed() (found *Signal) {
 	for _, a := range l.Calls {
 		for _, arg := range a.Call.Args {
 			v := fieldOrVar(l.info, arg)
-			if _, ok := arg.(*ast.SelectorExpr); ok && found == nil && v != nil && v.IsField() && remote.IsContext(v.Type()) {
-				found = l.contextSignal(v, types.ExprString(arg))
+			if found == nil && v != nil && (v.IsField() || !remote.IsContext(v.Type())) {
+				found = l.ofField(v, types.ExprString(arg), true)
 			}
 		}
 	}

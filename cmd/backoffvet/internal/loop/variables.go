@@ -255,7 +255,7 @@ func (l *Loop) makesLater(v *types.Var) bool {
 		if !ok {
 			return false
 		}
-		f := l.Decl(call)
+		f := l.decl(call)
 		return f != nil && f.Recv != nil && slices.ContainsFunc(l.prog.set[v], func(e ast.Expr) bool { return within(e, f) })
 	})
 }
