@@ -31,10 +31,12 @@ const doNotRetryAfter = time.Minute
 // failure to the breaker while any call succeeds. Any other response, such as
 // that to a declined card, is a success to the breaker.
 //
-// Use DoNotRetry in a server that is overloaded. A server that has retried
-// without success itself calls [WriteError]: if three layers make four attempts
-// each, the last layer gets 64 requests, so only one layer should retry. Call
-// DoNotRetry before WriteHeader. It sets neither the status nor the body.
+// Use DoNotRetry where no repetition can help, or where an overload lasts: the call of the
+// client then ends. A server that is full for a moment sends a plain 503 with a Retry-After
+// instead, after which clients come back. A server that has retried without success itself
+// calls [WriteError]: if three layers make four attempts each, the last layer gets 64
+// requests, so only one layer should retry. Call DoNotRetry before WriteHeader. It sets
+// neither the status nor the body.
 //
 // Source: Google SRE book, "Handling Overload" ("overloaded; don't retry").
 func DoNotRetry(w http.ResponseWriter) {

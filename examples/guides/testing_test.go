@@ -150,6 +150,20 @@ func orders() http.Handler {
 	})
 }
 
+func TestA503IsRetriedAfterTheTimeThatItAsksFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		policy := backoff.Policy{Jitter: backoff.NoJitter, Rand: func() float64 { return 0 }}
+		sent := &fault.Injector{Plan: fault.Script(fault.Status(503).RetryAfter(10*time.Second), fault.Status(503))}
+		client := http.Client{Transport: &backoffhttp.Transport{Policy: policy, Base: sent.Handler(orders())}}
+		resp, err := client.Get("http://shop/orders")
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		sent.Check(t, 3, fault.Waits(10*time.Second, 200*time.Millisecond))
+	})
+}
+
 func TestAnOrderKeepsItsKeyAndItsBody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sent := &fault.Injector{Plan: fault.Script(fault.Lost(), fault.Reset(), fault.Cut(2))}

@@ -3,7 +3,9 @@ package recipes
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,7 +22,8 @@ type cached struct {
 	service *guard.Service // &guard.Service{FailFast: true}
 	load    func(ctx context.Context, key string) (string, error)
 	calls   singleflight.Group
-	values  sync.Map // by key
+	values  sync.Map     // by key
+	failed  atomic.Int64 // when load failed last, for whatever key
 }
 
 type value struct {
@@ -37,7 +40,8 @@ func (c *cached) get(ctx context.Context, key string) (string, error) {
 	stored, _ := c.values.Load(key)
 	last, _ := stored.(value)
 	age := time.Since(last.at)
-	if age < time.Minute {
+	paused := time.Since(time.UnixMilli(c.failed.Load())) < 250*time.Millisecond
+	if age < time.Minute || age < time.Hour && paused {
 		return last.text, nil
 	}
 	// The call is for all who wait for it, so no caller's context ends it.
@@ -62,7 +66,13 @@ func (c *cached) get(ctx context.Context, key string) (string, error) {
 }
 
 func (c *cached) call(ctx context.Context, key string) (string, error) {
-	text, err := backoff.DoValue(ctx, c.service.With(loading), func(ctx context.Context) (string, error) { return c.load(ctx, key) })
+	text, err := backoff.DoValue(ctx, c.service.With(loading), func(ctx context.Context) (string, error) {
+		text, err := c.load(ctx, key)
+		if err != nil && !errors.Is(err, errNone) {
+			c.failed.Store(time.Now().UnixMilli())
+		}
+		return text, err
+	})
 	if err == nil {
 		c.values.Store(key, value{text, time.Now()})
 	} else if errors.Is(err, errNone) {
@@ -144,6 +154,39 @@ func TestACachedValueIsServedWhileTheFunctionFails(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Two hundred gets a second, of twenty keys, are no more than a few calls while the function fails.
+func TestAFunctionThatFailsIsCalledAFewTimesASecond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var fail error
+		c, loads := newCached(func(context.Context) (string, error) { return "old", fail })
+		get := func(n int) { must(c.get(t.Context(), fmt.Sprint("key ", n%20))) }
+		for n := range 20 {
+			get(n)
+		}
+		time.Sleep(2 * time.Minute)
+		fail = errors.New("down")
+		for second, most := range []int{8, 4, 4, 4} {
+			before := *loads
+			for n := range 200 {
+				go get(n)
+				time.Sleep(5 * time.Millisecond)
+			}
+			if calls := *loads - before; calls > most {
+				t.Errorf("%d calls in second %d", calls, second)
+			}
+		}
+		fail = nil
+		time.Sleep(time.Second)
+		for n := range 200 {
+			get(n)
+			time.Sleep(5 * time.Millisecond)
+		}
+		if text := must(c.get(t.Context(), "key 7")); text != "old" || c.failed.Load() == 0 {
+			t.Error(text)
+		}
+	})
 }
 
 // An item that is gone is no failure, and its last value is not served.

@@ -39,7 +39,7 @@ var delivering = backoff.Policy{
 	MaxAttempts:   10, // 8 to 16 hours in all; one more adds 4 to 8 hours
 	Schedule:      backoff.Exponential{Initial: 2 * time.Minute, Max: 8 * time.Hour},
 	Jitter:        backoff.EqualJitter,
-	MaxRetryAfter: 12 * time.Hour,
+	MaxRetryAfter: 12 * time.Hour, // without it, a Retry-After above 5 minutes gives a row up
 	Classify:      backoffhttp.Classify, // a 410 or a redirect is permanent
 }
 
@@ -51,8 +51,9 @@ type worker struct {
 	remove    func(delivery)                      // by removeRow, after it was delivered
 }
 
-// receivers make a circuit keep the Retry-After of its host. It opens after 20 failures of 429 or
-// 503, or after five of 503 in a row over a second or more. Then all rows of the host wait.
+// receivers make a circuit for each host, which keeps the Retry-After of the host. A circuit opens
+// after 20 answers of 429 or 503, or after five of 503 in a row over at least a second. Then all
+// rows of the host wait.
 func receivers() *guard.Services {
 	return &guard.Services{New: func(host string) *guard.Service {
 		return &guard.Service{Name: host, NoBudget: true, MaxRetryAfter: delivering.MaxRetryAfter}

@@ -16,7 +16,10 @@ import (
 	"github.com/gobackoff/backoff/guard"
 )
 
-var mailing = backoff.Policy{Name: "mail", Idempotency: backoff.NonIdempotent}
+var (
+	mailing    = backoff.Policy{Name: "mail", Idempotency: backoff.NonIdempotent}
+	errUnknown = errors.New("it is unknown whether the mail was sent")
+)
 
 // sendOnce sends a mail. Nobody gets it twice.
 func sendOnce(ctx context.Context, send func(context.Context) error) error {
@@ -32,7 +35,7 @@ func sendOnce(ctx context.Context, send func(context.Context) error) error {
 	if err == nil || tried && gaveUp.Repeatable() || !tried && rejected {
 		return err
 	}
-	return fmt.Errorf("it is unknown whether the mail was sent: %w", err)
+	return fmt.Errorf("%w: %w", errUnknown, err)
 }
 
 const lost = "it is unknown whether the mail was sent: "

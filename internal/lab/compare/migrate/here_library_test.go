@@ -42,7 +42,9 @@ func New(o Options) (*Client, error) {
 // Save may be retried, unless the service rejects it.
 func (c *Client) Save(ctx context.Context) error {
 	var final error
+	attempts := 0
 	err := c.retry.Do(ctx, func(ctx context.Context) error {
+		attempts++
 		err := c.send(ctx)
 		var answer *StatusError // an error of this library
 		if errors.As(err, &answer) && answer.Code < 500 && answer.Code != 429 {
@@ -51,6 +53,9 @@ func (c *Client) Save(ctx context.Context) error {
 		}
 		return err
 	})
+	if err != nil && attempts > 1 && !errors.As(err, new(*backoff.Error)) { // a Retrier of another library gave up
+		err = &backoff.Error{Attempts: attempts, Reason: backoff.ReasonAttempts, Last: err} // ends the policies around it, too
+	}
 	return cmp.Or(final, err)
 }
 
@@ -196,6 +201,17 @@ func TestAChargeThatMayHaveBeenMadeIsSentOnceByAnyRetrier(t *testing.T) {
 			})
 		}
 	}
+}
+
+// Nor does it repeat a save that a Retrier of another library has given up.
+func TestASaveThatAnotherLibraryGaveUpIsNotRepeatedByAPolicyAround(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		calls := 0
+		client, err := New(Options{Retry: stubborn{}, Send: func(context.Context) error { calls++; return errBusy }})
+		require.NoError(t, err)
+		require.Error(t, backoff.Policy{}.Do(t.Context(), client.Save))
+		require.Equal(t, 4, calls)
+	})
 }
 
 // What a library returns decides whether policies around it multiply its
