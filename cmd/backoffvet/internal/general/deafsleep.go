@@ -5,6 +5,7 @@ import (
 	"go/ast"
 	"go/token"
 	"go/types"
+	"regexp"
 	"slices"
 	"time"
 
@@ -34,7 +35,7 @@ func deafSleeps(p *rule.Pass, l *loop.Loop) {
 		return
 	}
 	for _, w := range l.Waits {
-		if tellsHowLong(w) && (!inCase(p, l, w.Node) || behindFailure(p, l, w)) && (isLong(l, w) && !isBrief(p, l, w, signal) || isEndless(p, l, signal)) {
+		if (tellsHowLong(w) || hearsOthers(p, w, signal)) && (!inCase(p, l, w.Node) || behindFailure(p, l, w)) && (isLong(l, w) && !isBrief(p, l, w, signal) || isEndless(p, l, signal)) {
 			p.Report(w.Node, "this sleep "+goesOn(signal), hearing(p, l, w, signal)...)
 		}
 	}
@@ -65,8 +66,6 @@ func isBrief(p *rule.Pass, l *loop.Loop, w *loop.Wait, s *loop.Signal) bool {
 	case asksInTime(l, s):
 	case s.Var == nil || s.OfType:
 		return !again(loop.Failed)
-	case l.Kind == loop.Worker && again(loop.Succeeded):
-		return true // a job that is done from time to time
 	}
 	return known && few && d*rounds <= soon
 }
@@ -103,6 +102,23 @@ func tellsHowLong(w *loop.Wait) bool {
 	_, call := w.Node.(*ast.CallExpr)
 	return w.Deaf() && (!call || w.Duration != nil)
 }
+
+// hearsOthers reports whether a wait is cut short by other things than the signal, after which the
+// loop goes on.
+func hearsOthers(p *rule.Pass, w *loop.Wait, s *loop.Signal) bool {
+	return w.Select != nil && s.Done != "" && !s.OfType && !slices.ContainsFunc(w.Select.Body.List, func(c ast.Stmt) bool {
+		comm := c.(*ast.CommClause)
+		return comm.Comm == nil || loop.Has(comm, func(n ast.Node) bool {
+			b, isBranch := n.(*ast.BranchStmt)
+			_, isReturn := n.(*ast.ReturnStmt)
+			e, isExpr := n.(ast.Expr)
+			return isReturn || isBranch && b.Tok != token.CONTINUE || isExpr && stops.MatchString(types.ExprString(e))
+		})
+	})
+}
+
+// stops matches what may be another signal to end.
+var stops = regexp.MustCompile(`(?i)stop|done|quit|clos|exit|shut|cancel|term|kill|dead|ctx|context|sig`)
 
 // works reports whether the function works under a context, and something else may end the loop,
 // too: a job without an end is none of a retry.
