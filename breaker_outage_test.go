@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/internal/nightly"
 )
 
 // outageWorld is a service that is down at times, and a client that calls it.
@@ -73,7 +74,7 @@ func TestAnOutageCostsATinyPartMoreThanItself(t *testing.T) {
 	const begins = 20 * time.Second
 	for name, fail := range downWays {
 		for _, length := range []time.Duration{300 * time.Millisecond, time.Second, 3 * time.Second, 10 * time.Second, time.Minute} {
-			for _, rate := range []int{1, 10, 100, 1000} {
+			for _, rate := range nightly.Size([]int{1, 10, 100}, []int{1, 10, 100, 1000}) {
 				bubble(t, fmt.Sprint(name, " for ", length, ", ", rate, " calls a second"), func(t *testing.T) {
 					isDown := func(age time.Duration) bool { return age >= begins && age < begins+length }
 					w := outageWorld{rate: rate, lasts: begins + 2*length + 10*time.Second, isDown: isDown, fail: fail}

@@ -207,7 +207,7 @@ func TestTenantsThatWereAllThrottledProbeTheirHost(t *testing.T) {
 
 // What is known of the credentials of a host is kept as long as the host is called.
 func TestCredentialsAreToldApartAfterAnHourWithManyHosts(t *testing.T) {
-	for range nightly.Size(10, 30) { // places are drawn
+	for range nightly.Size(4, 30) { // places are drawn
 		synctest.Test(t, func(t *testing.T) {
 			tr := &backoffhttp.Transport{Base: newWire(refusingAlice())}
 			bob := by(t, "bob")

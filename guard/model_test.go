@@ -27,7 +27,7 @@ var modelSeed = flag.Uint64("model.seed", 0, "the only script that TestNothingIs
 // one probe at a time. Once it is well, nobody who has time fails, all are served soon,
 // and no place, attempt, error or goroutine is lost.
 func TestNothingIsLostWhateverHappens(t *testing.T) {
-	scripts := nightly.Size(1500, 100_000)
+	scripts := nightly.Size(600, 100_000)
 	if *modelSeed != 0 {
 		scripts = 1
 	}

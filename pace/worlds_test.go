@@ -288,7 +288,8 @@ func TestAQuotaIsUsedWhole(t *testing.T) {
 				p.hint = c.hint(c.every - now%c.every)
 				return used > c.quota
 			}
-			ctx, cancel := context.WithTimeout(t.Context(), 8*c.every)
+			windows := nightly.Size(4, 8)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Duration(windows)*c.every)
 			defer cancel()
 			var group sync.WaitGroup
 			for ctx.Err() == nil {
@@ -296,7 +297,7 @@ func TestAQuotaIsUsedWhole(t *testing.T) {
 				group.Go(func() { p.call(ctx, 0, 5*time.Millisecond, refuses) })
 			}
 			group.Wait()
-			require.Greater(t, p.served, 8*c.quota*97/100, i)
+			require.Greater(t, p.served, windows*c.quota*97/100, i)
 			require.Less(t, share(0, 1, p), c.refused, i)
 		})
 	}
@@ -307,7 +308,9 @@ func TestTheResetOfAQuotaIsFeltAtOnce(t *testing.T) {
 	for _, perSecond := range []float64{1, 2, 50} {
 		for _, hint := range []time.Duration{0, time.Second} {
 			bubble(t, fmt.Sprintf("%v per second, hint %v", perSecond, hint), func(t *testing.T) {
-				const from, to = 30 * time.Second, 30*time.Second + 20*time.Minute
+				const from = 30 * time.Second
+				down := nightly.Size(5*time.Minute, 20*time.Minute)
+				to := from + down
 				p, began := newProgram(rand.New(rand.NewPCG(1, 1))), time.Now()
 				p.hint = hint
 				var asked, after, failed atomic.Int64
@@ -334,7 +337,7 @@ func TestTheResetOfAQuotaIsFeltAtOnce(t *testing.T) {
 					})
 				}
 				group.Wait()
-				require.Less(t, float64(asked.Load()), min(1, .6*perSecond)*1200*1.1, "at most one a second, and half of the calls")
+				require.Less(t, float64(asked.Load()), min(1, .6*perSecond)*down.Seconds()*1.1, "at most one a second, and half of the calls")
 				require.LessOrEqual(t, float64(failed.Load()), .05*float64(after.Load()))
 			})
 		}
