@@ -12,6 +12,7 @@ import (
 	"golang.org/x/tools/go/analysis/passes/inspect"
 
 	"github.com/gobackoff/backoff/cmd/backoffvet/internal/loop"
+	"github.com/gobackoff/backoff/cmd/backoffvet/internal/remote"
 	"github.com/gobackoff/backoff/cmd/backoffvet/internal/rule"
 )
 
@@ -35,7 +36,7 @@ func deafSleeps(p *rule.Pass, l *loop.Loop) {
 		return
 	}
 	for _, w := range l.Waits {
-		if (tellsHowLong(w) || hearsOthers(p, w, signal)) && (!inCase(p, l, w.Node) || behindFailure(p, l, w)) && (isLong(l, w) && !isBrief(p, l, w, signal) || isEndless(p, l, signal)) {
+		if (tellsHowLong(p, w) || hearsOthers(p, w, signal)) && (!inCase(p, l, w.Node) || behindFailure(p, l, w)) && (isLong(l, w) && !isBrief(p, l, w, signal) || isEndless(p, l, signal)) {
 			p.Report(w.Node, "this sleep "+goesOn(signal), hearing(p, l, w, signal)...)
 		}
 	}
@@ -64,7 +65,7 @@ func isBrief(p *rule.Pass, l *loop.Loop, w *loop.Wait, s *loop.Signal) bool {
 	case known && d <= shortest && endsBehind(p, l, w, s):
 		return true
 	case asksInTime(l, s):
-	case s.Var == nil || s.OfType:
+	case s.Var == nil || s.OfType || l.Kind == loop.Worker && again(loop.Succeeded):
 		return !again(loop.Failed)
 	}
 	return known && few && d*rounds <= soon
@@ -97,10 +98,13 @@ func isEndless(p *rule.Pass, l *loop.Loop, s *loop.Signal) bool {
 }
 
 // tellsHowLong reports whether a wait is deaf, and its length not left to a helper: that of a
-// helper is often too short to matter.
-func tellsHowLong(w *loop.Wait) bool {
-	_, call := w.Node.(*ast.CallExpr)
-	return w.Deaf() && (!call || w.Duration != nil)
+// helper is often too short to matter. But one that gets the context, and ignores it, sleeps as
+// long as it wants.
+func tellsHowLong(p *rule.Pass, w *loop.Wait) bool {
+	call, ok := w.Node.(*ast.CallExpr)
+	return w.Deaf() && (!ok || w.Duration != nil || slices.ContainsFunc(call.Args, func(e ast.Expr) bool {
+		return remote.IsContext(p.TypesInfo.TypeOf(e))
+	}))
 }
 
 // hearsOthers reports whether a wait is cut short by other things than the signal, after which the
@@ -135,8 +139,14 @@ func works(l *loop.Loop, ctx *types.Var) bool {
 func inCase(p *rule.Pass, l *loop.Loop, at ast.Node) bool {
 	return loop.Has(l.Body, func(n ast.Node) bool {
 		c, ok := n.(*ast.CommClause)
-		return ok && c.Comm != nil && c.Colon < at.Pos() && at.End() <= c.End() && !receivesError(p, c.Comm)
+		return ok && c.Comm != nil && c.Colon < at.Pos() && at.End() <= c.End() && (!receivesError(p, c.Comm) || returns(c.Body))
 	})
+}
+
+// returns reports whether statements end with a return.
+func returns(list []ast.Stmt) bool {
+	_, ok := list[len(list)-1].(*ast.ReturnStmt)
+	return ok
 }
 
 // receivesError recognizes err := <-failed.

@@ -2,6 +2,7 @@ package general
 
 import (
 	"go/ast"
+	"go/token"
 	"go/types"
 	"regexp"
 	"slices"
@@ -52,8 +53,30 @@ func givesUpLate(p *rule.Pass, l *loop.Loop, end loop.End, cond ast.Expr) bool {
 		return l.Bounded() && !endsInNone(p, l) && (known || !l.CountsDown()) && !isOneOfMany(l, end.Wait, rounds, few)
 	case loop.Left:
 		return end.Late && end.Outcome == loop.Failed && !comparesWithMany(p, l, end.Wait, cond)
+	case loop.Again:
+		counts := countsFirst(l)
+		return end.Outcome == loop.Failed && counts != nil && !comparesWithMany(p, l, end.Wait, counts)
 	}
 	return false
+}
+
+// countsFirst returns the condition by which a round begins that leaves the loop after a number of
+// rounds, or nil.
+func countsFirst(l *loop.Loop) ast.Expr {
+	for _, s := range l.Body.List {
+		if s.End() > l.Attempts[0].Node.Pos() {
+			return nil
+		}
+		i, ok := s.(*ast.IfStmt)
+		if !ok || !l.CountsRounds(i.Cond) || len(i.Body.List) == 0 {
+			continue
+		}
+		b, isBranch := i.Body.List[len(i.Body.List)-1].(*ast.BranchStmt)
+		if returns(i.Body.List) || isBranch && b.Tok == token.BREAK {
+			return i.Cond
+		}
+	}
+	return nil
 }
 
 // isNotYet reports whether a condition singles out that something is not there yet: the loop waits

@@ -62,7 +62,7 @@ func (l *Loop) follow(a *Attempt) Walker[following] {
 			return s, s.Outcome != Unknown || !s.lost
 		},
 		Branch: func(s following, cond ast.Expr, is bool) (following, bool) { return l.branch(a, s, cond, is) },
-		End: func(s following, way Way, _ ast.Node) { s.end(a, way) },
+		End:    func(s following, way Way, _ ast.Node) { s.end(a, way) },
 	}
 }
 

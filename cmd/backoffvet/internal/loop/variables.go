@@ -9,6 +9,8 @@ import (
 
 	"golang.org/x/tools/go/analysis"
 	"golang.org/x/tools/go/types/typeutil"
+
+	"github.com/gobackoff/backoff/cmd/backoffvet/internal/remote"
 )
 
 // A program is what a package does with its variables and fields, and which of its functions sleep.
@@ -212,11 +214,24 @@ func (p *program) isEndless(v *types.Var, steps int) bool {
 		return v != nil && v.IsField() && v.Pkg() != p.pkg && p.pkg.Name() == "main"
 	}
 	from := slices.Concat(p.set[v], p.given(v))
+	if of := p.params[v].of; of != nil && !of.Exported() && p.isValue(of) && remote.IsRequest(v.Type()) {
+		return p.makesPlainRequests()
+	}
 	return len(from) > 0 && !slices.ContainsFunc(from, func(e ast.Expr) bool {
 		call, ok := ast.Unparen(e).(*ast.CallExpr)
 		return !ok && !p.isEndless(fieldOrVar(p.info, e), steps-1) ||
 			ok && !isEndless(p.info, call) && types.ExprString(call.Fun) != "http.NewRequest"
 	})
+}
+
+// makesPlainRequests reports whether the package makes requests that have no context.
+func (p *program) makesPlainRequests() bool {
+	for f := range p.calls {
+		if fn, ok := f.(*types.Func); ok && fn.FullName() == "net/http.NewRequest" {
+			return true
+		}
+	}
+	return false
 }
 
 // hasOnly reports whether all that is assigned to a variable is so.
