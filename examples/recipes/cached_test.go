@@ -23,7 +23,7 @@ type cached struct {
 	load    func(ctx context.Context, key string) (string, error)
 	calls   singleflight.Group
 	values  sync.Map     // by key
-	failed  atomic.Int64 // when load failed last, for whatever key
+	failed  atomic.Int64 // when load failed last, for whatever key; 0 if it works
 }
 
 type value struct {
@@ -40,8 +40,7 @@ func (c *cached) get(ctx context.Context, key string) (string, error) {
 	stored, _ := c.values.Load(key)
 	last, _ := stored.(value)
 	age := time.Since(last.at)
-	paused := time.Since(time.UnixMilli(c.failed.Load())) < 250*time.Millisecond
-	if age < time.Minute || age < time.Hour && paused {
+	if age < time.Minute || age < time.Hour && !c.mayLoad() {
 		return last.text, nil
 	}
 	// The call is for all who wait for it, so no caller's context ends it.
@@ -65,6 +64,12 @@ func (c *cached) get(ctx context.Context, key string) (string, error) {
 	return last.text, nil
 }
 
+// mayLoad lets one caller load every 250 ms while load fails.
+func (c *cached) mayLoad() bool {
+	last, now := c.failed.Load(), time.Now().UnixMilli()
+	return last == 0 || now-last >= 250 && c.failed.CompareAndSwap(last, now)
+}
+
 func (c *cached) call(ctx context.Context, key string) (string, error) {
 	text, err := backoff.DoValue(ctx, c.service.With(loading), func(ctx context.Context) (string, error) {
 		text, err := c.load(ctx, key)
@@ -74,6 +79,7 @@ func (c *cached) call(ctx context.Context, key string) (string, error) {
 		return text, err
 	})
 	if err == nil {
+		c.failed.Store(0)
 		c.values.Store(key, value{text, time.Now()})
 	} else if errors.Is(err, errNone) {
 		c.values.Delete(key)
@@ -160,14 +166,17 @@ func TestACachedValueIsServedWhileTheFunctionFails(t *testing.T) {
 func TestAFunctionThatFailsIsCalledAFewTimesASecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var fail error
-		c, loads := newCached(func(context.Context) (string, error) { return "old", fail })
+		c, loads := newCached(func(context.Context) (string, error) {
+			time.Sleep(10 * time.Millisecond)
+			return "old", fail
+		})
 		get := func(n int) { must(c.get(t.Context(), fmt.Sprint("key ", n%20))) }
 		for n := range 20 {
 			get(n)
 		}
 		time.Sleep(2 * time.Minute)
 		fail = errors.New("down")
-		for second, most := range []int{8, 4, 4, 4} {
+		for second, most := range []int{2 + 8, 8, 4, 4} { // two are under way as the first one fails
 			before := *loads
 			for n := range 200 {
 				go get(n)
@@ -183,8 +192,10 @@ func TestAFunctionThatFailsIsCalledAFewTimesASecond(t *testing.T) {
 			get(n)
 			time.Sleep(5 * time.Millisecond)
 		}
-		if text := must(c.get(t.Context(), "key 7")); text != "old" || c.failed.Load() == 0 {
-			t.Error(text)
+		for n := range 20 {
+			if stored, _ := c.values.Load(fmt.Sprint("key ", n)); time.Since(stored.(value).at) > 2*time.Second {
+				t.Errorf("key %d is old, a second after the outage", n)
+			}
 		}
 	})
 }

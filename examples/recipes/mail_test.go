@@ -24,7 +24,7 @@ var (
 // sendOnce sends a mail. Nobody gets it twice.
 func sendOnce(ctx context.Context, send func(context.Context) error) error {
 	err := mailing.Do(ctx, func(ctx context.Context) error {
-		err := send(ctx)
+		err := send(ctx) // which marks in the same way whatever fails before the end of DATA
 		if reply, ok := errors.AsType[*textproto.Error](err); ok && reply.Code/100 == 4 {
 			return backoff.OfClass(err, backoff.ClassNotSent) // the server says that it did nothing
 		}

@@ -48,6 +48,8 @@ func classify(err error) backoff.Class {
 		return backoff.ClassUnknown // DefaultClassifier decides, and an error that it does not know is retried
 	case failed.Code == "SlowDown":
 		return backoff.ClassThrottled
+	case failed.Code == "InternalError":
+		return backoff.ClassRetryable
 	case failed.Code == "NoSuchKey":
 		return backoff.ClassPermanent
 	}
@@ -57,7 +59,7 @@ func classify(err error) backoff.Class {
 func Example_classify() {
 	policy := backoff.Policy{Classify: classify}
 	for _, err := range []error{
-		&storeError{"SlowDown", 503}, &storeError{"NoSuchKey", 404}, &storeError{"InternalError", 500},
+		&storeError{"SlowDown", 503}, &storeError{"NoSuchKey", 404}, &storeError{"InternalError", 200},
 		&storeError{"Unheard", 403}, errors.New("connection lost"), context.Canceled,
 	} {
 		fmt.Println(err, policy.Retryable(err))
