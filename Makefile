@@ -43,7 +43,8 @@ MODULES := $(filter-out docs,$(sort $(patsubst ./%,%,$(patsubst %/go.mod,%,$(she
 
 # Under the race detector the clients of these modules take longer to build than everything else
 # together, and so of internal/lab only the packages of RACED_LAB run, and contrib runs in make
-# nightly. make race SLOW= runs all. (In internal/lab/compare the detector also finds a data race
+# nightly. make race SLOW= runs all. Of staticcheck, which also reads what a module imports, the
+# same holds: make lint SLOW=. (In internal/lab/compare the detector also finds a data race
 # of another library, which one row is about. The simulator and backoffvet are one goroutine. The
 # examples take their time in real time.)
 SLOW      ?= cmd/backoffsim cmd/backoffvet examples examples/clients internal/lab $(filter contrib/%,$(MODULES))
@@ -105,6 +106,7 @@ test-all: ## Run the tests that need no server, in every module
 # release of Go only, this tests on the other. Tables are printed by make sim.
 .PHONY: nightly
 nightly: TAGS := integration,nightly
+nightly: SLOW :=
 nightly: export GOTOOLCHAIN := $(NEWER_GO)
 nightly: lint tidy-check ## Check, test and race what takes too long for every change: over an hour
 	$(call each,$(MODULES),$(GO) test -vet=off -count=1 -timeout=1h -tags=nightly -skip=PrintTheTables ./...)
@@ -112,7 +114,7 @@ nightly: lint tidy-check ## Check, test and race what takes too long for every c
 	$(call each,examples $(filter contrib/%,$(MODULES)),echo ./... | $(RACE))
 	$(call each,.,$(GO) list ./... | GOTOOLCHAIN=local $(RACE))
 	$(call each,.,GOTOOLCHAIN=$(OLDER_GO) $(GO) vet ./... && GOTOOLCHAIN=$(OLDER_GO) $(GO) test -vet=off ./...)
-	$(call each,.,GOARCH=386 $(GO) vet ./... && GOARCH=386 $(GO) build ./...)
+	$(call each,.,GOARCH=386 $(GO) vet ./... && GOARCH=386 $(GO) test -vet=off . ./guard)
 	$(call each,.,GOOS=windows $(GO) vet ./... && GOOS=darwin GOARCH=arm64 $(GO) vet ./... && GOOS=js GOARCH=wasm $(GO) vet ./...)
 	$(call each,. cmd/backoffsim,GOOS=plan9 GOARCH=386 $(GO) build ./... && GOOS=freebsd $(GO) build ./...)
 	$(call each,.,$(GO) list ./... | grep -E 'backoff$$|/(backoffhttp|guard|limit|internal/.*)$$' | GOARCH=arm xargs $(GO) test -vet=off -timeout=1h -exec=qemu-arm)
@@ -152,11 +154,11 @@ mutants: ##+ Change PKG in one place at a time, and list what its tests do not n
 
 # With the tag of the tests that run only beside servers: they are checked too.
 .PHONY: lint
-lint: ## Check every module with gofmt, go vet and staticcheck
+lint: ## Check every module with gofmt and go vet, and those not in SLOW with staticcheck
 	@out=$$($(FIND) -name '*.go' -exec gofmt -l {} +) || exit 1; \
 	if [ -n "$$out" ]; then echo "gofmt -w is needed on:"; echo "$$out"; exit 1; fi
 	$(call each,$(MODULES),$(GO) vet -tags=$(TAGS) ./...)
-	$(call each,$(MODULES),$(GO) run $(STATICCHECK) -tags=$(TAGS) ./...)
+	$(call each,$(filter-out $(SLOW),$(MODULES)),$(GO) run $(STATICCHECK) -tags=$(TAGS) ./...)
 
 # The modules that programs import. Of each the API directory keeps what it exported at the last
 # release, in the form of apidiff; changes.txt tells, for reviews, what it does otherwise since.
@@ -305,9 +307,10 @@ tidy-check: ## Fail if go mod tidy would change a go.mod or go.sum
 
 # 386 tests the width of int and the alignment of 64-bit atomics, and runs as it is on amd64, if the
 # kernel runs programs of 32 bits. Without that its tests are only built. The others must compile: all
-# for Windows, the root package for macOS and wasm. make nightly vets all for each, builds for Plan 9
-# and FreeBSD, and tests on arm. darwin stands for arm64 on Linux, too.
-ON_32 := . ./guard ./hedge/internal/histogram ./hedge/internal/lazyctx ./internal/circuit ./internal/clock \
+# for Windows, the root package for macOS and wasm. make nightly vets all for each, tests the root
+# package and guard on 386, builds for Plan 9 and FreeBSD, and tests on arm. darwin stands for arm64 on
+# Linux, too.
+ON_32 := ./hedge/internal/histogram ./hedge/internal/lazyctx ./internal/circuit ./internal/clock \
 	./internal/inorder ./internal/limits ./internal/registry ./internal/window
 
 .PHONY: cross
@@ -316,8 +319,9 @@ cross: ## Test on 32 bits what depends on them; build for Windows, macOS and was
 	if GOARCH=386 $(GO) test -vet=off -run='^$$' ./internal/limits 2>&1 | grep 'exec format error'; \
 	then echo "the kernel runs no programs of 32 bits: build only"; GOARCH=386 $(GO) test -vet=off -exec=true $(ON_32); \
 	else GOARCH=386 $(GO) test -vet=off $(ON_32); fi
+	@GOARCH=386 $(GO) build ./...
 	@set -e; for t in windows/amd64/... darwin/arm64 js/wasm; do echo "== $$t: go build"; \
-		GOOS=$${t%%/*} GOARCH=$$(echo $$t | cut -d/ -f2) $(GO) build ./$$(echo $$t | cut -sd/ -f3); \
+		GOOS=$${t%%/*} GOARCH=$$(echo $$t | cut -d/ -f2) $(GO) build -gcflags='all=-N -l -dwarf=false' ./$$(echo $$t | cut -sd/ -f3); \
 	done
 
 # Nothing is published: dist/release is a clone with the commits and the tags of the release. VERSION
