@@ -39,7 +39,7 @@ var delivering = backoff.Policy{
 	MaxAttempts:   10, // 8 to 16 hours in all; one more adds 4 to 8 hours
 	Schedule:      backoff.Exponential{Initial: 2 * time.Minute, Max: 8 * time.Hour},
 	Jitter:        backoff.EqualJitter,
-	MaxRetryAfter: 12 * time.Hour, // without it, a Retry-After above 5 minutes gives a row up
+	MaxRetryAfter: 12 * time.Hour,       // without it, a Retry-After above 5 minutes gives a row up
 	Classify:      backoffhttp.Classify, // a 410 or a redirect is permanent
 }
 

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/gobackoff/backoff"
-	"github.com/gobackoff/backoff/backofftest/fault"
 	"github.com/gobackoff/backoff/backoffhttp"
+	"github.com/gobackoff/backoff/backofftest/fault"
 )
 
 // shed serves n requests at once, and tells the clients of all others to come back.
