@@ -44,6 +44,7 @@ func TestAStreamThatIsHeardKeepsItsConnection(t *testing.T) {
 		resp := roundTrip(t, streams, newRequest(t, "GET", "http://a.test/stream", nil))
 		read := make(chan string)
 		go func() { read <- text(t, resp) }()
+		synctest.Wait() // until net/http has the connection for others, too
 		for _, tr := range []http.RoundTripper{streams, others} {
 			require.ErrorIs(t, get2(t, tr, t.Context(), "/slow"), backoff.ErrAttemptTimeout)
 		}
@@ -59,12 +60,13 @@ func TestASlowEndpointBesideOthersKeepsItsConnection(t *testing.T) {
 		tr := over(base)
 		tr.Policy.AttemptTimeout = 500 * time.Millisecond
 		require.NoError(t, get2(t, tr, t.Context(), "/"))
+		synctest.Wait() // until net/http has the connection for others, too
 		end := make(chan struct{})
 		go func() {
 			defer close(end)
 			for range 50 {
 				require.NoError(t, get2(t, tr, t.Context(), "/"))
-				time.Sleep(100 * time.Millisecond)
+				time.Sleep(90 * time.Millisecond)
 			}
 		}()
 		require.ErrorIs(t, get2(t, tr, t.Context(), "/slow"), backoff.ErrAttemptTimeout)
