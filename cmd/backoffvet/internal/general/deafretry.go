@@ -6,6 +6,7 @@ import (
 	"go/token"
 	"go/types"
 	"slices"
+	"strings"
 
 	"golang.org/x/tools/go/analysis/passes/inspect"
 	"golang.org/x/tools/go/ast/inspector"
@@ -33,7 +34,7 @@ func deafRetries(p *rule.Pass) {
 	})
 	for name, by := range map[string]string{"ExponentialBackoff": "wait.ExponentialBackoffWithContext", "Poll": "wait.PollUntilContextTimeout"} {
 		eachCall(p, "k8s.io/apimachinery/pkg/util/wait", name, func(call *ast.CallExpr, _ ast.Node) {
-			if !remote.IsContext(p.TypesInfo.TypeOf(call.Args[0])) {
+			if !remote.IsContext(p.TypesInfo.TypeOf(call.Args[0])) && !strings.Contains(loop.Name(call), "Until") { // which take a channel
 				goesOnAfter(p, call, by)
 			}
 		})
