@@ -16,11 +16,11 @@
 // retried.
 //
 // By default an operation may be sent twice. [Policy.Idempotency] changes that:
-// [NonIdempotent] repeats only what cannot have arrived, and [Keyed] makes a
-// key for each call, by which the server knows a repetition.
+// [NonIdempotent] repeats only what cannot have arrived, and [Keyed] gives each
+// call a key, by which the server recognizes a repeat.
 //
-// A permanent error is returned as it is, or marked [Permanent] if Classify
-// refuses it. A policy that gives up returns an [*Error]: it says why, names the
+// A permanent error is returned as it is; one that Classify refuses is marked
+// [Permanent]. A policy that gives up returns an [*Error]: it says why, names the
 // field that sets the limit, and matches the last error. [Cause] returns the
 // error of the operation.
 //

@@ -15,7 +15,7 @@
 // without guards.
 //
 // The parts of a Transport can be used with other clients: [Classify] classifies
-// errors, [Check] makes an error of a response, [RetryAfter] reads how long the
+// errors, [Check] turns a response into an error, [RetryAfter] reads how long the
 // server asks to wait, and [Idempotency] and [Operations] say which requests may
 // be sent again.
 //

@@ -3,7 +3,7 @@
 // the contract. [Force] runs every retry path of a program once. The package is for
 // tests only, since it imports testing.
 //
-// A test of one policy needs neither. In a bubble of
+// A test of one policy does not need it. In a bubble of
 // testing/synctest its waits take no time and are exact, and [backoff.NoJitter]
 // makes them known:
 //

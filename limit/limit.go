@@ -21,7 +21,7 @@
 // how many attempts may run.
 //
 // A limit bounds all policies that share it. It joins with a retry budget, and can
-// be the Budget of a Service of package guard, of which there is one per key. For a
+// be the Budget of a Service of package guard: make one for each Service. For a
 // service that responds with "too much", such as HTTP 429, there is package
 // [github.com/gobackoff/backoff/pace].
 package limit

@@ -31,7 +31,7 @@ func Example_loop() {
 		for ctx := range r.Attempts() {
 			v, err := load(ctx)
 			if err == nil {
-				return v, nil // to leave the loop without Fail means success
+				return v, nil // leaving the loop without Fail means success
 			}
 			fmt.Printf("attempt %d: %v\n", r.Attempt(), err)
 			r.Fail(err) // at the end of its body the loop waits, or ends as Do would

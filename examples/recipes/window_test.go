@@ -3,62 +3,117 @@ package recipes
 import (
 	"context"
 	"errors"
-	"fmt"
-	"strings"
+	"maps"
+	"strconv"
+	"testing"
+	"testing/synctest"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backoffhttp"
 	"github.com/gobackoff/backoff/guard"
 )
 
-var billing guard.Service // one for all workers
+var billing guard.Service // one for all accounts
 
-var nightly = backoff.Policy{Name: "bill", AttemptTimeout: 2 * time.Second, Classify: backoffhttp.Classify}
+var nightly = backoff.Policy{
+	Name:           "bill",
+	MaxAttempts:    8, // with those of a call that waits: an account that always fails must not hold up the job
+	AttemptTimeout: 2 * time.Second,
+	Classify:       backoffhttp.Classify,
+}
 
-// billAll bills the accounts that come, until the window ends. Eight workers may share them.
-func billAll(window context.Context, accounts <-chan string, bill func(context.Context, string) error, report func(account, outcome string)) {
-	for a := range accounts { // also after the window: then Do returns at once
-		err := billing.Do(window, nightly, func(ctx context.Context) error { return bill(ctx, a) })
-		gaveUp, transient := errors.AsType[*backoff.Error](err)
-		switch {
-		case err == nil:
-			report(a, "done")
-		case !transient:
-			report(a, "rejected: "+err.Error()) // such as a 404
-		case gaveUp.Attempts == 0:
-			report(a, "not tried: "+err.Error()) // the window ended before its turn
-		default:
-			report(a, "failed: "+err.Error()) // it may have been billed, and only the response was lost
+// billAll bills accounts with eight workers until the window ends, and then those that failed once
+// more. It returns an error for each account, which is nil if it was billed.
+func billAll(window context.Context, accounts []string, bill func(context.Context, string) error) []error {
+	errs := make([]error, len(accounts))
+	for round := range 2 {
+		var workers errgroup.Group
+		workers.SetLimit(8)
+		for i, account := range accounts { // also after the window: then Do returns at once
+			if round == 1 && outcome(errs[i]) != "failed" {
+				continue
+			}
+			workers.Go(func() error {
+				err := billing.Do(window, nightly, func(ctx context.Context) error { return bill(ctx, account) })
+				if round == 0 || outcome(err) != "not tried" {
+					errs[i] = err
+				}
+				return nil
+			})
 		}
+		_ = workers.Wait()
+	}
+	return errs
+}
+
+// outcome says what became of an account.
+func outcome(err error) string {
+	gaveUp, transient := errors.AsType[*backoff.Error](err)
+	switch {
+	case err == nil:
+		return "done"
+	case !transient:
+		return "rejected" // such as a 404
+	case gaveUp.Attempts == 0:
+		return "not tried" // the window ended before its turn
+	}
+	return "failed" // it may have been billed, and only the response was lost
+}
+
+// A biller is a service that is down for 20 minutes. Two of its accounts fail always.
+type biller struct {
+	begin time.Time
+}
+
+func (b biller) bill(ctx context.Context, account string) error {
+	select {
+	case <-time.After(100 * time.Millisecond):
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	now := time.Since(b.begin)
+	switch {
+	case account == "unknown":
+		return &backoffhttp.StatusError{Code: 404, Status: "404 Not Found"}
+	case account == "broken", now > 2*time.Second && now < 20*time.Minute:
+		return &backoffhttp.StatusError{Code: 503, Status: "503 Service Unavailable"}
+	}
+	return nil
+}
+
+// runBilling returns how many accounts had each outcome, and how long the job took.
+func runBilling(t *testing.T, window time.Duration) (counts map[string]int, took time.Duration) {
+	counts = map[string]int{}
+	synctest.Test(t, func(t *testing.T) {
+		billing = guard.Service{}
+		begin := time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), window)
+		defer cancel()
+		accounts := []string{"unknown", "broken"}
+		for i := range 298 {
+			accounts = append(accounts, strconv.Itoa(i))
+		}
+		for _, err := range billAll(ctx, accounts, biller{begin}.bill) {
+			counts[outcome(err)]++
+		}
+		took = time.Since(begin)
+	})
+	return counts, took
+}
+
+func TestANightlyJobBillsAllAccountsThatCanBeBilled(t *testing.T) {
+	counts, took := runBilling(t, time.Hour)
+	if want := map[string]int{"done": 298, "rejected": 1, "failed": 1}; !maps.Equal(counts, want) || took > 22*time.Minute {
+		t.Errorf("%v after %v, want %v", counts, took, want)
 	}
 }
 
-// Account b does not exist, and the service is down from account c on.
-func Example_window() {
-	accounts := make(chan string, 4)
-	for _, a := range []string{"a", "b", "c", "d"} {
-		accounts <- a
+func TestANightlyJobEndsWithItsWindow(t *testing.T) {
+	counts, took := runBilling(t, 10*time.Minute)
+	if took != 10*time.Minute || counts["done"] < 100 || counts["not tried"] < 100 || counts["rejected"] != 1 {
+		t.Errorf("%v after %v", counts, took)
 	}
-	close(accounts)
-	bill := func(_ context.Context, account string) error {
-		switch account {
-		case "a":
-			return nil
-		case "b":
-			return &backoffhttp.StatusError{Code: 404, Status: "404 Not Found"}
-		}
-		return &backoffhttp.StatusError{Code: 503, Status: "503 Service Unavailable"}
-	}
-	window, cancel := context.WithTimeout(context.Background(), 500*time.Millisecond)
-	defer cancel()
-	billAll(window, accounts, bill, func(account, outcome string) {
-		what, _, _ := strings.Cut(outcome, ":")
-		fmt.Println(account, what)
-	})
-	// Output:
-	// a done
-	// b rejected
-	// c failed
-	// d not tried
 }
