@@ -5,6 +5,7 @@ import (
 	"go/constant"
 	"go/token"
 	"go/types"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -34,17 +35,25 @@ func deafRetries(p *rule.Pass) {
 	})
 	for name, by := range map[string]string{"ExponentialBackoff": "wait.ExponentialBackoffWithContext", "Poll": "wait.PollUntilContextTimeout"} {
 		eachCall(p, "k8s.io/apimachinery/pkg/util/wait", name, func(call *ast.CallExpr, _ ast.Node) {
-			if !remote.IsContext(p.TypesInfo.TypeOf(call.Args[0])) && !strings.Contains(loop.Name(call), "Until") { // which take a channel
+			if !remote.IsContext(p.TypesInfo.TypeOf(call.Args[0])) && !strings.Contains(loop.Name(call), "Until") && // which take a channel
+				!isOverSoon(p.TypesInfo, call) {
 				goesOnAfter(p, call, by)
 			}
 		})
 	}
-	eachCall(p, "", "Retry", func(call *ast.CallExpr, _ ast.Node) {
-		if slices.ContainsFunc(call.Args, func(e ast.Expr) bool { return isPause(p.TypesInfo, e) }) &&
+	eachCall(p, "", "", func(call *ast.CallExpr, _ ast.Node) {
+		if retries.MatchString(loop.Name(call)) &&
+			slices.ContainsFunc(call.Args, func(e ast.Expr) bool { return isPause(p.TypesInfo, e) || isBackoff(p.TypesInfo, e) }) &&
 			!slices.ContainsFunc(call.Args, func(e ast.Expr) bool { return remote.IsContext(p.TypesInfo.TypeOf(e)) }) {
 			goesOnAfter(p, call, "an argument")
 		}
 	})
+}
+
+// isOverSoon reports whether a poll has a timeout of a few seconds.
+func isOverSoon(info *types.Info, poll *ast.CallExpr) bool {
+	v := info.Types[poll.Args[1]].Value
+	return v != nil && constant.Compare(v, token.LEQ, constant.MakeInt64(int64(soon)))
 }
 
 // functions returns the functions of the package.
@@ -71,6 +80,34 @@ func made(p *rule.Pass, decls map[types.Object]*ast.FuncDecl, waits ast.Expr, ar
 func isPause(info *types.Info, e ast.Expr) bool {
 	v := info.Types[e].Value
 	return loop.IsDuration(info.TypeOf(e)) && (v == nil || constant.Compare(v, token.GTR, constant.MakeInt64(int64(shortest))))
+}
+
+// retries matches the names of functions that repeat what they are given.
+var retries = regexp.MustCompile(`^Retry|WithRetry|^(OnError|Backoff)$`)
+
+// isBackoff reports whether an argument is a Backoff, as that of Kubernetes, whose first wait may
+// be a second or more. The defaults of client-go take less than half of one.
+func isBackoff(info *types.Info, e ast.Expr) bool {
+	if pointer, ok := e.(*ast.UnaryExpr); ok {
+		e = pointer.X
+	}
+	t, ok := types.Unalias(info.TypeOf(e)).(*types.Named)
+	if !ok || t.Obj().Name() != "Backoff" {
+		return false
+	}
+	if s, ok := e.(*ast.SelectorExpr); ok {
+		if of := info.Uses[s.Sel].Pkg(); of != nil && strings.HasSuffix(of.Path(), "client-go/util/retry") {
+			return false
+		}
+	}
+	return !loop.Has(e, func(n ast.Node) bool {
+		field, ok := n.(*ast.KeyValueExpr)
+		if !ok || types.ExprString(field.Key) != "Duration" {
+			return false
+		}
+		v := info.Types[field.Value].Value
+		return v != nil && constant.Compare(v, token.LSS, constant.MakeInt64(int64(shortest)))
+	})
 }
 
 // goesOnAfter reports a call of a library that repeats an operation which works under a context.

@@ -12,18 +12,16 @@ import (
 	"golang.org/x/tools/go/types/typeutil"
 
 	"github.com/gobackoff/backoff/cmd/backoffvet/internal/loop"
-	"github.com/gobackoff/backoff/cmd/backoffvet/internal/remote"
 	"github.com/gobackoff/backoff/cmd/backoffvet/internal/rule"
 )
 
 var lastSleep = ruleOfLoops("lastsleep",
-	"report retries that sleep after their last attempt, or into their deadline", lastSleeps)
+	"report retries that sleep after their last attempt", lastSleeps)
 
 func lastSleeps(p *rule.Pass, l *loop.Loop) {
 	if l.Kind != loop.Retry && l.Kind != loop.Poll {
 		return
 	}
-	sleepsAsTold(p, l)
 	if triesAfter(p, l) {
 		return
 	}
@@ -170,74 +168,6 @@ func callsBehind(info *types.Info, l *loop.Loop, call *ast.CallExpr) bool {
 	return f != nil && loop.Has(l.Func.Body, func(n ast.Node) bool {
 		again, ok := n.(*ast.CallExpr)
 		return ok && again.Pos() > l.Stmt.End() && typeutil.Callee(info, again) == f
-	})
-}
-
-// sleepsAsTold reports waits under a context that are as long as a server says, where nothing
-// compares them with the deadline.
-func sleepsAsTold(p *rule.Pass, l *loop.Loop) {
-	if mentions(l.Func.Body, "Deadline") || mentions(l.Func.Body, "Until") || mentions(l.Func.Body, "min") {
-		return
-	}
-	for _, w := range l.Waits {
-		if w.Duration != nil && hearsContext(p, l, w) && told(p, l, w.Duration) {
-			p.Report(w.Node, "this waits as long as a server says, also where the context ends before: compare it with "+
-				"the context's Deadline, and return the server's error at once")
-		}
-	}
-}
-
-// hearsContext reports whether a wait ends with a context, as far as can be seen.
-func hearsContext(p *rule.Pass, l *loop.Loop, w *loop.Wait) bool {
-	if call, ok := w.Node.(*ast.CallExpr); ok {
-		return slices.ContainsFunc(call.Args, func(e ast.Expr) bool { return remote.IsContext(p.TypesInfo.TypeOf(e)) })
-	}
-	s := l.Signal(p.Pkg)
-	return !w.Deaf() && s != nil && strings.HasSuffix(s.Done, ".Done()")
-}
-
-// told reports whether a duration comes from a header, a field or a result named RetryAfter, or
-// from a call that was given the response.
-func told(p *rule.Pass, l *loop.Loop, e ast.Expr) bool {
-	return comesFrom(p, l, e, 3, func(n ast.Node) bool {
-		switch n := n.(type) {
-		case *ast.SelectorExpr:
-			return n.Sel.Name == "RetryAfter" && loop.IsDuration(p.TypesInfo.TypeOf(n))
-		case *ast.BasicLit:
-			return n.Value == `"Retry-After"`
-		case *ast.CallExpr:
-			return decides(p.TypesInfo, n)
-		}
-		return false
-	})
-}
-
-// decides recognizes a call that is given the response, and says how long to wait.
-func decides(info *types.Info, call *ast.CallExpr) bool {
-	t := info.TypeOf(call)
-	if tuple, ok := t.(*types.Tuple); ok && tuple.Len() == 2 {
-		t = tuple.At(1).Type()
-	}
-	return loop.IsDuration(t) &&
-		slices.ContainsFunc(call.Args, func(e ast.Expr) bool { return remote.IsResponse(info.TypeOf(e)) })
-}
-
-// carries reports whether a variable may carry a duration: errors and responses carry too much.
-func carries(v *types.Var) bool {
-	return !v.IsField() && !loop.IsError(v.Type()) && !remote.IsResponse(v.Type())
-}
-
-// comesFrom reports whether an expression has such a node, or is made of variables of the function
-// that are assigned one that has, some steps back.
-func comesFrom(p *rule.Pass, l *loop.Loop, e ast.Expr, steps int, is func(ast.Node) bool) bool {
-	return loop.Has(e, func(n ast.Node) bool {
-		name, ok := n.(*ast.Ident)
-		if is(n) || !ok || steps == 0 {
-			return is(n)
-		}
-		v := loop.VarOf(p.TypesInfo, name)
-		return v != nil && carries(v) &&
-			slices.ContainsFunc(l.Assigned(v), func(e ast.Expr) bool { return comesFrom(p, l, e, steps-1, is) })
 	})
 }
 

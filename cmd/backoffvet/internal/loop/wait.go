@@ -203,10 +203,11 @@ func isSetting(info *types.Info, e ast.Expr) bool {
 }
 
 // sleepsElsewhere recognizes a function of another package that sleeps, as its name says, and that
-// nothing can tell to end: it gets nothing but numbers, and returns nothing.
+// nothing can tell to end: it gets nothing but numbers, and returns nothing. A variable of the
+// function may hold what hears the context.
 func sleepsElsewhere(info *types.Info, call *ast.CallExpr) bool {
 	f := typeutil.Callee(info, call)
-	if f == nil || !sleeping.MatchString(f.Name()) {
+	if f == nil || f.Pkg() == nil || !sleeping.MatchString(f.Name()) || f.Parent() != nil && f.Parent() != f.Pkg().Scope() {
 		return false
 	}
 	sig, ok := f.Type().Underlying().(*types.Signature)

@@ -43,7 +43,8 @@ func TestFindingsLeaveOutTestsGeneratedFilesAndIgnoredLines(t *testing.T) {
 func TestFindingsLeaveOutFoldersOfTestHelpers(t *testing.T) {
 	for folder, want := range map[string]bool{
 		"example.com/m/wait-for": false, "example.com/m/internal/test_helpers/db": false, "example.com/m/testutil": false,
-		"example.com/m/e2e": false, "example.com/m/op-e2e/a": false, "example.com/m/integration_tests": false, "example.com/m/integration": false,
+		"example.com/m/cmd/upgrade-tests": false,
+		"example.com/m/e2e":               false, "example.com/m/op-e2e/a": false, "example.com/m/integration_tests": false, "example.com/m/integration": false,
 		"example.com/m/flight_integration/cmd/a": false,
 		"example.com/m/integrations":             true, "example.com/m/latest": true, "example.com/m/attest": true, "example.com/m": true,
 	} {

@@ -34,7 +34,7 @@ func folder(p *analysis.Pass) string {
 // tests matches the folders of tests of whole programs, and of what tests share.
 var tests = regexp.MustCompile(`(?i)(^|/)(([a-z]+[-_])?e2e([-_]?[a-z]+)?|end-?to-?end|wait-?for|fstest|` +
 	`(integration|acceptance|system|smoke|load|perf)?[-_]?tests?[-_]?(util|helper|kit|suite|case|framework|infra|env|bed|lib|support|common|ing)?s?|` +
-	`([a-z]+[-_])?integration)(/|$)`)
+	`([a-z]+[-_])+tests?|([a-z]+[-_])?integration)(/|$)`)
 
 var helpers = regexp.MustCompile(`(?i)_test\.go$|^test_?(ing|util|helper)s?\.go$`)
 

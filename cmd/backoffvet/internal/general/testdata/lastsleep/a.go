@@ -2,8 +2,6 @@ package lastsleep
 
 import (
 	"context"
-	"net/http"
-	"strconv"
 	"time"
 )
 
@@ -27,22 +25,6 @@ func ofATable(call func() error, delays []time.Duration) (err error) {
 		break
 	}
 	return err
-}
-
-func asTold(ctx context.Context, req *http.Request) (*http.Response, error) {
-	for {
-		resp, err := http.DefaultClient.Do(req)
-		if err != nil || resp.StatusCode != http.StatusTooManyRequests {
-			return resp, err
-		}
-		resp.Body.Close()
-		seconds, _ := strconv.Atoi(resp.Header.Get("Retry-After"))
-		select {
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		case <-time.After(time.Duration(seconds) * time.Second): // want "as long as a server says"
-		}
-	}
 }
 
 func onceMore(call func() error) error {
