@@ -24,6 +24,7 @@ type cached struct {
 	calls   singleflight.Group
 	values  sync.Map     // by key
 	failed  atomic.Int64 // when load failed last, for whatever key; 0 if it works
+	running atomic.Int32 // calls of load
 }
 
 type value struct {
@@ -64,13 +65,15 @@ func (c *cached) get(ctx context.Context, key string) (string, error) {
 	return last.text, nil
 }
 
-// mayLoad lets one caller load every 250 ms while load fails.
+// mayLoad lets one caller load every 250 ms while load fails, and always four at once.
 func (c *cached) mayLoad() bool {
 	last, now := c.failed.Load(), time.Now().UnixMilli()
-	return last == 0 || now-last >= 250 && c.failed.CompareAndSwap(last, now)
+	return c.running.Load() < 4 && (last == 0 || now-last >= 250 && c.failed.CompareAndSwap(last, now))
 }
 
 func (c *cached) call(ctx context.Context, key string) (string, error) {
+	c.running.Add(1)
+	defer c.running.Add(-1)
 	text, err := backoff.DoValue(ctx, c.service.With(loading), func(ctx context.Context) (string, error) {
 		text, err := c.load(ctx, key)
 		if err != nil && !errors.Is(err, errNone) {
@@ -197,6 +200,35 @@ func TestAFunctionThatFailsIsCalledAFewTimesASecond(t *testing.T) {
 				t.Errorf("key %d is old, a second after the outage", n)
 			}
 		}
+	})
+}
+
+// Two hundred gets a second, of twenty keys, are four calls at once while the function hangs.
+func TestAFunctionThatHangsIsCalledAFewTimesASecond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hangs := false
+		c, loads := newCached(func(ctx context.Context) (string, error) {
+			if hangs {
+				<-ctx.Done()
+			}
+			return "old", ctx.Err()
+		})
+		for n := range 20 {
+			must(c.get(t.Context(), fmt.Sprint("key ", n)))
+		}
+		time.Sleep(2 * time.Minute)
+		hangs = true
+		for second := range 5 {
+			before := *loads
+			for n := range 200 {
+				go c.get(t.Context(), fmt.Sprint("key ", n%20))
+				time.Sleep(5 * time.Millisecond)
+			}
+			if calls := *loads - before; calls > 8 { // each makes a second attempt after a second
+				t.Errorf("%d calls in second %d", calls, second)
+			}
+		}
+		time.Sleep(10 * time.Second)
 	})
 }
 

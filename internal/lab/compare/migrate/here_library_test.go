@@ -23,12 +23,13 @@ type Retrier interface {
 }
 
 type Options struct {
-	Retry Retrier // nil means four attempts; a budget cuts that to one while nearly all calls fail
+	Retry Retrier // nil means four attempts
 	Send  func(context.Context) error
 }
 
 func New(o Options) (*Client, error) {
 	if o.Retry == nil {
+		// The budget allows one attempt while nearly all calls fail. If your users make few calls, leave it out.
 		o.Retry = backoff.Policy{Name: "shop", Budget: new(backoff.RetryBudget)}
 	}
 	if v, ok := o.Retry.(interface{ Validate() error }); ok {
