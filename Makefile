@@ -17,9 +17,10 @@ RUN       ?= .
 TAGS      ?= integration
 PKG       ?= .
 
-# The root module supports three releases of Go: OLDER_GO, that of its go.mod, on which cover runs;
-# GO, which is that of the other modules where .ci/run runs; and NEWER_GO, on which race and nightly
-# run. GO downloads the two others. NEWER_GO=local and OLDER_GO=local take GO.
+# The root module supports three releases of Go: OLDER_GO, that of its go.mod, on which nightly tests
+# it; GO, which is that of the other modules where .ci/run runs; and NEWER_GO, on which race and
+# nightly run. GO downloads the two others. NEWER_GO=local and OLDER_GO=local take GO. (vet, which
+# reads go.mod, finds what an older release does not have.)
 OLDER_GO  ?= go1.25.12
 NEWER_GO  ?= go1.27.3
 
@@ -43,18 +44,21 @@ MODULES := $(filter-out docs,$(sort $(patsubst ./%,%,$(patsubst %/go.mod,%,$(she
 
 # Under the race detector the clients of these modules take longer to build than everything else
 # together, and so of internal/lab only the packages of RACED_LAB run, and contrib runs in make
-# nightly. make race SLOW= runs all. Of staticcheck, which also reads what a module imports, the
-# same holds: make lint SLOW=. (In internal/lab/compare the detector also finds a data race
+# nightly. make race SLOW= runs all. (In internal/lab/compare the detector also finds a data race
 # of another library, which one row is about. The simulator and backoffvet are one goroutine. The
-# examples take their time in real time.)
+# examples take their time in real time.) Of lint, which also reads what a module imports, the same
+# holds: staticcheck leaves out the modules in SLOW, and vet those of them in UNVETTED.
 SLOW      ?= cmd/backoffsim cmd/backoffvet examples examples/clients internal/lab $(filter contrib/%,$(MODULES))
+UNVETTED  := examples/clients internal/lab
 RACED_LAB := ./soak
 
 # The files whose tests need servers, and their directories.
 TAGGED      := $(shell $(FIND) -name '*.go' -exec grep -l '^//go:build integration' {} +)
 INTEGRATION := $(sort $(patsubst ./%/,%,$(dir $(TAGGED))))
 
-# What lint vets, with all its tags, test, race and the like need not vet again: -vet=off.
+# What lint vets, with all its tags, test, race and the like need not vet again: -vet=off. race and
+# test-all leave out the long tests (nightly.Long), which test (those of the library) and nightly run.
+SHORT := -short
 
 # $(call each,directories,command) runs a command in each of the directories, and
 # says how long it took. $(call run-each,...) is a part of a line that does so.
@@ -79,8 +83,8 @@ help-all: ## Show all targets
 # go test downloads the modules of one module after those of another, while nothing else is
 # done.
 .PHONY: fetch
-fetch: ##+ Download all modules and the other Gos at once
-	@GOTOOLCHAIN=$(NEWER_GO) $(GO) version & GOTOOLCHAIN=$(OLDER_GO) $(GO) version & for m in $(MODULES); do \
+fetch: ##+ Download all modules and NEWER_GO at once
+	@GOTOOLCHAIN=$(NEWER_GO) $(GO) version & for m in $(MODULES); do \
 		(cd "$$m" && out=$$($(GO) list -deps -test -tags=$(TAGS) ./... 2>&1 >/dev/null) || { echo "== $$m: $$out"; exit 1; }) & \
 		all="$$all $$!"; \
 	done; for p in $$all; do wait $$p || failed=yes; done; wait; [ -z "$$failed" ]
@@ -93,12 +97,13 @@ test: ## Run the tests of the library and of its examples
 		$(call run-each,examples,$(GO) test -vet=off -p=4 $$($(GO) list ./... | grep -vE '/(examples|guides)$$') && $(GO) test -vet=off -count=1 . ./guides); \
 		echo "left out: the other modules (make test-all); what needs servers (make integration); what takes long (make nightly)")
 
-# Of TESTED, make test has run the tests.
+# Of TESTED, make test has run the tests. openai-go takes a processor two minutes to build, and so
+# make nightly does that.
 TESTED ?=
 
 .PHONY: test-all
 test-all: ## Run the tests that need no server, in every module
-	$(call tell,$(call run-each,$(filter-out $(TESTED),$(MODULES)),$(GO) test -vet=off ./...); \
+	$(call tell,$(call run-each,$(filter-out $(TESTED),$(MODULES)),$(GO) list ./... | grep -v '/clients/openai$$' | xargs $(GO) test -vet=off $(SHORT)); \
 		echo "left out: what needs servers (make integration); what takes long (make nightly)")
 
 # The tag nightly chooses long seeds, large models and two million calls (see internal/nightly). It
@@ -107,6 +112,7 @@ test-all: ## Run the tests that need no server, in every module
 .PHONY: nightly
 nightly: TAGS := integration,nightly
 nightly: SLOW :=
+nightly: SHORT :=
 nightly: export GOTOOLCHAIN := $(NEWER_GO)
 nightly: lint tidy-check ## Check, test and race what takes too long for every change: over an hour
 	$(call each,$(MODULES),$(GO) test -vet=off -count=1 -timeout=1h -tags=nightly -skip=PrintTheTables ./...)
@@ -123,7 +129,7 @@ nightly: lint tidy-check ## Check, test and race what takes too long for every c
 	@$(MAKE) release-dry
 
 # It reads the packages. The tests run in random order.
-RACE = CGO_ENABLED=1 xargs $(GO) test -vet=off -race -shuffle=on -count=$(COUNT) -run='$(RUN)' -timeout=1h
+RACE = CGO_ENABLED=1 xargs $(GO) test -vet=off -race $(SHORT) -shuffle=on -count=$(COUNT) -run='$(RUN)' -timeout=1h
 
 .PHONY: race
 race: export GOTOOLCHAIN := $(NEWER_GO)
@@ -135,9 +141,7 @@ race: ## Run the tests matching RUN under the race detector, COUNT times, on NEW
 # Counted from the profile: the total of "go tool cover" is rounded, and reads
 # 100.0% with one statement of three thousand missing.
 .PHONY: cover
-cover: export GOTOOLCHAIN := $(OLDER_GO)
-cover: ## Test the root package on OLDER_GO; fail if its coverage is below COVER_MIN
-	@$(GO) version
+cover: ## Fail if the tests of the root package cover less of it than COVER_MIN
 	@$(GO) test -vet=off -coverprofile=cover.out .
 	@$(GO) tool cover -func=cover.out | awk '$$NF != "100.0%" || $$1 == "total:"'
 	@awk -v min=$(COVER_MIN) ' \
@@ -154,10 +158,10 @@ mutants: ##+ Change PKG in one place at a time, and list what its tests do not n
 
 # With the tag of the tests that run only beside servers: they are checked too.
 .PHONY: lint
-lint: ## Check every module with gofmt and go vet, and those not in SLOW with staticcheck
+lint: ## Check the modules with gofmt, go vet and staticcheck; SLOW= checks all of them
 	@out=$$($(FIND) -name '*.go' -exec gofmt -l {} +) || exit 1; \
 	if [ -n "$$out" ]; then echo "gofmt -w is needed on:"; echo "$$out"; exit 1; fi
-	$(call each,$(MODULES),$(GO) vet -tags=$(TAGS) ./...)
+	$(call each,$(filter-out $(filter $(UNVETTED),$(SLOW)),$(MODULES)),$(GO) vet -tags=$(TAGS) ./...)
 	$(call each,$(filter-out $(SLOW),$(MODULES)),$(GO) run $(STATICCHECK) -tags=$(TAGS) ./...)
 
 # The modules that programs import. Of each the API directory keeps what it exported at the last

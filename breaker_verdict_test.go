@@ -22,6 +22,7 @@ import (
 	"github.com/gobackoff/backoff/hedge"
 	"github.com/gobackoff/backoff/internal/fault"
 	"github.com/gobackoff/backoff/internal/inbound"
+	"github.com/gobackoff/backoff/internal/nightly"
 )
 
 func TestBreakerVerdicts(t *testing.T) {
@@ -496,6 +497,7 @@ var endlessErrors = map[string]func(asked *int) error{
 // What it costs to judge an error grows with the error, and no faster, and ends
 // where the error has no end.
 func TestALargeErrorIsReadAFewTimesOnly(t *testing.T) {
+	nightly.Long(t)
 	judges := map[string]func(context.Context, error){
 		"Breaker":           func(_ context.Context, err error) { feed(rateBreaker(), 1, err) },
 		"DefaultClassifier": func(_ context.Context, err error) { backoff.DefaultClassifier(err) },

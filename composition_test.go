@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/internal/nightly"
 )
 
 // downFor is an operation that fails until so much time has passed.
@@ -232,6 +233,7 @@ func TestWhatMustNotBeRepeatedEndsThePoliciesWhoseAttemptTimedOut(t *testing.T) 
 
 // A chain of policies that gave up is read once, not once for each of them.
 func TestALongChainOfPoliciesThatTimedOutCostsLittle(t *testing.T) {
+	nightly.Long(t)
 	synctest.Test(t, func(t *testing.T) {
 		asked := 0
 		var chain error = &link{asked: &asked}

@@ -18,6 +18,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/gobackoff/backoff/internal/nightly"
 )
 
 // A program that retries anything imports this package, and carries whatever it
@@ -101,6 +103,7 @@ func TestTheRateLimiterIsImportedByLimitAndSpecOnly(t *testing.T) {
 // Every exported name of every package of this module says what it is, and
 // every exported type is shown in use.
 func TestEveryExportedNameIsDocumentedAndEveryTypeHasAnExample(t *testing.T) {
+	nightly.Long(t)
 	t.Parallel()
 	for _, dir := range packages(t) {
 		p := parsed(t, dir)
@@ -151,6 +154,7 @@ func requireValues(t *testing.T, dir string, v *doc.Value) {
 // The steps in the box of docs/architecture.md are methods of Run, and what stands in
 // backquotes there is a name of this module.
 func TestTheNamesInTheArchitectureAreDeclared(t *testing.T) {
+	nightly.Long(t)
 	t.Parallel()
 	text, err := os.ReadFile("docs/architecture.md")
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backoffhttp"
 	"github.com/gobackoff/backoff/guard"
+	"github.com/gobackoff/backoff/internal/nightly"
 )
 
 // chain is a client that calls front, which calls middle, which calls leaf, all
@@ -156,6 +157,7 @@ func inProcess(h http.Handler) step {
 
 // What is wrong with one request slows no other, and opens no circuit.
 func TestAResponseAboutOneRequestSlowsNoOther(t *testing.T) {
+	nightly.Long(t)
 	errBad := errors.New("bad")
 	for name, refuse := range map[string]func(http.ResponseWriter, *http.Request){
 		"permanent": func(w http.ResponseWriter, r *http.Request) { backoffhttp.WriteError(w, r, backoff.Permanent(errBad)) },
@@ -228,6 +230,7 @@ func between(next http.RoundTripper) http.RoundTripper {
 
 // No service keeps its callers away for longer than the one behind it is down.
 func TestAnOutageBehindServicesEndsWithTheOutage(t *testing.T) {
+	nightly.Long(t)
 	for services := range 4 {
 		for _, outage := range []time.Duration{3 * time.Second, 10 * time.Second, 30 * time.Second} {
 			bubble(t, fmt.Sprintf("%d between, %v", services, outage), func(t *testing.T) {

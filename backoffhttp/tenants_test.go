@@ -94,6 +94,7 @@ func requireSpared(t *testing.T, rt http.RoundTripper, perSecond int, bob func()
 }
 
 func TestATenantThatIsThrottledDoesNotStopAnother(t *testing.T) {
+	nightly.Long(t)
 	for name, header := range map[string][]string{"bare": nil, "Retry-After": {"Retry-After", "1"}, "quota": {"Retry-After", "3600"}, "do not retry": {"X-Should-Retry", "false"}} {
 		for _, services := range []*guard.Services{nil, sharing()} {
 			for _, rate := range []int{1, 4, 20} {
@@ -405,6 +406,7 @@ func TestManyTenantsHaveBudgetsOfTheirOwn(t *testing.T) {
 // others: not their pace, and not their circuit. Only the number of budgets is
 // bounded.
 func TestCredentialsOfAStrangerTakeNothingFromOthers(t *testing.T) {
+	nightly.Long(t)
 	synctest.Test(t, func(t *testing.T) {
 		stranger := func(req *http.Request) bool { return strings.HasPrefix(req.Header.Get("Authorization"), "stranger") }
 		w := watch(newWire(refusingSome(stranger)))

@@ -16,6 +16,7 @@ import (
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/guard"
 	"github.com/gobackoff/backoff/hedge"
+	"github.com/gobackoff/backoff/internal/nightly"
 	"github.com/gobackoff/backoff/pace"
 	"github.com/gobackoff/backoff/poll"
 )
@@ -68,6 +69,7 @@ func setNumber(f reflect.Value, n int64) bool {
 }
 
 func TestNoSettingAtTheEdgeOfItsNumbersMakesACallSpinOrHang(t *testing.T) {
+	nightly.Long(t)
 	for _, edge := range []int64{math.MinInt64, math.MinInt64 + 1, math.MinInt32, -1, 1, math.MaxInt32, math.MaxInt64 - 1, math.MaxInt64} {
 		for _, asked := range []time.Duration{0, time.Second, math.MaxInt64} { // by the server
 			for field := range 40 {

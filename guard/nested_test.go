@@ -17,6 +17,7 @@ import (
 // While a limit holds, calls that have all its places wait for calls of their own to the same
 // service, which get none.
 func TestCallsThatCallTheirOwnServiceOutliveAnOverload(t *testing.T) {
+	nightly.Long(t)
 	for range nightly.Size(1, 5) { // whether they meet so is chance
 		synctest.Test(t, func(t *testing.T) {
 			desks := make(chan struct{}, 10)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/guard"
+	"github.com/gobackoff/backoff/internal/nightly"
 )
 
 func breakerOf(s *guard.Service) *backoff.Breaker { _, b := s.Parts(); return b }
@@ -248,6 +249,7 @@ func TestALateKeyEarnsItsRetries(t *testing.T) {
 }
 
 func TestAnOutageOfManyKeysIsNotAmplifiedByThoseWithoutAPlace(t *testing.T) {
+	nightly.Long(t)
 	synctest.Test(t, func(t *testing.T) {
 		const rounds, keys = 20, 3000
 		shards, attempts := guard.Services{New: func(string) *guard.Service {

@@ -112,6 +112,7 @@ func (l *load) share(from, to time.Duration) float64 {
 // wait do not come back as one load. Without waiting and without retries the queue of
 // this service never becomes shorter again.
 func TestCallsThatWaitDoNotKeepAServiceDown(t *testing.T) {
+	nightly.Long(t)
 	for _, left := range nightly.Size([]float64{0, 0.2}, []float64{0, 0.1, 0.2}) {
 		for _, processes := range nightly.Size([]int{20}, []int{1, 20}) {
 			for _, limit := range nightly.Size([]time.Duration{30 * time.Second}, []time.Duration{5 * time.Second, 30 * time.Second}) {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/gobackoff/backoff/idempotency"
 	"github.com/gobackoff/backoff/idempotency/storetest"
+	"github.com/gobackoff/backoff/internal/nightly"
 )
 
 func TestMemoryStoreKeepsTheContract(t *testing.T) {
@@ -44,6 +45,7 @@ func (m *memory) done(key, body string) {
 
 // 65,536 keys in 10 minutes are 109.2 a second, from one caller or from many.
 func TestADefaultMemoryStoreTakes109NewKeysASecond(t *testing.T) {
+	nightly.Long(t)
 	for _, c := range []struct{ rate, callers, full int }{{109, 1, 0}, {111, 40, 65536 / 111}, {1000, 1, 65}} {
 		synctest.Test(t, func(t *testing.T) {
 			m, record := &memory{T: t}, idempotency.Record{Status: 200}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/internal/clock/clocktest"
+	"github.com/gobackoff/backoff/internal/nightly"
 	"github.com/gobackoff/backoff/internal/results"
 	"github.com/gobackoff/backoff/limit"
 )
@@ -155,6 +156,7 @@ func reopening(seed uint64, every, outage, at time.Duration) float64 {
 // refusals. It is open within 30 s of the end of the outage all the same, and
 // within 10 s where there are many calls.
 func TestThrottleReopensSoonAfterAnOutage(t *testing.T) {
+	nightly.Long(t)
 	const ms = time.Millisecond
 	requireOpen := func(t *testing.T, least float64, every, outage, at time.Duration) {
 		synctest.Test(t, func(t *testing.T) {

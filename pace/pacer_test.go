@@ -694,6 +694,7 @@ func TestNoAnswersKeepACallFromItsTurnForLong(t *testing.T) {
 // A random walk against a model: the integral of the rate bounds the turns, they
 // are taken in order, and the count of those waiting is right.
 func TestTurnsNeverExceedTheRate(t *testing.T) {
+	nightly.Long(t)
 	for seed := range nightly.Size[uint64](4, 10) {
 		synctest.Test(t, func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 1))

@@ -171,6 +171,7 @@ func TestALimitThatIsSaidTooHighSlowsNobody(t *testing.T) {
 // A service refuses some requests whatever the rate is. Each of the callers has
 // 3 s.
 func TestRefusalsThatDoNotComeFromTheRateSlowNobody(t *testing.T) {
+	nightly.Long(t)
 	for _, perSecond := range nightly.Size([]int{10, 200}, []int{10, 200, 1000}) {
 		for _, share := range []float64{.02, .05, .1} {
 			for _, byChance := range []bool{false, true} {
@@ -267,6 +268,7 @@ func TestALimitThatFallsToATenthForHalfAMinuteIsObeyed(t *testing.T) {
 // A quota is used up before its time is over, and nothing is served until then. The
 // refusals say so, or lie. Calls come half again as often as they may.
 func TestAQuotaIsUsedWhole(t *testing.T) {
+	nightly.Long(t)
 	exact := func(left time.Duration) time.Duration { return left }
 	rounded := func(left time.Duration) time.Duration { return left.Truncate(time.Second) + time.Second }
 	short := func(time.Duration) time.Duration { return time.Second }
@@ -305,6 +307,7 @@ func TestAQuotaIsUsedWhole(t *testing.T) {
 
 // A quota is used up for 20 minutes. Each of the callers has 3 s.
 func TestTheResetOfAQuotaIsFeltAtOnce(t *testing.T) {
+	nightly.Long(t)
 	for _, perSecond := range []float64{1, 2, 50} {
 		for _, hint := range []time.Duration{0, time.Second} {
 			bubble(t, fmt.Sprintf("%v per second, hint %v", perSecond, hint), func(t *testing.T) {
@@ -377,6 +380,7 @@ func TestALimitThatAsksForWaitsIsNotTakenForAShare(t *testing.T) {
 
 // For an hour a service throttles every call, and then none.
 func TestAPacerRecoversFromAnHourOfThrottling(t *testing.T) {
+	nightly.Long(t)
 	synctest.Test(t, func(t *testing.T) {
 		const end = time.Hour + 2*time.Minute
 		p, began, late := newProgram(rand.New(rand.NewPCG(1, 1))), time.Now(), 0

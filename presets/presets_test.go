@@ -62,6 +62,7 @@ func TestDelaysAreThoseOfTheRow(t *testing.T) {
 }
 
 func TestDrawsStayWithinTheBoundsOfTheRowAndReachThem(t *testing.T) {
+	nightly.Long(t)
 	for _, row := range rows {
 		t.Run(row.name, func(t *testing.T) {
 			p := byName(t, row.name)

@@ -111,6 +111,7 @@ func directory(t *testing.T) string {
 }
 
 func TestTheDocumentSaysWhatTheProgramDoes(t *testing.T) {
+	nightly.Long(t)
 	dir, ran := compare(t, "results/simulation.md")
 	require.Greater(t, ran, 5, "blocks are found")
 	comparePictures(t, dir)

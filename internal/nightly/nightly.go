@@ -3,10 +3,21 @@
 // larger.
 package nightly
 
+import "testing"
+
 // Size returns usual, or atNight if tests run at the size of the night.
 func Size[T any](usual, atNight T) T {
 	if On {
 		return atNight
 	}
 	return usual
+}
+
+// Long skips a test if -short is set, as make race and make test-all do: it takes long, and shorter
+// ones would find most of what it finds.
+func Long(t *testing.T) {
+	t.Helper()
+	if testing.Short() && !On {
+		t.Skip("left out by -short")
+	}
 }

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/gobackoff/backoff/internal/nightly"
 )
 
 // A line is a service that answers with latencies of a distribution, to a
@@ -113,6 +115,7 @@ func TestWhatAServiceAlwaysDoesIsNoStrain(t *testing.T) {
 // What tells an overload from a replica that begins to hang is that there those
 // attempts are slow, too, that succeed.
 func TestAReplicaThatBeginsToHangIsNoStrain(t *testing.T) {
+	nightly.Long(t)
 	for _, rate := range []float64{10, 40, 100, 1000} {
 		for _, hung := range []float64{0.1, 0.2, 0.3} {
 			strained := 0

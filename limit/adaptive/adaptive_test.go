@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/internal/nightly"
 	"github.com/gobackoff/backoff/limit/adaptive"
 )
 
@@ -85,6 +86,7 @@ func under(b backoff.Budget, op func(context.Context) error) func(context.Contex
 }
 
 func TestALimitServesWhatAnOverloadedServiceCan(t *testing.T) {
+	nightly.Long(t)
 	synctest.Test(t, func(t *testing.T) {
 		var c, unlimited counter
 		var a adaptive.Limit
@@ -190,6 +192,7 @@ func TestALimitRefusesAHedgeThatWouldWait(t *testing.T) {
 }
 
 func TestALimitKeepsHalfOfThePlacesFromBackgroundCalls(t *testing.T) {
+	nightly.Long(t)
 	synctest.Test(t, func(t *testing.T) {
 		var c counter
 		var a adaptive.Limit

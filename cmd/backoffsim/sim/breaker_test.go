@@ -15,6 +15,7 @@ import (
 // A circuit stays open a fifth longer each time: an outage costs hardly more
 // attempts than with waits that double, and its end is noticed far earlier.
 func TestTheDefaultBreakerNoticesTheEndOfAnOutageInTime(t *testing.T) {
+	nightly.Long(t)
 	doubling := NewClient("doubling", backoff.Policy{}, retryBudget, func() *backoff.Breaker {
 		return &backoff.Breaker{OpenFor: backoff.Exponential{Initial: 5 * time.Second, Max: time.Minute}}
 	})

@@ -84,6 +84,7 @@ func TestTenPercentRandomErrorsAreCarried(t *testing.T) {
 // within a minute, and at 90 % load within twice the time that it takes without
 // retries.
 func TestFleetsOfAnySizeRecoverFromADip(t *testing.T) {
+	nightly.Long(t)
 	bare := recovery(900, 20, backoff.Policy{MaxAttempts: 1}, nil)
 	require.InDelta(t, 51, bare.Seconds(), 5, "the reference model, without retries")
 	for _, processes := range nightly.Size([]int{200}, []int{20, 200, 1000, 4000}) {
@@ -315,6 +316,7 @@ var (
 // retries, either. The margins above 1 are what is left to do, of which the
 // limits in docs/retrybudget.md tell.
 func TestWhereThereIsNoRoomRetriesDoNoHarm(t *testing.T) {
+	nightly.Long(t)
 	for n, c := range loads {
 		if !nightly.On && (c.world.Horizon > 5*time.Minute || n%5 != 0) {
 			continue

@@ -66,6 +66,7 @@ func believes(t *testing.T, s Scenario, what string, args ...any) {
 }
 
 func TestAnOverloadedServerThatSaysTooMuchIsHelped(t *testing.T) {
+	nightly.Long(t)
 	for _, c := range []struct {
 		processes int
 		load      float64

@@ -90,6 +90,7 @@ func setDip(s *Scenario, length float64)    { *s, _ = s.at(CliffDip, length) }
 func peer(t *testing.T, name string) Client { return named(t, References("dip"), name) }
 
 func TestWhereThePoliciesOfTheReferenceStopToRecover(t *testing.T) {
+	nightly.Long(t)
 	recoverAs(t, []float64{.2, .3, .4, .5, .6, .7, .8, .85, .9, .95}, setLoad, []row{
 		{peer(t, "no retries"), []float64{2, 0, 2, 4, 6, 11, 21, 33, 51, 108}},
 		{peer(t, "naive 3 retries"), []float64{1, 0, gone, gone, gone, gone, gone, gone, gone, gone}},
@@ -119,6 +120,7 @@ func recovers(t *testing.T, s Scenario, c Client, seconds float64, format string
 }
 
 func TestDipLengthsOfTheReference(t *testing.T) {
+	nightly.Long(t)
 	often := func(_ string, length float64) bool { return length == 2 }
 	recoverAs(t, []float64{1, 2}, setDip, []row{
 		{peer(t, "naive 3 retries"), []float64{1, gone}},
@@ -149,6 +151,7 @@ func TestABreakerRecoversAtAnyLoadAndFromAnyDipInSeconds(t *testing.T) {
 }
 
 func TestFleetSizesOfTheReference(t *testing.T) {
+	nightly.Long(t)
 	recoverAs(t, []float64{1, 20, 200, 1000, 4000}, setProcesses, []row{
 		{peer(t, "budget 10 %"), []float64{40, 42, 55, 116, gone}},
 		{peer(t, "success-funded 10 %"), []float64{21, 23, 31, 71, gone}},
@@ -167,6 +170,7 @@ func funded(capacity float64) Client {
 }
 
 func TestServersOfTheReference(t *testing.T) {
+	nightly.Long(t)
 	names := []string{"no retries", "naive 3 retries", "full jitter", "budget 10 %"}
 	for _, row := range []struct {
 		server   string
@@ -189,6 +193,7 @@ func TestServersOfTheReference(t *testing.T) {
 }
 
 func TestClosedLoopsOfTheReference(t *testing.T) {
+	nightly.Long(t)
 	for _, row := range []struct {
 		think    time.Duration
 		name     string
@@ -221,6 +226,7 @@ func chain(p float64) Scenario {
 }
 
 func TestTheChainDoesToEveryPolicyWhatItDoesInTheReference(t *testing.T) {
+	nightly.Long(t)
 	rates := []float64{.01, .1, .5, 1}
 	for _, row := range []struct {
 		name     string
@@ -348,6 +354,7 @@ func TestTheHerdThatDoesNotWait(t *testing.T) {
 
 // The formula is that of docs/results/simulation.md.
 func TestRecoveriesAreWhatTheClosedFormSays(t *testing.T) {
+	nightly.Long(t)
 	for _, c := range []struct {
 		name                 string
 		ratio, reserve, most float64

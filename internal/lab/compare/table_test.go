@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gobackoff/backoff/internal/lab/docpage/docpagetest"
+	"github.com/gobackoff/backoff/internal/nightly"
 )
 
 const (
@@ -52,6 +53,7 @@ const (
 )
 
 func TestComparison(t *testing.T) {
+	nightly.Long(t)
 	text := docpagetest.Read(t, document)
 	for _, table := range tables {
 		lines := []string{table.head(), table.rule()}

@@ -10,7 +10,6 @@ import (
 	"math"
 	"net/http"
 	"net/http/httptest"
-	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -18,7 +17,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	_ "modernc.org/sqlite"
 
 	"github.com/gobackoff/backoff/backoffhttp"
 	"github.com/gobackoff/backoff/idempotency"
@@ -472,17 +470,4 @@ func (d database) levels() []sql.IsolationLevel {
 		return []sql.IsolationLevel{sql.LevelDefault}
 	}
 	return []sql.IsolationLevel{sql.LevelReadCommitted, sql.LevelRepeatableRead, sql.LevelSerializable}
-}
-
-func TestSQLiteKeepsTheContract(t *testing.T) {
-	contract(t, sqlite(t))
-}
-
-func sqlite(t *testing.T) database {
-	t.Helper()
-	file := filepath.Join(t.TempDir(), "keys.db")
-	db, err := sql.Open("sqlite", "file:"+file+"?_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)&_pragma=synchronous(NORMAL)&_txlock=immediate")
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, db.Close()) })
-	return database{db, sqlstore.SQLite}
 }

@@ -1,3 +1,5 @@
+//go:build nightly
+
 package sqltest
 
 import (

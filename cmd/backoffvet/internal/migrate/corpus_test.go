@@ -26,6 +26,9 @@ type outcome struct {
 // The corpus is a module with call sites of the old libraries, as programs have them. Its test runs
 // each in virtual time, and it does the same before and after it is migrated.
 func TestTheCorpusDoesTheSameAfterItIsMigrated(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long")
+	}
 	before := run(t, corpus(t))
 	dir := corpus(t)
 	moved, all := migrateAll(t, dir)
