@@ -297,12 +297,12 @@ examples: ## Build every example, and run the quickstart
 
 # A skipped test would pass without its server, and a cached one without asking
 # it: the first is refused, the second switched off. They wait more than they compute, so two
-# packages run at once.
+# packages run at once, and the longest, that of the browser, is one of the first.
 .PHONY: integration
 integration: ## Run the tests that need servers (compose.yaml); fails without them
 	@if grep -nE '\.Skip(f|Now)?\(' /dev/null $(TAGGED); then \
 		echo "an integration test fails without its server, it does not skip"; exit 1; fi
-	@printf '%s\n' $(INTEGRATION) | xargs -P2 -I{} sh -c 'cd {} && $(GO) test -vet=off -count=1 -parallel=8 -tags=integration .'
+	@printf '%s\n' $(INTEGRATION) | sort -r | xargs -P2 -I{} sh -c 'cd {} && $(GO) test -vet=off -count=1 -parallel=8 -tags=integration .'
 	@echo "integration tests run in: $(or $(INTEGRATION),there are none)"
 
 .PHONY: tidy-check
