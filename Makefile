@@ -43,14 +43,13 @@ FIND := find . \( -name testdata -o -name '.?*' \) -prune -o
 MODULES := $(filter-out docs,$(sort $(patsubst ./%,%,$(patsubst %/go.mod,%,$(shell $(FIND) -name go.mod -print)))))
 
 # Under the race detector the clients of these modules take longer to build than everything else
-# together, and so of internal/lab only the packages of RACED_LAB run, and contrib runs in make
-# nightly. make race SLOW= runs all. (In internal/lab/compare the detector also finds a data race
-# of another library, which one row is about. The simulator and backoffvet are one goroutine. The
-# examples take their time in real time.) Of lint, which also reads what a module imports, the same
-# holds: staticcheck leaves out the modules in SLOW, and vet those of them in UNVETTED.
+# together: make nightly runs those that may have races, and make race SLOW= runs all. (In
+# internal/lab/compare the detector also finds a data race of another library, which one row is
+# about. The simulator and backoffvet are one goroutine. The examples take their time in real time.)
+# Of lint, which also reads what a module imports, the same holds: staticcheck leaves out the modules
+# in SLOW, and vet those of them in UNVETTED.
 SLOW      ?= cmd/backoffsim cmd/backoffvet examples examples/clients internal/lab $(filter contrib/%,$(MODULES))
 UNVETTED  := examples/clients internal/lab
-RACED_LAB := ./soak
 
 # The files whose tests need servers, and their directories.
 TAGGED      := $(shell $(FIND) -name '*.go' -exec grep -l '^//go:build integration' {} +)
@@ -116,7 +115,7 @@ nightly: SHORT :=
 nightly: export GOTOOLCHAIN := $(NEWER_GO)
 nightly: lint tidy-check ## Check, test and race what takes too long for every change: over an hour
 	$(call each,$(MODULES),$(GO) test -vet=off -count=1 -timeout=1h -tags=nightly -skip=PrintTheTables ./...)
-	$(call each,internal/lab,echo ./sqlstoretest | $(RACE))
+	$(call each,internal/lab,echo ./soak ./sqlstoretest | $(RACE))
 	$(call each,examples $(filter contrib/%,$(MODULES)),echo ./... | $(RACE))
 	$(call each,.,$(GO) list ./... | GOTOOLCHAIN=local $(RACE))
 	$(call each,.,GOTOOLCHAIN=$(OLDER_GO) $(GO) vet ./... && GOTOOLCHAIN=$(OLDER_GO) $(GO) test -vet=off ./...)
@@ -136,7 +135,6 @@ race: export GOTOOLCHAIN := $(NEWER_GO)
 race: ## Run the tests matching RUN under the race detector, COUNT times, on NEWER_GO
 	@$(GO) version
 	$(call each,$(filter-out $(SLOW),$(MODULES)),$(GO) list ./... | $(RACE))
-	$(call each,$(filter internal/lab,$(filter $(SLOW),$(MODULES))),echo $(RACED_LAB) | $(RACE))
 
 # Counted from the profile: the total of "go tool cover" is rounded, and reads
 # 100.0% with one statement of three thousand missing.
@@ -296,13 +294,13 @@ examples: ## Build every example, and run the quickstart
 	$(GO) run -C examples ./quickstart
 
 # A skipped test would pass without its server, and a cached one without asking
-# it: the first is refused, the second switched off. They wait more than they compute, so two
+# it: the first is refused, the second switched off. They wait more than they compute, so three
 # packages run at once, and the longest, that of the browser, is one of the first.
 .PHONY: integration
 integration: ## Run the tests that need servers (compose.yaml); fails without them
 	@if grep -nE '\.Skip(f|Now)?\(' /dev/null $(TAGGED); then \
 		echo "an integration test fails without its server, it does not skip"; exit 1; fi
-	@printf '%s\n' $(INTEGRATION) | sort -r | xargs -P2 -I{} sh -c 'cd {} && $(GO) test -vet=off -count=1 -parallel=8 -tags=integration .'
+	@printf '%s\n' $(INTEGRATION) | sort -r | xargs -P3 -I{} sh -c 'cd {} && $(GO) test -vet=off -count=1 -parallel=8 -tags=integration .'
 	@echo "integration tests run in: $(or $(INTEGRATION),there are none)"
 
 .PHONY: tidy-check

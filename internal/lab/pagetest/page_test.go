@@ -218,6 +218,7 @@ func (b *browser) dress(t *testing.T, width int64, scheme string) {
 }
 
 func TestThePageFollowsTheTraffic(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, "/debug/backoff/")
 	b := open(t)
 	b.visit(t, s.url)
@@ -273,6 +274,7 @@ func TestAHostileNameIsText(t *testing.T) {
 // Everything visible lies within the window, at every width and in both colour
 // schemes.
 func TestNothingIsCutOff(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, "/")
 	s.breaker.Trip()
 	b := open(t)
@@ -395,6 +397,7 @@ func announced(t *testing.T, b *browser) (found []string) {
 }
 
 func TestAScreenReaderFindsEverything(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, "/")
 	s.breaker.Force(backoff.ModeForcedOpen)
 	b := open(t)
@@ -532,6 +535,7 @@ func TestAPageOfAnotherSiteCannotSetAnOverride(t *testing.T) {
 // The pictures of the README are of this run: SCREENSHOTS says where to put
 // them.
 func TestTheExampleIsShownFromTheFirstErrorToTheLast(t *testing.T) {
+	t.Parallel()
 	program := filepath.Join(t.TempDir(), "observe")
 	build := exec.Command("go", "build", "-C", "../../../examples", "-o", program, "./observe")
 	out, err := build.CombinedOutput()

@@ -64,6 +64,7 @@ func as(t *testing.T, pid int, names ...string) http.Handler {
 }
 
 func TestANewProcessIsNotTakenForTheFormerOne(t *testing.T) {
+	t.Parallel()
 	d, url := newDoor(t, as(t, 1, "old", "both"))
 	b := open(t)
 	require.NoError(t, chromedp.Do(b, chromedp.Navigate(url)))
@@ -81,6 +82,7 @@ func TestANewProcessIsNotTakenForTheFormerOne(t *testing.T) {
 // The page says what is wrong, and that what it shows is old: in the headline
 // too, which is all that some look at.
 func TestThePageSaysWhyItHasNoNumbers(t *testing.T) {
+	t.Parallel()
 	well, _ := counted(t, "a")
 	d, url := newDoor(t, well)
 	b := open(t)
@@ -139,6 +141,7 @@ func TestNamesDoNotTurnTheTextAround(t *testing.T) {
 
 // A page of many operations costs what is in sight.
 func TestAPageOfManyOperationsIsQuick(t *testing.T) {
+	t.Parallel()
 	var names []string
 	for i := range 1000 {
 		names = append(names, fmt.Sprintf("operation-%04d", i))
