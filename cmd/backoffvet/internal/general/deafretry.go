@@ -88,10 +88,11 @@ var retries = regexp.MustCompile(`^Retry|WithRetry|^(OnError|Backoff)$`)
 // isBackoff reports whether an argument is a Backoff, as that of Kubernetes, whose first wait may
 // be a second or more. The defaults of client-go take less than half of one.
 func isBackoff(info *types.Info, e ast.Expr) bool {
-	if pointer, ok := e.(*ast.UnaryExpr); ok {
-		e = pointer.X
+	of := types.Unalias(info.TypeOf(e))
+	if pointer, ok := of.(*types.Pointer); ok {
+		of = types.Unalias(pointer.Elem())
 	}
-	t, ok := types.Unalias(info.TypeOf(e)).(*types.Named)
+	t, ok := of.(*types.Named)
 	if !ok || t.Obj().Name() != "Backoff" {
 		return false
 	}
