@@ -43,7 +43,7 @@ func deafRetries(p *rule.Pass) {
 	}
 	eachCall(p, "", "", func(call *ast.CallExpr, _ ast.Node) {
 		if retries.MatchString(loop.Name(call)) &&
-			slices.ContainsFunc(call.Args, func(e ast.Expr) bool { return isPause(p.TypesInfo, e) || isBackoff(p.TypesInfo, e) }) &&
+			slices.ContainsFunc(call.Args, func(e ast.Expr) bool { return isPause(p.TypesInfo, e) || isBackoff(p, e) }) &&
 			!slices.ContainsFunc(call.Args, func(e ast.Expr) bool { return remote.IsContext(p.TypesInfo.TypeOf(e)) }) {
 			goesOnAfter(p, call, "an argument")
 		}
@@ -86,9 +86,10 @@ func isPause(info *types.Info, e ast.Expr) bool {
 var retries = regexp.MustCompile(`^Retry|WithRetry|^(OnError|Backoff)$`)
 
 // isBackoff reports whether an argument is a Backoff, as that of Kubernetes, whose first wait may
-// be a second or more. The defaults of client-go take less than half of one.
-func isBackoff(info *types.Info, e ast.Expr) bool {
-	of := types.Unalias(info.TypeOf(e))
+// be a second or more. How long those of other packages take is not known: the defaults of client-go
+// take less than half of one.
+func isBackoff(p *rule.Pass, e ast.Expr) bool {
+	of := types.Unalias(p.TypesInfo.TypeOf(e))
 	if pointer, ok := of.(*types.Pointer); ok {
 		of = types.Unalias(pointer.Elem())
 	}
@@ -96,19 +97,38 @@ func isBackoff(info *types.Info, e ast.Expr) bool {
 	if !ok || t.Obj().Name() != "Backoff" {
 		return false
 	}
-	if s, ok := e.(*ast.SelectorExpr); ok {
-		if of := info.Uses[s.Sel].Pkg(); of != nil && strings.HasSuffix(of.Path(), "client-go/util/retry") {
-			return false
+	return !loop.Has(e, func(n ast.Node) bool {
+		name, ok := n.(*ast.Ident)
+		v, isVar := p.TypesInfo.Uses[name].(*types.Var)
+		if !ok || !isVar || v.IsField() || v.Pkg() == nil || v.Parent() != v.Pkg().Scope() {
+			return beginsShort(p, n)
+		}
+		at := initial(p, v)
+		return at == nil || loop.Has(at, func(n ast.Node) bool { return beginsShort(p, n) })
+	})
+}
+
+// beginsShort recognizes the field Duration of a Backoff whose first wait is less than a second.
+func beginsShort(p *rule.Pass, n ast.Node) bool {
+	field, ok := n.(*ast.KeyValueExpr)
+	if !ok || types.ExprString(field.Key) != "Duration" {
+		return false
+	}
+	v := p.TypesInfo.Types[field.Value].Value
+	return v != nil && constant.Compare(v, token.LSS, constant.MakeInt64(int64(shortest)))
+}
+
+// initial returns what a variable is at first, or nil if the package does not say so.
+func initial(p *rule.Pass, v *types.Var) ast.Expr {
+	for c := range p.ResultOf[inspect.Analyzer].(*inspector.Inspector).Root().Preorder((*ast.ValueSpec)(nil)) {
+		spec := c.Node().(*ast.ValueSpec)
+		for i, name := range spec.Names {
+			if p.TypesInfo.Defs[name] == v && i < len(spec.Values) {
+				return spec.Values[i]
+			}
 		}
 	}
-	return !loop.Has(e, func(n ast.Node) bool {
-		field, ok := n.(*ast.KeyValueExpr)
-		if !ok || types.ExprString(field.Key) != "Duration" {
-			return false
-		}
-		v := info.Types[field.Value].Value
-		return v != nil && constant.Compare(v, token.LSS, constant.MakeInt64(int64(shortest)))
-	})
+	return nil
 }
 
 // goesOnAfter reports a call of a library that repeats an operation which works under a context.
