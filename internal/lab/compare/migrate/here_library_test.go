@@ -29,7 +29,7 @@ type Options struct {
 
 func New(o Options) (*Client, error) {
 	if o.Retry == nil {
-		// The budget allows one attempt while nearly all calls fail. If your users make few calls, leave it out.
+		// It allows one attempt while nearly all fail. If your users make few calls, leave it out.
 		o.Retry = backoff.Policy{Name: "shop", Budget: new(backoff.RetryBudget)}
 	}
 	if v, ok := o.Retry.(interface{ Validate() error }); ok {
