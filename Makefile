@@ -102,7 +102,7 @@ TESTED ?=
 
 .PHONY: test-all
 test-all: ## Run the tests that need no server, in every module
-	$(call tell,$(call run-each,$(filter-out $(TESTED),$(MODULES)),$(GO) list ./... | grep -v '/clients/openai$$' | xargs $(GO) test -vet=off $(SHORT)); \
+	$(call tell,$(call run-each,$(filter-out $(TESTED),$(MODULES)),$(GO) list ./... >/dev/null && $(GO) list ./... | grep -v '/clients/openai$$' | xargs $(GO) test -vet=off $(SHORT)); \
 		echo "left out: what needs servers (make integration); what takes long (make nightly)")
 
 # The tag nightly chooses long seeds, large models and two million calls (see internal/nightly). It

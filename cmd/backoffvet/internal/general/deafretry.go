@@ -86,8 +86,8 @@ func isPause(info *types.Info, e ast.Expr) bool {
 var retries = regexp.MustCompile(`^Retry|WithRetry|^(OnError|Backoff)$`)
 
 // isBackoff reports whether an argument is a Backoff, as that of Kubernetes, whose first wait may
-// be a second or more. How long those of other packages take is not known: the defaults of client-go
-// take less than half of one.
+// be a second or more. How long those of other packages take is not known: the defaults of
+// client-go take less than half of one.
 func isBackoff(p *rule.Pass, e ast.Expr) bool {
 	of := types.Unalias(p.TypesInfo.TypeOf(e))
 	if pointer, ok := of.(*types.Pointer); ok {
