@@ -15,7 +15,7 @@ import (
 
 // statement returns a constant of the recipe of a job table.
 func statement(t *testing.T, name string) string {
-	source, err := os.ReadFile("../../recipes/jobs_test.go")
+	source, err := os.ReadFile("../../recipes/jobs.go")
 	must(t, err)
 	found := regexp.MustCompile(name + " += `([^`]+)`").FindSubmatch(source)
 	if found == nil {

@@ -14,6 +14,14 @@ func cenkalti7Exponential(ctx context.Context, save operation) error {
 	return err
 }
 
+// A cenkalti7Retrier makes the attempts of a call of a library as its user wants them.
+type cenkalti7Retrier []backoff.RetryOption
+
+func (options cenkalti7Retrier) Do(ctx context.Context, op func(context.Context) error) error {
+	_, err := backoff.Retry(ctx, func() (struct{}, error) { return struct{}{}, op(ctx) }, options...)
+	return err
+}
+
 func cenkalti7Permanent(ctx context.Context, save operation) error {
 	_, err := backoff.Retry(ctx, func() (struct{}, error) {
 		err := save(ctx)

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	cenkalti7 "github.com/cenkalti/backoff/v7"
 	"github.com/stretchr/testify/require"
 
 	"github.com/gobackoff/backoff"
@@ -206,13 +207,15 @@ func TestAChargeThatMayHaveBeenMadeIsSentOnceByAnyRetrier(t *testing.T) {
 
 // Nor does it repeat a save that a Retrier of another library has given up.
 func TestASaveThatAnotherLibraryGaveUpIsNotRepeatedByAPolicyAround(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		calls := 0
-		client, err := New(Options{Retry: stubborn{}, Send: func(context.Context) error { calls++; return errBusy }})
-		require.NoError(t, err)
-		require.Error(t, backoff.Policy{}.Do(t.Context(), client.Save))
-		require.Equal(t, 4, calls)
-	})
+	for _, retry := range []Retrier{stubborn{}, cenkalti7Retrier{cenkalti7.WithMaxTries(4)}} {
+		synctest.Test(t, func(t *testing.T) {
+			calls := 0
+			client, err := New(Options{Retry: retry, Send: func(context.Context) error { calls++; return errBusy }})
+			require.NoError(t, err)
+			require.Error(t, backoff.Policy{}.Do(t.Context(), client.Save))
+			require.Equal(t, 4, calls)
+		})
+	}
 }
 
 // What a library returns decides whether policies around it multiply its
