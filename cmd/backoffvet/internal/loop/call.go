@@ -108,7 +108,7 @@ func fromAssignment(info *types.Info, n ast.Node, left, right []ast.Expr, fails 
 			a.Results = append(a.Results, v)
 		}
 	}
-	if a.Err = VarOf(info, left[len(left)-1]); a.Err == nil || !a.Truth && !IsError(a.Err.Type()) {
+	if a.Err = VarOf(info, left[errorIn(info, call)]); a.Err == nil || !a.Truth && !IsError(a.Err.Type()) {
 		return nil
 	}
 	return a
@@ -137,19 +137,26 @@ func fromComparison(info *types.Info, n *ast.BinaryExpr) *Attempt {
 	return &Attempt{Node: n, Call: call}
 }
 
-// mayFail reports whether the last result of a call is an error, and not one that it makes itself.
+// mayFail reports whether a result of a call is an error, and not one that it makes itself.
 func mayFail(info *types.Info, call *ast.CallExpr) bool {
-	switch t := info.TypeOf(call).(type) {
-	case *types.Tuple:
-		if t.Len() == 0 || !IsError(t.At(t.Len()-1).Type()) {
+	t := info.TypeOf(call)
+	if tuple, ok := t.(*types.Tuple); ok {
+		if tuple.Len() == 0 {
 			return false
 		}
-	default:
-		if t == nil || !IsError(t) {
-			return false
-		}
+		t = tuple.At(errorIn(info, call)).Type()
 	}
-	return !handlesErrors(info, call) && !waitsByName(info, call)
+	return t != nil && IsError(t) && !handlesErrors(info, call) && !waitsByName(info, call)
+}
+
+// errorIn returns which of the results of a call is the error: the last one, unless that is another
+// one and the first is.
+func errorIn(info *types.Info, call *ast.CallExpr) int {
+	tuple, ok := info.TypeOf(call).(*types.Tuple)
+	if !ok || IsError(tuple.At(0).Type()) && !IsError(tuple.At(tuple.Len()-1).Type()) {
+		return 0
+	}
+	return tuple.Len() - 1
 }
 
 // handlesErrors reports whether a call makes or looks at errors or contexts, and tries nothing.

@@ -28,13 +28,16 @@ func (w *Wait) Deaf() bool {
 	return !w.Hidden && (w.Select == nil || len(w.Select.Body.List) == 1)
 }
 
-// Constant returns the value of an integer, if it is a constant or a variable that is set to one at
-// first: a setting may change this default.
+// Constant returns the value of an integer, if it is a constant, a variable that is set to one at
+// first, which a setting may change, or what the only caller of the function gives.
 func (l *Loop) Constant(e ast.Expr) (time.Duration, bool) {
 	if v := VarOf(l.info, e); v != nil {
 		if set := l.Assigned(v); len(set) > 0 {
 			n, ok := constantOf(l.info, set[0])
 			return n, ok && (len(set) == 1 || n > 0 && !l.Contains(set[0]))
+		}
+		if given := l.prog.given(v); len(given) == 1 {
+			return constantOf(l.info, given[0])
 		}
 	}
 	return constantOf(l.info, e)
