@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net"
 	"net/http"
+	"net/url"
 	"slices"
 	"sync"
 	"syscall"
@@ -309,6 +310,21 @@ func TestAClaimIsNeitherLostNorShared(t *testing.T) {
 		}
 		if len(delivered) != 50 || len(rows) > 0 {
 			t.Errorf("%d of 50 are delivered, %d rows are left", len(delivered), len(rows))
+		}
+	})
+}
+
+// net/http returns the cause of an attempt's end, and not context.DeadlineExceeded.
+func TestAReceiverThatHangsCostsAnAttemptAndNotTheRow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rows := table{}
+		rows.add(delivery{ID: "a", Host: "a"})
+		rows.run(t.Context(), 11*time.Second, func(ctx context.Context, _ delivery) error {
+			<-ctx.Done()
+			return &url.Error{Op: "Post", Err: context.Cause(ctx)}
+		})
+		if j := rows.job("a"); j.Failures != 1 || j.Error != "" {
+			t.Errorf("%+v", j)
 		}
 	})
 }

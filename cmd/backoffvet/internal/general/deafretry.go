@@ -3,6 +3,7 @@ package general
 import (
 	"go/ast"
 	"go/constant"
+	"go/parser"
 	"go/token"
 	"go/types"
 	"regexp"
@@ -118,20 +119,38 @@ func beginsShort(p *rule.Pass, n ast.Node) bool {
 		return false
 	}
 	v := p.TypesInfo.Types[field.Value].Value
-	return v != nil && constant.Compare(v, token.LSS, constant.MakeInt64(int64(shortest)))
+	return v != nil && constant.Compare(v, token.LSS, constant.MakeInt64(int64(shortest))) ||
+		v == nil && strings.Contains(types.ExprString(field.Value), "Millisecond") // of another package
 }
 
-// initial returns what a variable is at first, or nil if the package does not say so.
-func initial(p *rule.Pass, v *types.Var) ast.Expr {
-	for c := range p.ResultOf[inspect.Analyzer].(*inspector.Inspector).Root().Preorder((*ast.ValueSpec)(nil)) {
-		spec := c.Node().(*ast.ValueSpec)
-		for i, name := range spec.Names {
-			if p.TypesInfo.Defs[name] == v && i < len(spec.Values) {
-				return spec.Values[i]
-			}
-		}
+// initial returns what a variable of a package is at first, or nil if its file cannot be read, or
+// is of another module.
+func initial(p *rule.Pass, v *types.Var) (value ast.Expr) {
+	home := func(path string) []string { return strings.SplitN(path+"///", "/", 4)[:3] }
+	if !slices.Equal(home(v.Pkg().Path()), home(p.Pkg.Path())) {
+		return nil
 	}
-	return nil
+	var files []*ast.File
+	if files = p.Files; v.Pkg() != p.Pkg {
+		file, err := parser.ParseFile(token.NewFileSet(), p.Fset.Position(v.Pos()).Filename, nil, 0)
+		if err != nil {
+			return nil
+		}
+		files = []*ast.File{file}
+	}
+	for _, f := range files {
+		ast.Inspect(f, func(n ast.Node) bool {
+			if spec, ok := n.(*ast.ValueSpec); ok {
+				i := slices.IndexFunc(spec.Names, func(name *ast.Ident) bool { return name.Name == v.Name() })
+				if i >= 0 && i < len(spec.Values) {
+					value = spec.Values[i]
+				}
+			}
+			_, isFunc := n.(*ast.FuncDecl)
+			return !isFunc
+		})
+	}
+	return value
 }
 
 // goesOnAfter reports a call of a library that repeats an operation which works under a context.

@@ -32,7 +32,7 @@ func deafSleeps(p *rule.Pass, l *loop.Loop) {
 		return
 	}
 	signal := l.Signal(p.Pkg)
-	if signal == nil || l.Kind == loop.Other && !asksInTime(l, signal) && (signal.Var == nil || !works(l, signal.Var)) {
+	if signal == nil || l.Kind == loop.Other && !l.Asks(signal) && (signal.Var == nil || !works(l, signal.Var)) {
 		return
 	}
 	for _, w := range l.Waits {
@@ -59,16 +59,29 @@ func isBrief(p *rule.Pass, l *loop.Loop, w *loop.Wait, s *loop.Signal) bool {
 	d, known := l.Longest(w)
 	rounds, few := l.Limit()
 	again := func(o loop.Outcome) bool {
-		return slices.ContainsFunc(l.Attempts, func(a *loop.Attempt) bool { return a.WaitsAgain(w, o) })
+		return slices.ContainsFunc(l.Attempts, func(a *loop.Attempt) bool {
+			return a.WaitsAgain(w, o) || beforeRetry(l, w, a) && a.MayEnd(loop.Again, o)
+		})
 	}
 	switch {
 	case known && d <= shortest && endsBehind(p, l, w, s):
 		return true
 	case asksInTime(l, s):
+	case l.Kind == loop.Other && l.Asks(s):
+		return known && d <= soon
 	case s.Var == nil || s.OfType || l.Kind == loop.Worker && again(loop.Succeeded):
 		return !again(loop.Failed)
 	}
 	return known && few && d*rounds <= soon
+}
+
+// beforeRetry reports whether a condition before an attempt decides on a wait, such as whether this
+// is not the first one.
+func beforeRetry(l *loop.Loop, w *loop.Wait, a *loop.Attempt) bool {
+	return w.Node.End() <= a.Node.Pos() && loop.Has(l.Body, func(n ast.Node) bool {
+		s, ok := n.(*ast.IfStmt)
+		return ok && s.Body.Pos() < w.Node.Pos() && w.Node.End() < s.Body.End() && s.End() <= a.Node.Pos()
+	})
 }
 
 // endsBehind reports whether the loop may end behind a wait of a second, or is not known to be of

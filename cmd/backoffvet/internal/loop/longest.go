@@ -134,7 +134,7 @@ func (l *Loop) capped(v *types.Var, steps int) (most time.Duration, known bool) 
 		}
 		cond, ok := s.Cond.(*ast.BinaryExpr)
 		set, isSet := s.Body.List[0].(*ast.AssignStmt)
-		if !ok || !isSet || VarOf(l.info, cond.X) != v || VarOf(l.info, set.Lhs[0]) != v {
+		if !ok || !isSet || fieldOrVar(l.info, cond.X) != v || fieldOrVar(l.info, set.Lhs[0]) != v {
 			return true
 		}
 		ops := []token.Token{token.GTR, token.GEQ}

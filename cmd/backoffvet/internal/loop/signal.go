@@ -6,6 +6,9 @@ import (
 	"go/types"
 	"regexp"
 	"slices"
+	"strings"
+
+	"golang.org/x/tools/go/types/typeutil"
 
 	"github.com/gobackoff/backoff/cmd/backoffvet/internal/remote"
 )
@@ -175,7 +178,7 @@ func isStopChannel(v *types.Var) bool {
 	return ok && c.Elem().String() != "time.Time" && stopping.MatchString(v.Name())
 }
 
-var stopping = regexp.MustCompile(`(?i)stop|done|quit|clos|exit|shut|cancel|term|kill|dead`)
+var stopping = regexp.MustCompile(`(?i)stop|done|quit|clos|exit|shut|cancel|term|kill|dead|^end$|(?-i)End$`)
 
 // flag returns the signal that a condition asks for: a flag, a method that tells it, or the error
 // of a context.
@@ -208,23 +211,46 @@ func (l *Loop) receiver() *ast.Ident {
 	return f.Recv.List[0].Names[0]
 }
 
-// asks is for the calls of a condition: ctx.Err(), x.closed.Load() and x.isClosed().
+// asks is for the calls of a condition: ctx.Err(), x.closed.Load(), x.isClosed(), and
+// atomic.LoadInt32(&x.closed).
 func (l *Loop) asks(call *ast.CallExpr) *Signal {
 	s, ok := call.Fun.(*ast.SelectorExpr)
-	if !ok || len(call.Args) > 0 {
-		return nil
-	}
-	if s.Sel.Name == "Err" && remote.IsContext(l.info.TypeOf(s.X)) {
-		return l.contextSignal(fieldOrVar(l.info, s.X), types.ExprString(s.X))
-	}
-	if !types.Identical(typeOf(l.info, call), types.Typ[types.Bool]) {
+	if !ok {
 		return nil
 	}
 	text := types.ExprString(call)
-	if s.Sel.Name == "Load" && lasting.MatchString(types.ExprString(s.X)) || lasting.MatchString(s.Sel.Name) {
+	loaded := atomicOf(l.info, call, "Load")
+	switch {
+	case len(call.Args) > 0 && (loaded == nil || s.Sel.Name == "Load"):
+		return nil
+	case loaded != nil && lasting.MatchString(types.ExprString(loaded)):
+		return &Signal{Expr: text}
+	case s.Sel.Name == "Err" && remote.IsContext(l.info.TypeOf(s.X)):
+		return l.contextSignal(fieldOrVar(l.info, s.X), types.ExprString(s.X))
+	case types.Identical(typeOf(l.info, call), types.Typ[types.Bool]) && lasting.MatchString(s.Sel.Name):
 		return &Signal{Expr: text}
 	}
 	return nil
+}
+
+// atomicOf returns what a call of sync/atomic loads or stores, as its name says, or nil: x for
+// x.Load() and for atomic.LoadInt32(&x).
+func atomicOf(info *types.Info, call *ast.CallExpr, name string) ast.Expr {
+	s, ok := call.Fun.(*ast.SelectorExpr)
+	if !ok || !strings.HasPrefix(s.Sel.Name, name) {
+		return nil
+	}
+	if s.Sel.Name == name {
+		return s.X
+	}
+	if f := typeutil.Callee(info, call); f == nil || f.Pkg() == nil || f.Pkg().Path() != "sync/atomic" {
+		return nil
+	}
+	address, ok := call.Args[0].(*ast.UnaryExpr)
+	if !ok {
+		return nil
+	}
+	return address.X
 }
 
 // handed returns the context in a field, or the stop channel, that the loop hands to its work.

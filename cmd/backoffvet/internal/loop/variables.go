@@ -72,8 +72,8 @@ func (p *program) note(n ast.Node) bool {
 		}
 	case *ast.CallExpr:
 		p.closes[p.closed(n)] = true
-		if s, ok := n.Fun.(*ast.SelectorExpr); ok && s.Sel.Name == "Store" { // of an atomic.Bool
-			p.assign([]ast.Expr{s.X}, n.Args)
+		if of := atomicOf(p.info, n, "Store"); of != nil && len(n.Args) > 0 {
+			p.assign([]ast.Expr{of}, n.Args[len(n.Args)-1:])
 		}
 		f := typeutil.Callee(p.info, n)
 		p.calls[f] = append(p.calls[f], n)
@@ -278,8 +278,8 @@ func (l *Loop) makesLater(v *types.Var) bool {
 // isEnded reports whether a field is a flag that a method sets which ends its object.
 func (p *program) isEnded(v *types.Var) bool {
 	return lasting.MatchString(v.Name()) && slices.ContainsFunc(p.set[v], func(e ast.Expr) bool {
-		name := nameOf(e)
-		return name != nil && name.Name == "true" && slices.ContainsFunc(slices.Collect(maps.Values(p.decls)), func(f *ast.FuncDecl) bool {
+		text := types.ExprString(e)
+		return (text == "true" || text == "1") && slices.ContainsFunc(slices.Collect(maps.Values(p.decls)), func(f *ast.FuncDecl) bool {
 			return within(e, f) && ending.MatchString(f.Name.Name)
 		})
 	})
