@@ -64,11 +64,12 @@ func isBrief(p *rule.Pass, l *loop.Loop, w *loop.Wait, s *loop.Signal) bool {
 		})
 	}
 	switch {
-	case known && d <= shortest && endsBehind(p, l, w, s):
+	case known && d <= shortest*5/4 && endsBehind(p, l, w, s): // with some jitter
 		return true
 	case asksInTime(l, s):
 	case l.Kind == loop.Other && l.Asks(s):
-		return known && d <= soon
+		_, setting := w.Duration.(*ast.SelectorExpr)
+		return known && d <= soon || !known && !setting
 	case s.Var == nil || s.OfType || l.Kind == loop.Worker && again(loop.Succeeded):
 		return !again(loop.Failed)
 	}

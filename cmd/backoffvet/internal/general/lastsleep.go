@@ -27,7 +27,7 @@ func lastSleeps(p *rule.Pass, l *loop.Loop) {
 	}
 	for _, a := range l.Attempts {
 		for end, cond := range a.Ends {
-			if mayFail(a, end) && !inLoop(l, end.Wait) && isLong(l, end.Wait) && givesUpLate(p, l, end, cond) && !isNotYet(cond) && !looksAgain(p, l, end.Wait) {
+			if mayFail(a, end) && !inLoop(l, end.Wait) && isLong(l, end.Wait) && givesUpLate(p, l, a, end, cond) && !isNotYet(cond) && !looksAgain(p, l, end.Wait) {
 				p.Report(end.Wait.Node, "the loop sleeps here after its last attempt, too, and then only gives up: leave it before the sleep, or sleep before each attempt but the first")
 			}
 		}
@@ -43,7 +43,7 @@ func mayFail(a *loop.Attempt, end loop.End) bool {
 // givesUpLate reports whether the loop waits and then gives up, since that was its last round: its
 // header says so, unless its last delay is none, or a condition behind the wait. A loop that counts
 // down what a setting allows makes many rounds, as a rule.
-func givesUpLate(p *rule.Pass, l *loop.Loop, end loop.End, cond ast.Expr) bool {
+func givesUpLate(p *rule.Pass, l *loop.Loop, a *loop.Attempt, end loop.End, cond ast.Expr) bool {
 	switch end.Way {
 	case loop.Exhausted:
 		rounds, few := l.Limit()
@@ -53,7 +53,7 @@ func givesUpLate(p *rule.Pass, l *loop.Loop, end loop.End, cond ast.Expr) bool {
 		return end.Late && end.Outcome == loop.Failed && !comparesWithMany(p, l, end.Wait, cond)
 	case loop.Again:
 		counts := countsFirst(l)
-		return end.Outcome == loop.Failed && counts != nil && !comparesWithMany(p, l, end.Wait, counts)
+		return (end.Outcome == loop.Failed || a.Answers) && counts != nil && !comparesWithMany(p, l, end.Wait, counts)
 	}
 	return false
 }

@@ -137,17 +137,33 @@ func (l *Loop) numbers(a *Attempt) bool {
 
 var tries = regexp.MustCompile(`(?i)try|tries|attempt|count|^n$`)
 
-// counts reports whether a condition looks at the counter, or at a variable made from it, or at the
-// delay that a table gives a round.
+// counts reports whether a condition looks at the counter, or at a variable made from it, at its
+// limit, or at the delay that a table gives a round.
 func (l *Loop) counts(cond ast.Expr) bool {
-	return l.looksAt(cond, func(v *types.Var) bool { return v == l.Counter || v == l.rangeValue() })
+	var limit *types.Var
+	if s, ok := l.Stmt.(*ast.ForStmt); ok {
+		if bound := l.bound(s.Cond); bound != nil {
+			limit = VarOf(l.info, bound.Y)
+		}
+	}
+	return l.looksAt(cond, func(v *types.Var) bool { return v == l.Counter || v == l.rangeValue() || v == limit })
 }
 
 // CountsRounds reports whether a condition looks at a number to which the loop adds one each round.
 func (l *Loop) CountsRounds(cond ast.Expr) bool {
 	return l.looksAt(cond, func(v *types.Var) bool {
-		return v == l.Counter || isInteger(v.Type()) && slices.ContainsFunc(l.Assigned(v), func(e ast.Expr) bool {
+		return v == l.Counter || isInteger(v.Type()) && (l.passesOn(v) || slices.ContainsFunc(l.Assigned(v), func(e ast.Expr) bool {
 			return l.Contains(e) && VarOf(l.info, e) == v
+		}))
+	})
+}
+
+// passesOn reports whether a function that calls itself gives more than its own argument.
+func (l *Loop) passesOn(v *types.Var) bool {
+	return Has(l.Body, func(n ast.Node) bool {
+		return l.isAgain(n) && Has(n, func(n ast.Node) bool {
+			sum, ok := n.(*ast.BinaryExpr)
+			return ok && sum.Op == token.ADD && VarOf(l.info, sum.X) == v
 		})
 	})
 }

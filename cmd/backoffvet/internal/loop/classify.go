@@ -233,9 +233,18 @@ func (a *Attempt) answersHTTP() bool {
 	})
 }
 
+// looksAtStatus reports whether the loop asks for the status of an answer, or a function that it calls.
 func (l *Loop) looksAtStatus() bool {
-	return Has(l.Stmt, func(n ast.Node) bool {
+	isStatus := func(n ast.Node) bool {
 		s, ok := n.(*ast.SelectorExpr)
 		return ok && s.Sel.Name == "StatusCode"
+	}
+	return Has(l.Stmt, func(n ast.Node) bool {
+		call, ok := n.(*ast.CallExpr)
+		f := (*ast.FuncDecl)(nil)
+		if ok {
+			f = l.decl(call)
+		}
+		return isStatus(n) || f != nil && f.Body != nil && Has(f.Body, isStatus)
 	})
 }

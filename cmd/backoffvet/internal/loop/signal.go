@@ -173,8 +173,13 @@ func leaves(info *types.Info, list []ast.Stmt, branch token.Token) bool {
 	return false
 }
 
+// isStopChannel reports whether a variable is a stop channel, or a pointer to one.
 func isStopChannel(v *types.Var) bool {
-	c, ok := v.Type().Underlying().(*types.Chan)
+	t := v.Type().Underlying()
+	if p, ok := t.(*types.Pointer); ok {
+		t = p.Elem().Underlying()
+	}
+	c, ok := t.(*types.Chan)
 	return ok && c.Elem().String() != "time.Time" && stopping.MatchString(v.Name())
 }
 

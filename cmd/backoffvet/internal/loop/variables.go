@@ -172,6 +172,8 @@ func nameOf(e ast.Expr) *ast.Ident {
 		return e
 	case *ast.SelectorExpr:
 		return e.Sel
+	case *ast.StarExpr:
+		return nameOf(e.X)
 	}
 	return nil
 }
