@@ -16,7 +16,16 @@ func (w *waiting) retry(t *Turn, err error) (d backoff.Decision) {
 	if w.end.IsZero() || t.Own || gave == nil || gave.Reason != backoff.ReasonAttempts {
 		return d
 	}
-	return w.policy.Decide(w.attempts, w.last)
+	return w.policy.Decide(w.counted(), w.last)
+}
+
+// counted is how many attempts count for the retries of the policy. Those that were made while the
+// service could not serve the call do not, unless the policy sets a limit.
+func (w *waiting) counted() int {
+	if w.policy.MaxAttempts != 0 {
+		return w.attempts
+	}
+	return w.attempts - w.before
 }
 
 // sleep waits before a retry, and returns how the wait ended.

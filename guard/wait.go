@@ -75,6 +75,7 @@ type waiting struct {
 	end         time.Time      // when the call waits no longer; zero before it waits
 	made        bool           // the breaker let the call pass, at last
 	attempts    int            // made so far
+	before      int            // of them, those made before it waited in line last
 	reason      backoff.Reason // why the policy gave up, at last
 	last        error          // of the last attempt; nil if there was none
 	interrupted error          // of an attempt after that, which the caller or a breaker ended
@@ -165,6 +166,7 @@ func (w *waiting) wait(r line.Result) line.End {
 		ctx = own
 	}
 	rank := int(backoff.PriorityOf(ctx) - backoff.PriorityBackground)
+	w.before = w.attempts
 	return w.call.Wait(ctx, rank, w.service.maxWaiting(), r)
 }
 
@@ -188,7 +190,7 @@ func (w *waiting) again(t *Turn, call attempts) error {
 		own.MaxAttempts, own.ByClass = 1, nil
 		if w.after.Again && own.Budget != nil {
 			most := limits.Or(w.policy.MaxAttempts, defaultMaxAttempts)
-			own.Budget = &retries{own.Budget, w.attempts, most, w.after.Class}
+			own.Budget = &retries{own.Budget, w.counted(), most, w.after.Class}
 		}
 		if w.ending != nil {
 			own.Observer, w.ending.most = w.ending.hear, limits.Or(w.policy.MaxAttempts, -1)

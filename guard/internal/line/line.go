@@ -50,6 +50,8 @@ type Line struct {
 	answers  uint64    // while the line is busy
 	row      int       // calls that failed since the last answer
 	since    time.Time // when the first of them failed
+	volleys  int       // of them, those that went after the one counted before had failed
+	counted  time.Time // when the last of these failed
 	why      error     // with which the last one failed
 	queue    queue
 	share    float64 // of the calls that failed before those in a row
@@ -113,12 +115,12 @@ func (l *Line) settle(c *Call, r Result) (mayWait bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := clock.Now()
-	l.leave(c, now, r.Verdict == Answered)
+	went, crowded := l.leave(c, now, r.Verdict == Answered), false
 	switch r.Verdict {
 	case Answered:
 		l.answered(now)
 	case Failed:
-		l.failed(now, r)
+		crowded = l.failed(now, went, r)
 	case Refused:
 		l.why = r.Err
 	case Full:
@@ -130,15 +132,15 @@ func (l *Line) settle(c *Call, r Result) (mayWait bool) {
 	l.recovers = l.recovers && l.closed()
 	l.queue.room = r.Verdict != Full && r.Verdict != Refused
 	began := c.state >> answersBit
-	mayWait = began == l.answers || began < l.lastDown
+	mayWait = began == l.answers || began < l.lastDown || crowded
 	l.dispatch(now)
 	return mayWait
 }
 
-// leave ends the turn of a call.
-func (l *Line) leave(c *Call, now time.Time, answered bool) {
+// leave ends the turn of a call, and returns when that came. It is zero if the call had none.
+func (l *Line) leave(c *Call, now time.Time, answered bool) (went time.Time) {
 	if c.turn == nil || !c.turn.went() {
-		return
+		return went
 	}
 	l.flow.end()
 	if answered {
@@ -147,13 +149,14 @@ func (l *Line) leave(c *Call, now time.Time, answered bool) {
 	if l.probe == c.turn {
 		l.probe = nil
 	}
-	c.turn.at = time.Time{}
+	went, c.turn.at = c.turn.at, time.Time{}
+	return went
 }
 
 // answered records an answer of the service. Once the circuit is closed, calls follow.
 func (l *Line) answered(now time.Time) {
 	l.answers++
-	l.row, l.since, l.until, l.next = 0, now, time.Time{}, now.Add(leastGap)
+	l.row, l.volleys, l.since, l.until, l.next = 0, 0, now, time.Time{}, now.Add(leastGap)
 	if l.queue.doubtful != nil {
 		l.tell(l.queue.doubtful, Alone)
 	}
@@ -172,8 +175,9 @@ func (l *Line) answered(now time.Time) {
 	}
 }
 
-// failed records a call that failed.
-func (l *Line) failed(now time.Time, r Result) {
+// failed records a call that failed, and went at some time. It reports whether another one
+// failed before it since then, while the service comes back: then too many went at once.
+func (l *Line) failed(now, went time.Time, r Result) (crowded bool) {
 	l.why = r.Err
 	if l.row++; l.row == 1 {
 		l.since = now
@@ -183,10 +187,15 @@ func (l *Line) failed(now time.Time, r Result) {
 	l.until = later(l.until, now.Add(min(r.After, maxHold)))
 	l.flow.shrink()
 	l.flow.failed = l.flow.failed || l.recovers
-	if l.recovers && l.row >= servesSome {
+	crowded = l.recovers && l.row > 1 && !went.After(l.counted)
+	if !crowded {
+		l.volleys, l.counted = l.volleys+1, now
+	}
+	if l.recovers && l.volleys >= servesSome {
 		l.recovers, l.down = false, false
 	}
 	l.postpone(now)
+	return crowded
 }
 
 // learn takes note of how calls did before the service fails. While it comes back, fewer
