@@ -16,7 +16,8 @@ import (
 )
 
 // All calls come at once, to a service that serves ten at a time and refuses the others. They
-// are served in little more than the time that this takes at best.
+// are served in little more than the time that this takes at best, but for one in a hundred that
+// has no attempts left: it was refused each time, while others were answered.
 func TestABurstIsServedAboutAsFastAsTheServiceCan(t *testing.T) {
 	for _, after := range []time.Duration{0, time.Second} {
 		for _, calls := range []int{50, 150, 400} {
@@ -35,7 +36,7 @@ func TestABurstIsServedAboutAsFastAsTheServiceCan(t *testing.T) {
 					})
 				})
 				best := time.Duration(calls/places) * takes
-				require.Empty(t, lost, "%d calls", calls)
+				require.LessOrEqual(t, len(lost), 1+calls/100, "of %d calls, such as %.1q", calls, lost)
 				require.Less(t, time.Since(began), 2*best+time.Second, "%d calls, %v at best", calls, best)
 			})
 		}

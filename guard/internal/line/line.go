@@ -23,6 +23,7 @@ const (
 	mostGap    = 30 * time.Second       // up to this
 	credit     = 2                      // answers let one waiting call go, if the service was not down
 	servesSome = 3                      // failures in a row after an answer: the service serves some calls only
+	servesAll  = 3                      // answers in a row to calls that had failed: it serves all of them
 	lease      = 5 * time.Second        // time that a probe should have left
 	maxHold    = 5 * time.Minute        // for which one answer keeps all calls back
 )
@@ -59,6 +60,7 @@ type Line struct {
 	lastDown uint64  // 1 and the answers when it was last seen down; 0 if it never was
 	recovers bool    // it has answered since, and calls still wait
 	credit   int     // answers since the last one that let a call go
+	mended   int     // calls that had failed and were answered, since the last failure
 	turn     bool    // an answer lets one call go
 
 	probe  *waiter   // under way; nil if there is none
@@ -118,7 +120,7 @@ func (l *Line) settle(c *Call, r Result) (mayWait bool) {
 	went, crowded := l.leave(c, now, r.Verdict == Answered), false
 	switch r.Verdict {
 	case Answered:
-		l.answered(now)
+		l.answered(now, !went.IsZero() && c.turn.hasFailed())
 	case Failed:
 		crowded = l.failed(now, went, r)
 	case Refused:
@@ -153,9 +155,13 @@ func (l *Line) leave(c *Call, now time.Time, answered bool) (went time.Time) {
 	return went
 }
 
-// answered records an answer of the service. Once the circuit is closed, calls follow.
-func (l *Line) answered(now time.Time) {
+// answered records an answer of the service, to a call that may have failed before. Once the
+// circuit is closed, calls follow.
+func (l *Line) answered(now time.Time, failed bool) {
 	l.answers++
+	if failed {
+		l.mended++
+	}
 	l.row, l.volleys, l.since, l.until, l.next = 0, 0, now, time.Time{}, now.Add(leastGap)
 	if l.queue.doubtful != nil {
 		l.tell(l.queue.doubtful, Alone)
@@ -168,6 +174,10 @@ func (l *Line) answered(now time.Time) {
 	case l.down && l.queue.length > 0:
 		l.recovers = true
 		l.flow.restart(now, l.queue.length)
+	case l.queue.length > 0 && l.mended >= servesAll:
+		l.recovers, l.mended = true, 0
+		l.flow.restart(now, l.queue.length)
+		l.flow.limit = max(1, l.flow.bound()/2)
 	case l.queue.length > 0:
 		if l.credit++; l.credit >= credit {
 			l.credit, l.turn = 0, true
@@ -183,7 +193,7 @@ func (l *Line) failed(now, went time.Time, r Result) (crowded bool) {
 		l.since = now
 		l.learn()
 	}
-	l.queue.doubtful = nil
+	l.queue.doubtful, l.mended = nil, 0
 	l.until = later(l.until, now.Add(min(r.After, maxHold)))
 	l.flow.shrink()
 	l.flow.failed = l.flow.failed || l.recovers

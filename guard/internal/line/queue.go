@@ -38,6 +38,9 @@ type waiter struct {
 // went reports whether the call has its turn.
 func (w *waiter) went() bool { return !w.at.IsZero() }
 
+// hasFailed reports whether the call was made before it waited, and failed.
+func (w *waiter) hasFailed() bool { return w.rank%2 == 0 }
+
 // hasLess reports whether a waiter has less time left than d.
 func (w *waiter) hasLess(d time.Duration, now time.Time) bool { return w.end.Sub(now) < d }
 
