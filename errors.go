@@ -27,7 +27,7 @@ var (
 	ErrOpen = errors.New("backoff: circuit open")
 	// ErrAttemptTimeout is matched when AttemptTimeout ended the last attempt.
 	// In that attempt, context.Cause returns it.
-	ErrAttemptTimeout error = attemptTimeout{}
+	ErrAttemptTimeout error = errtree.Timeout("backoff: attempt timeout")
 )
 
 // A Reason says why a call ended.
@@ -259,12 +259,6 @@ func (e *Error) contextError() error {
 	}
 	return nil
 }
-
-// An attemptTimeout is a timeout, also in what net/http makes of it.
-type attemptTimeout struct{}
-
-func (attemptTimeout) Error() string { return "backoff: attempt timeout" }
-func (attemptTimeout) Timeout() bool { return true }
 
 // Unwrap returns the errors of the reason, Last and Interrupted.
 func (e *Error) Unwrap() []error {
