@@ -38,7 +38,8 @@ func newReplicas(delay time.Duration, addrs ...string) *replicas {
 }
 
 // readFrom asks one replica after the other, each of them once, and returns the first answer. The
-// next one is asked after the delay, or when the one before it fails. ask must return when ctx ends.
+// next one is asked after the delay, or when the one before it fails. ask must return when its
+// context ends.
 func readFrom[T any](ctx context.Context, r *replicas, ask func(ctx context.Context, addr string) (T, error)) (T, error) {
 	o := order{left: slices.Clone(r.all)}
 	rand.Shuffle(len(o.left), func(i, k int) { o.left[i], o.left[k] = o.left[k], o.left[i] })
