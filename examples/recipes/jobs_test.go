@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -17,7 +18,7 @@ import (
 	"github.com/gobackoff/backoff/backoffhttp"
 )
 
-var _ = claimRow + saveRow + removeRow // which a test in examples/clients/postgres runs
+var _ = createTables + claimRow + saveRow + removeRow + holdHost // which a test in examples/clients/postgres runs
 
 // table has the rows as a database would keep them.
 type table map[string][]byte
@@ -61,13 +62,14 @@ func (rows table) run(ctx context.Context, lives time.Duration, send func(contex
 	ctx, stop := context.WithTimeout(ctx, lives)
 	defer stop()
 	claim := func(context.Context) (delivery, bool) { return rows.claim() }
-	save, remove := rows.save, rows.remove
+	save, remove, hold := rows.save, rows.remove, (func(string, time.Duration))(nil)
 
 	w := &worker{
 		receivers: receivers(), // a circuit for each host
 		send:      send,        // a plain http.Client that follows no redirect, and backoffhttp.Check(resp, backoffhttp.Status2xx)
 		save:      save,        // by saveRow
 		remove:    remove,      // by removeRow
+		hold:      hold,        // by holdHost; leave it out for one process
 	}
 	for ctx.Err() == nil {
 		if j, ok := claim(ctx); ok { // by claimRow
@@ -88,7 +90,12 @@ func (rows table) job(id string) (j delivery) {
 	return j
 }
 
-func (rows table) add(j delivery) { rows[j.ID] = must(json.Marshal(j)) }
+func (rows table) add(j delivery) {
+	if j.Created.IsZero() {
+		j.Created = time.Now()
+	}
+	rows[j.ID] = must(json.Marshal(j))
+}
 
 // The process is replaced each half hour. The attempts go on as if it were one.
 func TestAJobIsRetriedByTheNextProcess(t *testing.T) {
@@ -217,13 +224,64 @@ func TestAJobThatACircuitRefusedIsTriedSoonAfterIt(t *testing.T) {
 		}
 		_, breaker := w.receivers.For("down").Parts()
 		breaker.Trip()
-		w.attempt(t.Context(), delivery{Host: "down", Failures: 8})
+		w.attempt(t.Context(), delivery{Host: "down", Failures: 8, Created: time.Now()})
 		if wait := time.Until(row.Due); row.Failures != 8 || sent > 0 || wait < time.Minute || wait > 2*time.Minute {
 			t.Fatalf("%+v, due in %v", row, wait)
 		}
 		time.Sleep(time.Until(row.Due))
 		if w.attempt(t.Context(), row); !removed {
 			t.Errorf("%+v is not delivered", row)
+		}
+	})
+}
+
+// A Retry-After of an answer is stored for other processes. The wait for an open circuit is not.
+func TestARetryAfterIsStoredForOtherProcesses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		held := map[string]time.Duration{}
+		w := &worker{
+			receivers: receivers(),
+			send: func(_ context.Context, j delivery) error {
+				if j.Host == "plain" {
+					return &backoffhttp.StatusError{Code: 503}
+				}
+				return backoff.RetryAfter(&backoffhttp.StatusError{Code: 503}, time.Hour)
+			},
+			save: func(delivery, time.Time) {},
+			hold: func(host string, after time.Duration) { held[host] = after },
+		}
+		_, breaker := w.receivers.For("open").Parts()
+		breaker.Trip()
+		for _, host := range []string{"busy", "plain", "open"} {
+			w.attempt(t.Context(), delivery{Host: host, Created: time.Now()})
+		}
+		if len(held) != 1 || held["busy"] != time.Hour {
+			t.Errorf("%v", held)
+		}
+	})
+}
+
+// One row was sent once and has failed. The other one was never sent.
+func TestARowThatIsTooOldIsGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var row delivery
+		w := &worker{
+			receivers: receivers(),
+			send:      func(context.Context, delivery) error { return &backoffhttp.StatusError{Code: 503} },
+			save:      func(j delivery, _ time.Time) { row = j },
+		}
+		_, breaker := w.receivers.For("open").Parts()
+		breaker.Trip()
+		for age, given := range map[time.Duration]bool{maxAge - time.Hour: false, maxAge + time.Hour: true} {
+			for host, failures := range map[string]int{"fails": 1, "open": 0} {
+				w.attempt(t.Context(), delivery{Host: host, Created: time.Now().Add(-age)})
+				if row.Failures != failures || given != (row.Error != "") {
+					t.Errorf("%s after %v: %+v", host, age, row)
+				}
+			}
+		}
+		if t.Log(row.Error); !strings.Contains(row.Error, "gave up") && !strings.Contains(row.Error, "not started") {
+			t.Error(row.Error)
 		}
 	})
 }
