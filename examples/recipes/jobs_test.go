@@ -3,6 +3,7 @@ package recipes
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net"
 	"net/http"
 	"net/url"
@@ -282,6 +283,28 @@ func TestARowThatIsTooOldIsGivenUp(t *testing.T) {
 		}
 		if t.Log(row.Error); !strings.Contains(row.Error, "gave up") && !strings.Contains(row.Error, "not started") {
 			t.Error(row.Error)
+		}
+	})
+}
+
+// The broker is away for six hours, with errors that nobody knows.
+func TestAnOutboxOutlivesItsBroker(t *testing.T) {
+	defer func(p backoff.Policy) { delivering = p }(delivering)
+	delivering.Classify, delivering.MaxAttempts = nil, -1
+	delivering.Schedule = backoff.Exponential{Initial: time.Second, Max: time.Minute}
+	synctest.Test(t, func(t *testing.T) {
+		rows, up := table{}, time.Now().Add(6*time.Hour)
+		for n := range 20 {
+			rows.add(delivery{ID: string(rune('a' + n)), Host: "broker"})
+		}
+		rows.run(t.Context(), 7*time.Hour, func(context.Context, delivery) error {
+			if time.Now().Before(up) {
+				return errors.New("no broker")
+			}
+			return nil
+		})
+		if len(rows) > 0 {
+			t.Errorf("%d messages are left", len(rows))
 		}
 	})
 }
