@@ -58,7 +58,8 @@ func (rows table) remove(j delivery) {
 	}
 }
 
-// run makes the attempts that are due, by a process that begins now and stops after some time.
+// run makes the attempts that are due, by a process that begins now and stops after some time. It
+// looks every 5 s: so let it stop in between, or it may stop in the middle of an attempt.
 func (rows table) run(ctx context.Context, lives time.Duration, send func(context.Context, delivery) error) {
 	ctx, stop := context.WithTimeout(ctx, lives)
 	defer stop()
@@ -122,7 +123,7 @@ func TestAJobIsRetriedByTheNextProcess(t *testing.T) {
 			return &backoffhttp.StatusError{Code: 503}
 		}
 		for range 2 * 36 {
-			rows.run(t.Context(), 30*time.Minute, send)
+			rows.run(t.Context(), 30*time.Minute+time.Second, send)
 		}
 
 		for _, id := range []string{"gone", "moved"} {
@@ -156,7 +157,7 @@ func TestAnOpenCircuitCostsAJobNoAttempt(t *testing.T) {
 			rows.add(delivery{ID: string(rune('a' + n)), Host: "down"})
 		}
 		refused := &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
-		rows.run(t.Context(), time.Hour, func(_ context.Context, j delivery) error { sent[j.ID]++; return refused })
+		rows.run(t.Context(), time.Hour+time.Second, func(_ context.Context, j delivery) error { sent[j.ID]++; return refused })
 		var counts []int
 		for id := range rows {
 			if j := rows.job(id); j.Failures != sent[id] || j.Error != "" {
