@@ -24,14 +24,17 @@ type RateLimiter[T comparable] struct {
 //	queue := workqueue.NewTypedRateLimitingQueue(plug.Workqueue[reconcile.Request](policy))
 //
 // The shape has only Schedule, Jitter (without its memory of the previous
-// wait) and MaxDelay. The controller decides when to give up, by asking
-// NumRequeues:
+// wait) and MaxDelay. The controller decides when to give up. This one drops an
+// item after ten failures:
 //
 //	if !policy.Retryable(err) || queue.NumRequeues(item) >= 10 {
 //		queue.Forget(item)
 //	} else {
 //		queue.AddRateLimited(item)
 //	}
+//
+// One that retries an item until it succeeds, and obeys a Retry-After, asks
+// Decide(1, err) of the policy: see docs/recipes.md.
 //
 // An invalid policy gives the delays of the zero [backoff.Policy]. A RateLimiter
 // is safe for concurrent use. It keeps a number for each item that failed and was

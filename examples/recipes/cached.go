@@ -13,8 +13,16 @@ import (
 	"github.com/gobackoff/backoff/guard"
 )
 
-// A cached function is called if its last value is older than a minute. If the call fails, or
-// takes more than 100 ms, a value of the last hour will do.
+var (
+	fresh    = time.Minute            // age up to which a value is returned without a call
+	usable   = time.Hour              // age up to which it is returned if the call fails or is slow
+	patience = 100 * time.Millisecond // wait of a caller with a usable value; it may be 0
+	atOnce   = int32(4)               // calls for keys with a usable value
+	pause    = 250 * time.Millisecond // between such calls while they fail
+)
+
+// A cached function is called if its last value is no longer fresh. If the call fails, or takes
+// too long, a usable value will do.
 type cached struct {
 	service *guard.Service // &guard.Service{FailFast: true}
 	load    func(ctx context.Context, key string) (string, error)
@@ -30,47 +38,50 @@ type value struct {
 }
 
 var (
-	errNone = backoff.Permanent(errors.New("no such item")) // what load returns for a key without a value
-	loading = backoff.Policy{Name: "load", MaxAttempts: 2, AttemptTimeout: time.Second}
+	errNone   = backoff.Permanent(errors.New("no such item")) // what load returns for a key without a value
+	errEnough = errors.New("too many calls at once")
+	loading   = backoff.Policy{Name: "load", MaxAttempts: 2, AttemptTimeout: time.Second}
 )
 
 func (c *cached) get(ctx context.Context, key string) (string, error) {
 	stored, _ := c.values.Load(key)
 	last, _ := stored.(value)
 	age := time.Since(last.at)
-	if age < time.Minute || age < time.Hour && !c.mayLoad() {
+	if age < fresh || age < usable && !c.mayLoad() {
 		return last.text, nil
 	}
 	// The call is for all who wait for it, so no caller's context ends it.
-	call := c.calls.DoChan(key, func() (any, error) { return c.call(context.WithoutCancel(ctx), key) })
-	patience := 3 * time.Second // more than a call takes
-	if age < time.Hour {
-		patience = 100 * time.Millisecond
+	call := c.calls.DoChan(key, func() (any, error) { return c.call(context.WithoutCancel(ctx), key, age < usable) })
+	waits := 3 * time.Second // more than a call takes
+	if age < usable {
+		waits = patience
 	}
-	wait, cancel := context.WithTimeout(ctx, patience) // the call reads ctx
+	wait, cancel := context.WithTimeout(ctx, waits) // the call reads ctx
 	defer cancel()
 	select {
 	case r := <-call:
-		if r.Err == nil || age >= time.Hour || errors.Is(r.Err, errNone) {
+		if r.Err == nil || age >= usable || errors.Is(r.Err, errNone) {
 			return r.Val.(string), r.Err
 		}
 	case <-wait.Done(): // the call goes on
-		if age >= time.Hour {
+		if age >= usable {
 			return "", wait.Err()
 		}
 	}
 	return last.text, nil
 }
 
-// mayLoad lets one caller load every 250 ms while load fails, and always four at once.
+// mayLoad lets one caller load in each pause while load fails.
 func (c *cached) mayLoad() bool {
 	last, now := c.failed.Load(), time.Now().UnixMilli()
-	return c.running.Load() < 4 && (last == 0 || now-last >= 250 && c.failed.CompareAndSwap(last, now))
+	return last == 0 || now-last >= pause.Milliseconds() && c.failed.CompareAndSwap(last, now)
 }
 
-func (c *cached) call(ctx context.Context, key string) (string, error) {
-	c.running.Add(1)
+func (c *cached) call(ctx context.Context, key string, optional bool) (string, error) {
 	defer c.running.Add(-1)
+	if c.running.Add(1) > atOnce && optional {
+		return "", errEnough
+	}
 	text, err := backoff.DoValue(ctx, c.service.With(loading), func(ctx context.Context) (string, error) {
 		text, err := c.load(ctx, key)
 		if err != nil && !errors.Is(err, errNone) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -186,6 +187,54 @@ func TestAFunctionThatHangsIsCalledAFewTimesASecond(t *testing.T) {
 		}
 		time.Sleep(10 * time.Second)
 	})
+}
+
+// The function works. Forty keys of half a second take five seconds, four at once, and no caller
+// waits under a patience of 0.
+func TestAFunctionThatWorksIsCalledFourTimesAtOnce(t *testing.T) {
+	defer func(d time.Duration) { patience = d }(patience)
+	for _, patience = range []time.Duration{patience, 0} {
+		synctest.Test(t, func(t *testing.T) {
+			var running, most atomic.Int32
+			c := &cached{service: &guard.Service{FailFast: true}, load: func(context.Context, string) (string, error) {
+				n := running.Add(1)
+				for m := most.Load(); m < n && !most.CompareAndSwap(m, n); m = most.Load() {
+				}
+				defer running.Add(-1)
+				time.Sleep(500 * time.Millisecond)
+				return "text", nil
+			}}
+			keys := func(get func(string)) {
+				for n := range 40 {
+					get(fmt.Sprint("key ", n))
+				}
+			}
+			keys(func(key string) { must(c.get(t.Context(), key)) })
+			time.Sleep(2 * time.Minute)
+			most.Store(0)
+			began, left := time.Now(), 40
+			for left > 0 {
+				keys(func(key string) {
+					go func() {
+						asked := time.Now()
+						if text, err := c.get(t.Context(), key); text != "text" || err != nil || time.Since(asked) > patience {
+							t.Errorf("%q, %v after %v", text, err, time.Since(asked))
+						}
+					}()
+				})
+				time.Sleep(patience + 10*time.Millisecond)
+				left = 0
+				keys(func(key string) {
+					if stored, _ := c.values.Load(key); stored.(value).at.Before(began) {
+						left++
+					}
+				})
+			}
+			if took := time.Since(began); most.Load() != 4 || took < 5*time.Second || took > 7*time.Second {
+				t.Errorf("with a patience of %v: %d at once, all keys after %v", patience, most.Load(), took)
+			}
+		})
+	}
 }
 
 // An item that is gone is no failure, and its last value is not served.

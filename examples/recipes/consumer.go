@@ -17,6 +17,9 @@ var consuming = backoff.Policy{Name: "consume", MaxAttempts: 1, AttemptTimeout: 
 // again is the delay after each delivery: the eighth is after 20 minutes, the twelfth in an hour.
 var again = backoff.Exponential{Initial: 10 * time.Second, Max: 10 * time.Minute}
 
+// whileOpen is the delay of a delivery that the open circuit refused.
+var whileOpen = time.Minute
+
 // A consumer handles messages, and remembers which fail while others are handled.
 type consumer struct {
 	service  *guard.Service                      // that handle calls
@@ -70,7 +73,7 @@ func (c *consumer) judge(m string, tried bool, err error) time.Duration {
 	case err == nil:
 		c.handled++
 	case !tried:
-		return time.Minute // the circuit is open, which is no fault of the message
+		return whileOpen // which is no fault of the message
 	case transient(err):
 		if now.Before(f.due) {
 			return f.due.Sub(now) // the broker was too quick, so this delivery does not count

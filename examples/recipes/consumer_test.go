@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"net/http"
 	"slices"
 	"strings"
 	"syscall"
@@ -17,25 +18,48 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backoffhttp"
+	"github.com/gobackoff/backoff/examples/internal/faulty"
 	"github.com/gobackoff/backoff/guard"
 )
 
+// saveOrder sends a message to the shop, with its id.
+func saveOrder(ctx context.Context, client *http.Client, url, m string) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(m))
+	if err != nil {
+		return backoff.Permanent(err)
+	}
+	req.Header.Set("Idempotency-Key", m)
+	resp, err := client.Do(req) // a POST by a plain http.Client, with the message's id as its Idempotency-Key
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	err = backoffhttp.Check(resp)
+	if status, ok := errors.AsType[*backoffhttp.StatusError](err); ok && status.Code == 422 {
+		return backoff.Permanent(err) // the shop will never take this message
+	}
+	return err
+}
+
 // One message is stored, one is rejected, and one fails.
 func Example_consumer() {
+	shop := faulty.Start(func(_ *faulty.Server, w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(map[string]int{"good": 201, "bad": 422, "early": 503}[r.Header.Get("Idempotency-Key")])
+	})
+	defer shop.Close()
 	ctx, deliveries := context.Background(), slices.Values([]string{"good", "bad", "early"})
-	save := func(_ context.Context, m string) error {
-		return map[string]error{"bad": backoff.Permanent(errors.New("422")), "early": errors.New("503")}[m]
-	}
+	save := func(ctx context.Context, m string) error { return saveOrder(ctx, http.DefaultClient, shop.URL, m) }
 	ack := func(m string) { fmt.Println("ack", m) }
 	giveBack := func(m string, d time.Duration) { fmt.Println("give back", m, "for", d) }
 	bury := func(m string, err error) { fmt.Println("bury", m, err) }
 
 	orders := &consumer{
-		service: &guard.Service{Name: "shop"}, // one for the service that handle calls
-		handle: func(ctx context.Context, m string) error {
-			return save(ctx, m) // by a plain http.Client and backoffhttp.Check, without retries and guards
+		service: &guard.Service{ // one for the service that handle calls
+			Name: "shop",
+			// FailFast: true, // while the circuit is open, a delivery holds no worker
 		},
-		ack:      ack,
+		handle:   save,     // without retries and guards
+		ack:      ack,      // after it was handled
 		giveBack: giveBack, // with a delay
 		bury:     bury,     // stores a dead letter, and then acks
 	}
@@ -44,7 +68,7 @@ func Example_consumer() {
 	}
 	// Output:
 	// ack good
-	// bury bad 422
+	// bury bad status 422 Unprocessable Entity
 	// give back early for 10s
 }
 
@@ -167,6 +191,42 @@ func TestAConsumerKnowsWhatBecomesOfEachMessage(t *testing.T) {
 			t.Errorf("%d tries of the last one, %d messages left, remembered: %v", q.tries["last"], len(q.messages), q.failed)
 		}
 	})
+}
+
+// By default each call is repeated. Under NonIdempotent a failure that may have had an effect is
+// the end of its message.
+func TestAConsumerRepeatsACallUnlessItIsNotIdempotent(t *testing.T) {
+	defer func(p backoff.Policy) { consuming = p }(consuming)
+	for _, rule := range []struct {
+		idempotency   backoff.Idempotency
+		repeated, end []string
+	}{
+		{nil, []string{"hung", "refused", "unavailable"}, nil},
+		{backoff.NonIdempotent, []string{"refused"}, []string{"hung", "unavailable"}},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			consuming.Idempotency = rule.idempotency
+			q := newQueue(func(ctx context.Context, m string) error {
+				switch m {
+				case "refused":
+					return &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
+				case "hung":
+					<-ctx.Done()
+					return ctx.Err()
+				}
+				return &backoffhttp.StatusError{Code: 503}
+			})
+			var repeated, buried []string
+			q.giveBack = func(m string, _ time.Duration) { repeated = append(repeated, m) }
+			q.bury = func(m string, _ error) { buried = append(buried, m) }
+			for _, m := range []string{"hung", "refused", "unavailable"} {
+				q.take(t.Context(), m)
+			}
+			if !slices.Equal(repeated, rule.repeated) || !slices.Equal(buried, rule.end) {
+				t.Errorf("repeated %q, buried %q", repeated, buried)
+			}
+		})
+	}
 }
 
 // Nothing shows that a message is bad if there are no others.

@@ -3,10 +3,12 @@ package recipes
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net"
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -17,7 +19,7 @@ import (
 	"github.com/gobackoff/backoff/backoffhttp"
 )
 
-var _ = claimRow + saveRow + removeRow // which a test in examples/clients/postgres runs
+var _ = createTables + claimRow + saveRow + removeRow + holdHost // which a test in examples/clients/postgres runs
 
 // table has the rows as a database would keep them.
 type table map[string][]byte
@@ -56,18 +58,20 @@ func (rows table) remove(j delivery) {
 	}
 }
 
-// run makes the attempts that are due, by a process that begins now and stops after some time.
+// run makes the attempts that are due, by a process that begins now and stops after some time. It
+// looks every 5 s: so let it stop in between, or it may stop in the middle of an attempt.
 func (rows table) run(ctx context.Context, lives time.Duration, send func(context.Context, delivery) error) {
 	ctx, stop := context.WithTimeout(ctx, lives)
 	defer stop()
 	claim := func(context.Context) (delivery, bool) { return rows.claim() }
-	save, remove := rows.save, rows.remove
+	save, remove, hold := rows.save, rows.remove, (func(string, time.Duration))(nil)
 
 	w := &worker{
 		receivers: receivers(), // a circuit for each host
 		send:      send,        // a plain http.Client that follows no redirect, and backoffhttp.Check(resp, backoffhttp.Status2xx)
 		save:      save,        // by saveRow
 		remove:    remove,      // by removeRow
+		hold:      hold,        // by holdHost; leave it out for one process
 	}
 	for ctx.Err() == nil {
 		if j, ok := claim(ctx); ok { // by claimRow
@@ -88,7 +92,12 @@ func (rows table) job(id string) (j delivery) {
 	return j
 }
 
-func (rows table) add(j delivery) { rows[j.ID] = must(json.Marshal(j)) }
+func (rows table) add(j delivery) {
+	if j.Created.IsZero() {
+		j.Created = time.Now()
+	}
+	rows[j.ID] = must(json.Marshal(j))
+}
 
 // The process is replaced each half hour. The attempts go on as if it were one.
 func TestAJobIsRetriedByTheNextProcess(t *testing.T) {
@@ -114,7 +123,7 @@ func TestAJobIsRetriedByTheNextProcess(t *testing.T) {
 			return &backoffhttp.StatusError{Code: 503}
 		}
 		for range 2 * 36 {
-			rows.run(t.Context(), 30*time.Minute, send)
+			rows.run(t.Context(), 30*time.Minute+time.Second, send)
 		}
 
 		for _, id := range []string{"gone", "moved"} {
@@ -148,7 +157,7 @@ func TestAnOpenCircuitCostsAJobNoAttempt(t *testing.T) {
 			rows.add(delivery{ID: string(rune('a' + n)), Host: "down"})
 		}
 		refused := &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
-		rows.run(t.Context(), time.Hour, func(_ context.Context, j delivery) error { sent[j.ID]++; return refused })
+		rows.run(t.Context(), time.Hour+time.Second, func(_ context.Context, j delivery) error { sent[j.ID]++; return refused })
 		var counts []int
 		for id := range rows {
 			if j := rows.job(id); j.Failures != sent[id] || j.Error != "" {
@@ -217,13 +226,86 @@ func TestAJobThatACircuitRefusedIsTriedSoonAfterIt(t *testing.T) {
 		}
 		_, breaker := w.receivers.For("down").Parts()
 		breaker.Trip()
-		w.attempt(t.Context(), delivery{Host: "down", Failures: 8})
+		w.attempt(t.Context(), delivery{Host: "down", Failures: 8, Created: time.Now()})
 		if wait := time.Until(row.Due); row.Failures != 8 || sent > 0 || wait < time.Minute || wait > 2*time.Minute {
 			t.Fatalf("%+v, due in %v", row, wait)
 		}
 		time.Sleep(time.Until(row.Due))
 		if w.attempt(t.Context(), row); !removed {
 			t.Errorf("%+v is not delivered", row)
+		}
+	})
+}
+
+// A Retry-After of an answer is stored for other processes. The wait for an open circuit is not.
+func TestARetryAfterIsStoredForOtherProcesses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		held := map[string]time.Duration{}
+		w := &worker{
+			receivers: receivers(),
+			send: func(_ context.Context, j delivery) error {
+				if j.Host == "plain" {
+					return &backoffhttp.StatusError{Code: 503}
+				}
+				return backoff.RetryAfter(&backoffhttp.StatusError{Code: 503}, time.Hour)
+			},
+			save: func(delivery, time.Time) {},
+			hold: func(host string, after time.Duration) { held[host] = after },
+		}
+		_, breaker := w.receivers.For("open").Parts()
+		breaker.Trip()
+		for _, host := range []string{"busy", "plain", "open"} {
+			w.attempt(t.Context(), delivery{Host: host, Created: time.Now()})
+		}
+		if len(held) != 1 || held["busy"] != time.Hour {
+			t.Errorf("%v", held)
+		}
+	})
+}
+
+// One row was sent once and has failed. The other one was never sent.
+func TestARowThatIsTooOldIsGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var row delivery
+		w := &worker{
+			receivers: receivers(),
+			send:      func(context.Context, delivery) error { return &backoffhttp.StatusError{Code: 503} },
+			save:      func(j delivery, _ time.Time) { row = j },
+		}
+		_, breaker := w.receivers.For("open").Parts()
+		breaker.Trip()
+		for age, given := range map[time.Duration]bool{maxAge - time.Hour: false, maxAge + time.Hour: true} {
+			for host, failures := range map[string]int{"fails": 1, "open": 0} {
+				w.attempt(t.Context(), delivery{Host: host, Created: time.Now().Add(-age)})
+				if row.Failures != failures || given != (row.Error != "") {
+					t.Errorf("%s after %v: %+v", host, age, row)
+				}
+			}
+		}
+		if t.Log(row.Error); !strings.Contains(row.Error, "gave up") && !strings.Contains(row.Error, "not started") {
+			t.Error(row.Error)
+		}
+	})
+}
+
+// The broker is away for six hours, with errors that nobody knows.
+func TestAnOutboxOutlivesItsBroker(t *testing.T) {
+	defer func(p backoff.Policy) { delivering = p }(delivering)
+	delivering.Classify, delivering.MaxAttempts = nil, -1
+	delivering.Schedule = backoff.Exponential{Initial: time.Second, Max: time.Minute}
+	synctest.Test(t, func(t *testing.T) {
+		rows, up := table{}, time.Now().Add(6*time.Hour)
+		for n := range 20 {
+			rows.add(delivery{ID: string(rune('a' + n)), Host: "broker"})
+		}
+		rows.run(t.Context(), 7*time.Hour, func(context.Context, delivery) error {
+			if time.Now().Before(up) {
+				return errors.New("no broker")
+			}
+			return nil
+		})
+		if len(rows) > 0 {
+			t.Errorf("%d messages are left", len(rows))
 		}
 	})
 }

@@ -31,8 +31,8 @@ var stallsAfter = time.Minute
 var errStalled = errors.New("the download stalls")
 
 // download stores a file under a name. Until it is whole, it is name.part, and name.part.etag says
-// which version that is. If a download fails, the next one goes on with its part, unless the file
-// has changed. There must be one download of a name at a time.
+// which version of which URL that is. If a download fails, the next one goes on with its part,
+// unless the file has changed. There must be one download of a name at a time.
 func download(ctx context.Context, client *http.Client, url, name string) error {
 	part, err := os.OpenFile(name+".part", os.O_RDWR|os.O_CREATE, 0o666)
 	if err != nil {
@@ -43,19 +43,24 @@ func download(ctx context.Context, client *http.Client, url, name string) error 
 	defer stop(nil)
 	timer := time.AfterFunc(stallsAfter, func() { stop(errStalled) })
 	defer timer.Stop()
-	switch err = fill(ctx, client, url, part, timer); {
-	case errors.Is(err, backoffhttp.ErrChanged):
-		return errors.Join(err, os.Remove(version(part))) // the next download begins anew
-	case err != nil:
-		return err
+	err = fill(ctx, client, url, part, timer)
+	if errors.Is(err, backoffhttp.ErrChanged) {
+		if err = os.RemoveAll(version(part)); err == nil {
+			err = fill(ctx, client, url, part, timer) // from its first byte
+		}
 	}
-	if err = errors.Join(part.Sync(), part.Close()); err != nil {
+	info, failed := part.Stat()
+	closed := errors.Join(failed, part.Sync(), part.Close())
+	if err != nil && failed == nil && info.Size() == 0 {
+		return errors.Join(err, closed, os.Remove(part.Name()), os.RemoveAll(version(part))) // as after a 404
+	}
+	if err = errors.Join(err, closed); err != nil {
 		return err
 	}
 	return errors.Join(os.Remove(version(part)), os.Rename(part.Name(), name))
 }
 
-// version names the file with the ETag of a part. It is empty if there is no strong one.
+// version names the file with the ETag of a part and its URL. There is no ETag if it is weak.
 func version(part *os.File) string { return part.Name() + ".etag" }
 
 // fill adds what a part has not.
@@ -68,25 +73,26 @@ func fill(ctx context.Context, client *http.Client, url string, part *os.File, t
 	if err != nil {
 		return err
 	}
-	if etag, _ := os.ReadFile(version(part)); size > 0 && len(etag) > 0 {
+	known, _ := os.ReadFile(version(part))
+	if etag, of, _ := strings.Cut(string(known), "\n"); size > 0 && etag != "" && of == url {
 		req.Header.Set("Range", fmt.Sprintf("bytes=%d-", size))
-		req.Header.Set("If-Range", string(etag))
+		req.Header.Set("If-Range", etag)
 	}
 	resp, err := client.Do(req)
 	if err != nil {
 		return err
 	}
 	defer resp.Body.Close()
-	whole, err := begin(part, size, resp)
+	whole, err := begin(part, size, url, resp)
 	if err == nil && !whole {
 		_, err = io.Copy(part, &awake{resp.Body, timer})
 	}
 	return err
 }
 
-// begin prepares a part of some size for the body of a response. It reports whether the part is
-// the whole file already.
-func begin(part *os.File, size int64, resp *http.Response) (whole bool, err error) {
+// begin prepares a part of some size for the body of a response from a URL. It reports whether the
+// part is the whole file already.
+func begin(part *os.File, size int64, url string, resp *http.Response) (whole bool, err error) {
 	etag, got := resp.Header.Get("ETag"), resp.Header.Get("Content-Range")
 	asked := resp.Request.Header.Get("If-Range")
 	switch {
@@ -106,7 +112,7 @@ func begin(part *os.File, size int64, resp *http.Response) (whole bool, err erro
 	if _, err = part.Seek(0, io.SeekStart); err != nil {
 		return false, err
 	}
-	return false, errors.Join(part.Truncate(0), os.WriteFile(version(part), []byte(etag), 0o666))
+	return false, errors.Join(part.Truncate(0), os.WriteFile(version(part), []byte(etag+"\n"+url), 0o666))
 }
 
 // An awake body puts off a timer whenever it brings bytes.

@@ -79,7 +79,7 @@ func TestADownloadGoesOnWithThePartOfAnEarlierRun(t *testing.T) {
 	if requireFile(t, name, f.file); runs < 3 || f.ranges[0] != "" || f.ranges[1] == "" {
 		t.Errorf("%d runs, ranges %q", runs, f.ranges)
 	}
-	if err := errors.Join(os.Rename(name, name+".part"), os.WriteFile(name+".part.etag", []byte(f.etag), 0o600)); err != nil {
+	if err := errors.Join(os.Rename(name, name+".part"), os.WriteFile(name+".part.etag", []byte(f.etag+"\n"+url), 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	if err := download(t.Context(), plain, url, name); err != nil {
@@ -143,16 +143,59 @@ func TestAServerThatSendsAnotherRangeSpoilsNoFile(t *testing.T) {
 		})
 		t.Cleanup(server.Close)
 		name := filepath.Join(t.TempDir(), "file")
-		if err := errors.Join(os.WriteFile(name+".part", file[:10], 0o600), os.WriteFile(name+".part.etag", []byte(`"v1"`), 0o600)); err != nil {
+		known := []byte(`"v1"` + "\n" + server.URL)
+		if err := errors.Join(os.WriteFile(name+".part", file[:10], 0o600), os.WriteFile(name+".part.etag", known, 0o600)); err != nil {
 			t.Fatal(err)
 		}
-		if err := download(t.Context(), plain, server.URL, name); !errors.Is(err, backoffhttp.ErrChanged) {
-			t.Errorf("%+v: %v", answer, err)
-		}
-		if err := download(t.Context(), plain, server.URL, name); err != nil {
-			t.Error(err)
+		if err := download(t.Context(), plain, server.URL, name); err != nil || server.Requests() != 2 {
+			t.Errorf("%+v: %v after %d requests", answer, err, server.Requests())
 		}
 		requireFile(t, name, file)
+	}
+}
+
+// The server only ever sends another range.
+func TestADownloadBeginsAnewOnce(t *testing.T) {
+	server := faulty.Start(func(_ *faulty.Server, w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusPartialContent)
+	})
+	t.Cleanup(server.Close)
+	name := filepath.Join(t.TempDir(), "file")
+	if err := download(t.Context(), plain, server.URL, name); !errors.Is(err, backoffhttp.ErrChanged) || server.Requests() != 2 {
+		t.Errorf("%v after %d requests", err, server.Requests())
+	}
+	requireNothing(t, name)
+}
+
+// Two files have the same ETag, and are stored under the same name.
+func TestAnotherURLBeginsAnew(t *testing.T) {
+	f := &fileServer{etag: `"v1"`, file: bytes.Repeat([]byte("o"), 100_000), breaks: 50_000}
+	url, name := startFiles(t, f)
+	if download(t.Context(), plain, url+"/old", name) == nil {
+		t.Fatal("no error")
+	}
+	f.file, f.breaks = bytes.Repeat([]byte("n"), 120_000), 0
+	if err := download(t.Context(), plain, url+"/new", name); err != nil {
+		t.Error(err)
+	}
+	requireFile(t, name, f.file)
+}
+
+func TestAMissingFileLeavesNothing(t *testing.T) {
+	server := faulty.Start(faulty.Status(404))
+	t.Cleanup(server.Close)
+	name := filepath.Join(t.TempDir(), "file")
+	var answer *backoffhttp.StatusError
+	if err := download(t.Context(), plain, server.URL, name); !errors.As(err, &answer) {
+		t.Error(err)
+	}
+	requireNothing(t, name)
+}
+
+func requireNothing(t *testing.T, name string) {
+	t.Helper()
+	if left, _ := filepath.Glob(name + "*"); left != nil {
+		t.Errorf("left: %q", left)
 	}
 }
 

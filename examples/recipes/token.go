@@ -59,6 +59,9 @@ func (s *tokenSource) refresh(ctx context.Context, f *fetched) {
 		f.token, f.expires, err = s.fetch(ctx)
 		return err
 	})
+	if f.err != nil {
+		f.err = fmt.Errorf("login: %w", f.err)
+	}
 	f.renew = f.expires.Add(-time.Until(f.expires) / 10) // while the token is still valid
 	s.mu.Lock()
 	defer s.mu.Unlock()

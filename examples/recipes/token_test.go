@@ -2,6 +2,7 @@ package recipes
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -145,12 +146,30 @@ func TestAValidTokenIsUsedWhileTheLoginServerIsDown(t *testing.T) {
 	})
 }
 
+// A caller with an hour gets the error of a login that hangs.
+func TestAFetchTakesHalfAMinuteAtMost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &tokenSource{login: backoff.Policy{}, fetch: func(ctx context.Context) (string, time.Time, error) {
+			<-ctx.Done()
+			return "", time.Time{}, ctx.Err()
+		}}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		began := time.Now()
+		if _, err := s.get(ctx, ""); err == nil || time.Since(began) != 30*time.Second {
+			t.Errorf("%v after %v", err, time.Since(began))
+		}
+		time.Sleep(time.Second) // the source forgets the error
+	})
+}
+
 func TestALoginThatFailedIsTriedAgainASecondLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := &loginServer{down: 1}
 		s := &tokenSource{login: backoff.Policy{MaxAttempts: 1}, fetch: server.fetch}
-		if _, err := s.get(t.Context(), "0"); err == nil {
-			t.Error("no error")
+		var status *backoffhttp.StatusError
+		if _, err := s.get(t.Context(), "0"); !errors.As(err, &status) || !strings.HasPrefix(err.Error(), "login: ") {
+			t.Errorf("%v, want that of the login", err)
 		}
 		if _, err := s.get(t.Context(), "0"); err == nil || server.attempts != 1 {
 			t.Errorf("%d attempts, %v: a login that refuses is asked once a second", server.attempts, err)

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"regexp"
 	"sync"
@@ -40,6 +41,7 @@ type due struct {
 	Failures       int
 	Due            time.Time
 	Error          string
+	Created        time.Time
 }
 
 func claim(t *testing.T, conn *pgx.Conn) (due, bool) {
@@ -53,19 +55,40 @@ func claim(t *testing.T, conn *pgx.Conn) (due, bool) {
 	return all[0], true
 }
 
-func TestEachRowIsClaimedByOneWorkerAndSavedOnlyByIt(t *testing.T) {
-	const schema, rows, workers = "backoff_jobs", 40, 4
-	first := connect(t, schema)
+// create makes the tables in a schema of the test, with rows of one host.
+func create(t *testing.T, schema string, rows int) *pgx.Conn {
+	conn := connect(t, schema)
 	for _, sql := range []string{
-		"DROP SCHEMA IF EXISTS " + schema + " CASCADE", "CREATE SCHEMA " + schema,
-		"CREATE TABLE deliveries (id text PRIMARY KEY, host text, body text, failures int, due timestamptz, error text)",
-		"INSERT INTO deliveries SELECT n, 'host', '', 0, now(), '' FROM generate_series(1, 40) n",
+		"DROP SCHEMA IF EXISTS " + schema + " CASCADE", "CREATE SCHEMA " + schema, statement(t, "createTables"),
+		fmt.Sprintf("INSERT INTO deliveries (id, host, body) SELECT n, 'host', '' FROM generate_series(1, %d) n", rows),
 	} {
-		_, err := first.Exec(t.Context(), sql)
+		_, err := conn.Exec(t.Context(), sql)
 		must(t, err)
 	}
-	t.Cleanup(func() { _, _ = first.Exec(context.Background(), "DROP SCHEMA "+schema+" CASCADE") })
+	t.Cleanup(func() { _, _ = conn.Exec(context.Background(), "DROP SCHEMA "+schema+" CASCADE") })
+	return conn
+}
 
+// A shorter hold does not end a longer one.
+func TestNoRowOfAHostThatIsHeldIsClaimed(t *testing.T) {
+	conn := create(t, "backoff_holds", 1)
+	for _, after := range []time.Duration{time.Hour, -time.Minute} {
+		_, err := conn.Exec(t.Context(), statement(t, "holdHost"), "host", time.Now().Add(after))
+		must(t, err)
+		if d, ok := claim(t, conn); ok {
+			t.Errorf("after a hold of %v: %+v", after, d)
+		}
+	}
+	_, err := conn.Exec(t.Context(), "UPDATE holds SET until = now()")
+	must(t, err)
+	if d, ok := claim(t, conn); !ok || d.Failures != 0 || d.Error != "" || time.Since(d.Created) > time.Hour {
+		t.Errorf("after the hold: %v, %+v", ok, d)
+	}
+}
+
+func TestEachRowIsClaimedByOneWorkerAndSavedOnlyByIt(t *testing.T) {
+	const schema, rows, workers = "backoff_jobs", 40, 4
+	first := create(t, schema, rows)
 	var mu sync.Mutex
 	claimed := make(map[string]due)
 	var all sync.WaitGroup

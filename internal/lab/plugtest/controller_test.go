@@ -1,14 +1,21 @@
 package plugtest
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	k8sruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/workqueue"
 
 	"github.com/gobackoff/backoff"
@@ -59,13 +66,16 @@ func TestAControllerRetriesEachItemByItsOwnFailures(t *testing.T) {
 			case item == "pod" && n <= 4:
 				return errors.New("conflict")
 			case item == "gone":
-				return backoff.Permanent(errors.New("gone"))
+				return apierrors.NewNotFound(schema.GroupResource{Resource: "pods"}, item)
+			case item == "early" && n == 1:
+				err := apierrors.NewNotFound(schema.GroupResource{Resource: "configmaps"}, "settings")
+				return backoff.OfClass(err, backoff.ClassRetryable) // it may appear later
 			case item == "busy" && n == 1:
 				return backoff.RetryAfter(errors.New("busy"), 500*time.Millisecond)
 			}
 			return nil
 		}
-		for _, item := range []string{"pod", "gone", "busy"} {
+		for _, item := range []string{"pod", "gone", "early", "busy"} {
 			queue.Add(item)
 		}
 		for n := range 50 {
@@ -75,8 +85,9 @@ func TestAControllerRetriesEachItemByItsOwnFailures(t *testing.T) {
 		for work(queue, reconcile) {
 		}
 
-		require.Len(t, at, 53)
+		require.Len(t, at, 54)
 		require.Len(t, at["gone"], 1, "a permanent error")
+		require.Len(t, at["early"], 2, "another object that was not there yet")
 		require.Len(t, at["busy"], 2)
 		require.GreaterOrEqual(t, at["busy"][1].Sub(at["busy"][0]), 500*time.Millisecond, "what the server asked for")
 		require.Len(t, at["pod"], 5)
@@ -85,4 +96,32 @@ func TestAControllerRetriesEachItemByItsOwnFailures(t *testing.T) {
 		}
 		require.Zero(t, queue.NumRequeues("pod"), "it was forgotten")
 	})
+}
+
+// A typed client makes such requests, and has no MaxRetries. A deadline ends its wait.
+func TestAClientOfKubernetesRetriesByItself(t *testing.T) {
+	var after string
+	requests := 0
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		requests++
+		w.Header().Set("Retry-After", after)
+		w.WriteHeader(http.StatusTooManyRequests)
+	}))
+	t.Cleanup(server.Close)
+	client, err := rest.UnversionedRESTClientFor(&rest.Config{Host: server.URL, QPS: -1, ContentConfig: rest.ContentConfig{
+		NegotiatedSerializer: serializer.NewCodecFactory(k8sruntime.NewScheme()).WithoutConversion()}})
+	require.NoError(t, err)
+	after = "0"
+	require.True(t, apierrors.IsTooManyRequests(client.Get().Do(t.Context()).Error()))
+	require.Equal(t, 11, requests)
+
+	requests = 0
+	require.True(t, apierrors.IsTooManyRequests(client.Get().MaxRetries(0).Do(t.Context()).Error()))
+	require.Equal(t, 1, requests)
+
+	after, requests = "3600", 0
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	require.ErrorIs(t, client.Get().Do(ctx).Error(), context.DeadlineExceeded)
+	require.LessOrEqual(t, requests, 1)
 }
