@@ -216,6 +216,16 @@ func (b progressBudget) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duratio
 	return b.Budget.Reserve(a)
 }
 
+// Done implements [backoff.Budget]. An attempt that brought bytes is a success of the host, however
+// its body ended, and how long the caller took to read it says nothing. The first answer counted
+// as one when it came.
+func (b progressBudget) Done(t backoff.Ticket, r backoff.Result) {
+	if b.body.moved && b.body.run.Attempt() > 1 && !r.NotSent {
+		r = backoff.Result{}
+	}
+	b.Budget.Done(t, r)
+}
+
 // ask makes one attempt to get the rest.
 func (b *resumedBody) ask() error {
 	end := ""
