@@ -341,6 +341,27 @@ func TestAPieceThatArrivesPaysForRetries(t *testing.T) {
 	})
 }
 
+// What the pieces pay for is not enough for a restart of the host. For that a body of several
+// pieces has the retries of one call besides, once in its life.
+func TestAResumedBodyOutlivesARestartOnce(t *testing.T) {
+	pieces := slices.Repeat([]http.HandlerFunc{cutAfter(3000)}, 9)
+	down := slices.Repeat([]http.HandlerFunc{status(503)}, 14)
+	synctest.Test(t, func(t *testing.T) {
+		s := serveFile(slices.Concat(pieces, down, pieces)...)
+		tr := &backoffhttp.Transport{Base: s.transport(t).Base, Policy: steady(), Resume: true}
+		tr.Policy.MaxAttempts = 16
+		requireFile(t, tr)
+	})
+	synctest.Test(t, func(t *testing.T) {
+		s := serveFile(slices.Concat(pieces[:2], down[:2], pieces[:1], down[:1], pieces[:1], down[:1])...)
+		tr := s.transport(t)
+		tr.Policy.Budget = refusing{}
+		_, err := io.ReadAll(getRoot(t, tr).Body)
+		require.ErrorIs(t, err, backoff.ErrBudget)
+		require.Len(t, s.requests, 8, "three of them after a refusal, of four attempts")
+	})
+}
+
 // results are what a budget is told. It makes attempts wait for an hour after so many.
 type results struct {
 	backoff.BudgetDefaults
