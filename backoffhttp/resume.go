@@ -190,30 +190,50 @@ func (b *resumedBody) orEnded(err error) error {
 	return asTimeout(fmt.Errorf("%w: %w", errtree.Ended(ctx), err))
 }
 
-// policy returns the policy of the call. If bytes have arrived since the last
-// failure, the budget of the policy sees the next attempt as a first one. Such
-// an attempt repeats no work, and if it were refused, the caller would ask for
-// the whole body again.
+// policy returns the policy of the call, with a budget that knows of the body.
 func (b *resumedBody) policy() *backoff.Policy {
 	p := *b.call.policy
 	if p.Budget != nil {
-		p.Budget = progressBudget{p.Budget, b}
+		p.Budget = &progressBudget{Budget: p.Budget, body: b}
 	}
 	return &p
 }
 
-// progressBudget is the budget of a resumed body.
+// progressBudget is the budget of a resumed body. If bytes have arrived since the last
+// failure, the budget of the policy sees the next attempt as a first one. Such an attempt
+// repeats no work, and if it were refused, the caller would ask for the whole body again.
 type progressBudget struct {
 	backoff.Budget
 	body *resumedBody
+
+	several bool // the body has got more than its first piece
+	extra   int  // retries that the budget of the policy refused, and the body may make
 }
 
-// Reserve implements [backoff.Budget].
-func (b progressBudget) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
+// Reserve implements [backoff.Budget]. The pieces pay for few retries in a row, and after three
+// of them a client is not new any more. So a body of several pieces may make the retries of one
+// call, MaxAttempts - 1 in its life, that the budget would refuse.
+func (b *progressBudget) Reserve(a backoff.Attempt) (t backoff.Ticket, wait time.Duration, ok bool) {
 	if b.body.moved {
 		a.Number = 1
 	}
-	return b.Budget.Reserve(a)
+	t, wait, ok = b.Budget.Reserve(a)
+	if !ok && b.several && b.extra < a.MaxAttempts-1 {
+		b.extra++
+		a.Number = 1
+		return b.Budget.Reserve(a)
+	}
+	return t, wait, ok
+}
+
+// Done implements [backoff.Budget]. An attempt that brought bytes is a success of the host, however
+// its body ended, and how long the caller took to read it says nothing. The first answer counted
+// as one when it came.
+func (b *progressBudget) Done(t backoff.Ticket, r backoff.Result) {
+	if b.body.moved && b.body.run.Attempt() > 1 && !r.NotSent {
+		b.several, r = true, backoff.Result{}
+	}
+	b.Budget.Done(t, r)
 }
 
 // ask makes one attempt to get the rest.

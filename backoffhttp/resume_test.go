@@ -329,6 +329,107 @@ func TestResumeIsNotRefusedByTheBudget(t *testing.T) {
 	})
 }
 
+// Each piece that arrives is a success of the host, which pays for retries: a long download
+// does not live on those that a new client has.
+func TestAPieceThatArrivesPaysForRetries(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		faults := slices.Repeat([]http.HandlerFunc{cutAfter(3000)}, 23)
+		faults[9], faults[19] = status(503), status(503)
+		s := serveFile(faults...)
+		requireFile(t, &backoffhttp.Transport{Base: s.transport(t).Base, Policy: steady(), Resume: true})
+		require.Len(t, s.requests, 24)
+	})
+}
+
+// What the pieces pay for is not enough for a restart of the host. For that a body of several
+// pieces has the retries of one call besides, once in its life.
+func TestAResumedBodyOutlivesARestartOnce(t *testing.T) {
+	pieces := slices.Repeat([]http.HandlerFunc{cutAfter(3000)}, 9)
+	down := slices.Repeat([]http.HandlerFunc{status(503)}, 14)
+	synctest.Test(t, func(t *testing.T) {
+		s := serveFile(slices.Concat(pieces, down, pieces)...)
+		tr := &backoffhttp.Transport{Base: s.transport(t).Base, Policy: steady(), Resume: true}
+		tr.Policy.MaxAttempts = 16
+		requireFile(t, tr)
+	})
+	synctest.Test(t, func(t *testing.T) {
+		s := serveFile(slices.Concat(pieces[:2], down[:2], pieces[:1], down[:1], pieces[:1], down[:1])...)
+		tr := s.transport(t)
+		tr.Policy.Budget = refusing{}
+		_, err := io.ReadAll(getRoot(t, tr).Body)
+		require.ErrorIs(t, err, backoff.ErrBudget)
+		require.Len(t, s.requests, 8, "three of them after a refusal, of four attempts")
+	})
+}
+
+// results are what a budget is told. It makes attempts wait for an hour after so many.
+type results struct {
+	backoff.BudgetDefaults
+
+	of   []string
+	most int
+}
+
+func (b *results) Reserve(backoff.Attempt) (t backoff.Ticket, wait time.Duration, ok bool) {
+	if len(b.of) >= b.most {
+		wait = time.Hour
+	}
+	return t, wait, true
+}
+
+func (b *results) Done(_ backoff.Ticket, r backoff.Result) {
+	s := r.String()
+	if r.Answered() && r.Took > 0 {
+		s += " after " + r.Took.String() // how fast the caller reads says nothing about the host
+	}
+	b.of = append(b.of, s)
+}
+
+// resumedUnder reads a body slowly. It returns what such a budget was told after the first answer
+// and the end of its body.
+func resumedUnder(t *testing.T, most int, steps ...step) (told []string, err error) {
+	b := &results{most: most}
+	tr := over(newWire(append([]step{brokenOff(200, "0123")}, steps...)...))
+	tr.Resume, tr.Policy.Budget = true, b
+	resp := roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil).WithContext(within(t, time.Minute)))
+	_, err = io.ReadAll(readerFunc(func(p []byte) (int, error) {
+		time.Sleep(time.Second)
+		return resp.Body.Read(p)
+	}))
+	require.NoError(t, resp.Body.Close())
+	require.Equal(t, []string{"success", "failed"}, b.of[:2], "it has paid when it came")
+	return b.of[2:], err
+}
+
+// A piece pays once, as a call does, however short it is and however it ends.
+func TestAPiecePaysLikeOneCall(t *testing.T) {
+	piece := func(first int, good string, err error) step {
+		return broken(answer(206, "Content-Range", "bytes "+strconv.Itoa(first)+"-9/10"), good, err)
+	}
+	reset, rest := syscall.ECONNRESET, unsized(206, "6789", "Content-Range", "bytes 6-9/10")
+	for name, c := range map[string]struct {
+		steps []step
+		want  []string
+	}{
+		"a byte each":    {[]step{piece(4, "4", reset), piece(5, "5", reset), rest}, []string{"success", "success", "success"}},
+		"no byte":        {[]step{piece(4, "", reset), piece(4, "45", reset), piece(6, "", reset), rest}, []string{"failed", "success", "failed", "success"}},
+		"no new byte":    {[]step{brokenOff(200, "012"), piece(4, "45", reset), rest}, []string{"failed", "success", "success"}},
+		"after failures": {[]step{answer(503), answer(503), piece(4, "45", reset), answer(503), rest}, []string{"failed", "failed", "success", "failed", "success"}},
+		"cut by a limit": {[]step{piece(4, "45", backoff.ErrAttemptTimeout), rest}, []string{"success", "success"}},
+	} {
+		bubble(t, name, func(t *testing.T) {
+			told, err := resumedUnder(t, 100, c.steps...)
+			require.NoError(t, err)
+			require.Equal(t, c.want, told)
+		})
+	}
+	bubble(t, "and not for the next one, which is not made", func(t *testing.T) {
+		told, err := resumedUnder(t, 3, piece(4, "45", reset), rest)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.Equal(t, []string{"success", "not sent"}, told)
+	})
+}
+
 // The caller of a body gets the words and the URL that the caller of a client gets.
 func TestTheErrorOfAResumedBodyNamesTheBudgetOfTheHostAndTheURL(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

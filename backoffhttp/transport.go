@@ -192,8 +192,10 @@ func (t *Transport) engine() *engine { return (*engine)(t) }
 // a strong ETag, or a Last-Modified at least a second before its Date. Requests
 // are sent with Accept-Encoding: identity. If the first response does not tell
 // its length, the body ends where the server says that nothing is left. The Observer of
-// Policy sees the rest as a new call, whose first attempt is the one that broke off. See
-// [ErrChanged].
+// Policy sees the rest as a new call, whose first attempt is the one that broke off. To the
+// budget, a piece that brings bytes is a success, and the request for the next one a first
+// attempt. A body of several pieces may make MaxAttempts - 1 retries, in all, that the budget
+// would refuse. See [ErrChanged].
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return t.engine().roundTrip(req, t.engine().base(t))
 }
