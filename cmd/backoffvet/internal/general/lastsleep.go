@@ -53,7 +53,7 @@ func givesUpLate(p *rule.Pass, l *loop.Loop, a *loop.Attempt, end loop.End, cond
 		return end.Late && end.Outcome == loop.Failed && !comparesWithMany(p, l, end.Wait, cond)
 	case loop.Again:
 		counts := countsFirst(l)
-		return (end.Outcome == loop.Failed || a.Answers) && counts != nil && !comparesWithMany(p, l, end.Wait, counts)
+		return (end.Outcome != loop.Succeeded || a.Answers) && counts != nil && !comparesWithMany(p, l, end.Wait, counts)
 	}
 	return false
 }
@@ -159,8 +159,16 @@ func triesAfter(p *rule.Pass, l *loop.Loop) bool {
 		return true
 	}
 	return slices.ContainsFunc(l.Attempts, func(a *loop.Attempt) bool {
-		return callsBehind(p.TypesInfo, l, a.Call)
+		return callsBehind(p.TypesInfo, l, a.Call) || !knowsBehind(l, a)
 	})
+}
+
+// knowsBehind reports whether the code behind the loop may know how the last attempt ended: the
+// loop itself returns after a success, or the error lives longer than the loop.
+func knowsBehind(l *loop.Loop, a *loop.Attempt) bool {
+	_, ends := l.Next().(*ast.ReturnStmt)
+	return ends || a.Err == nil || a.Err.Pos() < l.Stmt.Pos() || l.Stmt.End() <= a.Err.Pos() ||
+		loop.Has(l.Body, func(n ast.Node) bool { _, ok := n.(*ast.ReturnStmt); return ok })
 }
 
 func callsBehind(info *types.Info, l *loop.Loop, call *ast.CallExpr) bool {

@@ -136,7 +136,7 @@ func (l *Loop) ofField(v *types.Var, text string, asked bool) *Signal {
 	switch {
 	case v != nil && remote.IsContext(v.Type()):
 		return l.contextSignal(v, text)
-	case v != nil && isStopChannel(v) && l.mayStop(v, asked):
+	case v != nil && l.prog.isStopChannel(v) && l.mayStop(v, asked):
 		return &Signal{Expr: text, Done: text}
 	}
 	return nil
@@ -173,14 +173,16 @@ func leaves(info *types.Info, list []ast.Stmt, branch token.Token) bool {
 	return false
 }
 
-// isStopChannel reports whether a variable is a stop channel, or a pointer to one.
-func isStopChannel(v *types.Var) bool {
+// isStopChannel reports whether a variable is a stop channel, or a pointer to one: its name says so,
+// or something closes it that ends its object.
+func (p *program) isStopChannel(v *types.Var) bool {
 	t := v.Type().Underlying()
-	if p, ok := t.(*types.Pointer); ok {
-		t = p.Elem().Underlying()
+	if pointer, ok := t.(*types.Pointer); ok {
+		t = pointer.Elem().Underlying()
 	}
 	c, ok := t.(*types.Chan)
-	return ok && c.Elem().String() != "time.Time" && stopping.MatchString(v.Name())
+	return ok && c.Elem().String() != "time.Time" &&
+		(stopping.MatchString(v.Name()) || c.Elem().String() == "struct{}" && slices.ContainsFunc(p.closes[v], p.atEnd))
 }
 
 var stopping = regexp.MustCompile(`(?i)stop|done|quit|clos|exit|shut|cancel|term|kill|dead|^end$|(?-i)End$`)
@@ -205,7 +207,7 @@ func (l *Loop) flag(cond ast.Expr) (found *Signal) {
 	return found
 }
 
-var lasting = regexp.MustCompile(`(?i)stop|quit|clos|exit|shut|cancel|terminat|running|alive`)
+var lasting = regexp.MustCompile(`(?i)stop|quit|clos|exit|shut|cancel|terminat|destroy|running|alive`)
 
 // receiver returns the name of the receiver of the method around the loop, or nil.
 func (l *Loop) receiver() *ast.Ident {
@@ -290,7 +292,7 @@ func (l *Loop) ofType() *Signal {
 		if l.prog.isEnded(field) {
 			return &Signal{Expr: text}
 		}
-		if !l.prog.listens[field] || !l.prog.closes[field] && !remote.IsContext(field.Type()) {
+		if !l.prog.listens[field] || len(l.prog.closes[field]) == 0 && !remote.IsContext(field.Type()) {
 			continue
 		}
 		if s := l.ofField(field, text, false); s != nil {

@@ -22,7 +22,7 @@ type program struct {
 	set      map[*types.Var][]ast.Expr  // what is assigned, in the order of the source
 	listens  map[*types.Var]bool        // fields that cases of a select receive from, or whose Done they do, and then leave
 	uses     map[*types.Var][]token.Pos // where something may close a channel, or send to it
-	closes   map[*types.Var]bool        // channels that something closes
+	closes   map[*types.Var][]token.Pos // where something closes a channel
 	tells    map[*types.Var][]token.Pos // where a function closes a channel as it returns
 	noted    map[*ast.Ident]bool        // mentions of a channel that are none of these, or noted
 	calls    map[types.Object][]*ast.CallExpr
@@ -41,7 +41,7 @@ func programOf(p *analysis.Pass) *program {
 		pkg: p.Pkg, info: p.TypesInfo, decls: map[types.Object]*ast.FuncDecl{}, sleepers: map[types.Object]*Wait{}, set: map[*types.Var][]ast.Expr{}, listens: map[*types.Var]bool{},
 		uses: map[*types.Var][]token.Pos{}, tells: map[*types.Var][]token.Pos{}, noted: map[*ast.Ident]bool{},
 		calls: map[types.Object][]*ast.CallExpr{}, params: map[*types.Var]param{}, mentions: map[types.Object]int{},
-		closes: map[*types.Var]bool{},
+		closes: map[*types.Var][]token.Pos{},
 	}
 	for _, obj := range p.TypesInfo.Uses {
 		prog.mentions[obj]++
@@ -57,6 +57,10 @@ func (p *program) note(n ast.Node) bool {
 	case *ast.FuncDecl:
 		p.declare(n)
 	case *ast.AssignStmt:
+		if n.Tok == token.ADD_ASSIGN && types.ExprString(n.Rhs[0]) == "1" { // n++
+			p.assign(n.Lhs, n.Lhs)
+			break
+		}
 		p.assign(n.Lhs, n.Rhs)
 	case *ast.ValueSpec:
 		p.assign(asExprs(n.Names), n.Values)
@@ -71,7 +75,9 @@ func (p *program) note(n ast.Node) bool {
 			p.listen(n.Comm)
 		}
 	case *ast.CallExpr:
-		p.closes[p.closed(n)] = true
+		if v := p.closed(n); v != nil {
+			p.closes[v] = append(p.closes[v], n.Pos())
+		}
 		if of := atomicOf(p.info, n, "Store"); of != nil && len(n.Args) > 0 {
 			p.assign([]ast.Expr{of}, n.Args[len(n.Args)-1:])
 		}
@@ -281,8 +287,13 @@ func (l *Loop) makesLater(v *types.Var) bool {
 func (p *program) isEnded(v *types.Var) bool {
 	return lasting.MatchString(v.Name()) && slices.ContainsFunc(p.set[v], func(e ast.Expr) bool {
 		text := types.ExprString(e)
-		return (text == "true" || text == "1") && slices.ContainsFunc(slices.Collect(maps.Values(p.decls)), func(f *ast.FuncDecl) bool {
-			return within(e, f) && ending.MatchString(f.Name.Name)
-		})
+		return (text == "true" || text == "1") && p.atEnd(e.Pos())
+	})
+}
+
+// atEnd reports whether a place is in a function that ends an object, as its name says.
+func (p *program) atEnd(at token.Pos) bool {
+	return slices.ContainsFunc(slices.Collect(maps.Values(p.decls)), func(f *ast.FuncDecl) bool {
+		return f.Pos() <= at && at < f.End() && ending.MatchString(f.Name.Name)
 	})
 }
