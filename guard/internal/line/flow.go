@@ -54,7 +54,7 @@ func (f *flow) bound() int { return f.usual * f.times }
 // grow takes note of an answer, while so many calls wait, of which the oldest has so much
 // time left.
 func (f *flow) grow(now time.Time, length int, left time.Duration) {
-	if f.credit++; f.limit < f.bound() || f.usual == 0 && (!f.failed || f.credit >= f.limit) {
+	if f.credit++; f.limit < f.bound() || f.usual == 0 && f.credit >= f.limit {
 		f.limit, f.credit = f.limit+1, 0
 	}
 	since := now.Sub(f.looked)

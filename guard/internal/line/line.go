@@ -23,7 +23,7 @@ const (
 	mostGap    = 30 * time.Second       // up to this
 	credit     = 2                      // answers let one waiting call go, if the service was not down
 	servesSome = 3                      // failures in a row after an answer: the service serves some calls only
-	servesAll  = 3                      // answers in a row to calls that had failed: it serves all of them
+	servesAll  = 3                      // answers in a row to calls that had failed: it may serve all
 	lease      = 5 * time.Second        // time that a probe should have left
 	maxHold    = 5 * time.Minute        // for which one answer keeps all calls back
 )
@@ -51,8 +51,6 @@ type Line struct {
 	answers  uint64    // while the line is busy
 	row      int       // calls that failed since the last answer
 	since    time.Time // when the first of them failed
-	volleys  int       // of them, those that went after the one counted before had failed
-	counted  time.Time // when the last of these failed
 	why      error     // with which the last one failed
 	queue    queue
 	share    float64 // of the calls that failed before those in a row
@@ -60,8 +58,8 @@ type Line struct {
 	lastDown uint64  // 1 and the answers when it was last seen down; 0 if it never was
 	recovers bool    // it has answered since, and calls still wait
 	credit   int     // answers since the last one that let a call go
+	turns    int     // calls that an answer lets go
 	mended   int     // calls that had failed and were answered, since the last failure
-	turn     bool    // an answer lets one call go
 
 	probe  *waiter   // under way; nil if there is none
 	probes int       // so far
@@ -117,12 +115,12 @@ func (l *Line) settle(c *Call, r Result) (mayWait bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := clock.Now()
-	went, crowded := l.leave(c, now, r.Verdict == Answered), false
+	l.leave(c, now, r.Verdict == Answered)
 	switch r.Verdict {
 	case Answered:
-		l.answered(now, !went.IsZero() && c.turn.hasFailed())
+		l.answered(now, c)
 	case Failed:
-		crowded = l.failed(now, went, r)
+		l.failed(now, r)
 	case Refused:
 		l.why = r.Err
 	case Full:
@@ -134,15 +132,15 @@ func (l *Line) settle(c *Call, r Result) (mayWait bool) {
 	l.recovers = l.recovers && l.closed()
 	l.queue.room = r.Verdict != Full && r.Verdict != Refused
 	began := c.state >> answersBit
-	mayWait = began == l.answers || began < l.lastDown || crowded
+	mayWait = began == l.answers || began < l.lastDown
 	l.dispatch(now)
 	return mayWait
 }
 
-// leave ends the turn of a call, and returns when that came. It is zero if the call had none.
-func (l *Line) leave(c *Call, now time.Time, answered bool) (went time.Time) {
+// leave ends the turn of a call.
+func (l *Line) leave(c *Call, now time.Time, answered bool) {
 	if c.turn == nil || !c.turn.went() {
-		return went
+		return
 	}
 	l.flow.end()
 	if answered {
@@ -151,18 +149,16 @@ func (l *Line) leave(c *Call, now time.Time, answered bool) (went time.Time) {
 	if l.probe == c.turn {
 		l.probe = nil
 	}
-	went, c.turn.at = c.turn.at, time.Time{}
-	return went
+	c.turn.at = time.Time{}
 }
 
-// answered records an answer of the service, to a call that may have failed before. Once the
-// circuit is closed, calls follow.
-func (l *Line) answered(now time.Time, failed bool) {
+// answered records an answer of the service. Once the circuit is closed, calls follow.
+func (l *Line) answered(now time.Time, c *Call) {
 	l.answers++
-	if failed {
+	if c.turn != nil && c.turn.hasFailed() {
 		l.mended++
 	}
-	l.row, l.volleys, l.since, l.until, l.next = 0, 0, now, time.Time{}, now.Add(leastGap)
+	l.row, l.since, l.until, l.next = 0, now, time.Time{}, now.Add(leastGap)
 	if l.queue.doubtful != nil {
 		l.tell(l.queue.doubtful, Alone)
 	}
@@ -174,20 +170,18 @@ func (l *Line) answered(now time.Time, failed bool) {
 	case l.down && l.queue.length > 0:
 		l.recovers = true
 		l.flow.restart(now, l.queue.length)
-	case l.queue.length > 0 && l.mended >= servesAll:
-		l.recovers, l.mended = true, 0
-		l.flow.restart(now, l.queue.length)
-		l.flow.limit = max(1, l.flow.bound()/2)
 	case l.queue.length > 0:
-		if l.credit++; l.credit >= credit {
-			l.credit, l.turn = 0, true
+		l.credit++
+		l.turns = l.credit / credit
+		if l.mended >= servesAll {
+			l.turns++ // so that more and more calls follow
 		}
+		l.credit %= credit
 	}
 }
 
-// failed records a call that failed, and went at some time. It reports whether another one
-// failed before it since then, while the service comes back: then too many went at once.
-func (l *Line) failed(now, went time.Time, r Result) (crowded bool) {
+// failed records a call that failed.
+func (l *Line) failed(now time.Time, r Result) {
 	l.why = r.Err
 	if l.row++; l.row == 1 {
 		l.since = now
@@ -197,15 +191,10 @@ func (l *Line) failed(now, went time.Time, r Result) (crowded bool) {
 	l.until = later(l.until, now.Add(min(r.After, maxHold)))
 	l.flow.shrink()
 	l.flow.failed = l.flow.failed || l.recovers
-	crowded = l.recovers && l.row > 1 && !went.After(l.counted)
-	if !crowded {
-		l.volleys, l.counted = l.volleys+1, now
-	}
-	if l.recovers && l.volleys >= servesSome {
+	if l.recovers && l.row >= servesSome {
 		l.recovers, l.down = false, false
 	}
 	l.postpone(now)
-	return crowded
 }
 
 // learn takes note of how calls did before the service fails. While it comes back, fewer
@@ -244,7 +233,7 @@ func (l *Line) dispatch(now time.Time) {
 		}
 		l.release(now)
 	}
-	l.queue.room, l.turn = false, false
+	l.queue.room, l.turns = false, 0
 	if l.queue.length == 0 {
 		l.recovers, l.down, l.credit, l.woken = false, !l.closed(), 0, false
 	}
@@ -271,7 +260,7 @@ func (l *Line) turnAt(now time.Time) time.Time {
 // some calls, those that were never made follow by the number in flight.
 func (l *Line) follows() bool {
 	switch {
-	case l.turn, l.queue.room && l.queue.full():
+	case l.turns > 0, l.queue.room && l.queue.full():
 		return true
 	case l.recovers:
 		return l.flow.admits()
@@ -296,7 +285,7 @@ func (l *Line) release(now time.Time) {
 		l.probe = w
 		l.probes++
 	}
-	l.turn, l.woken = false, false
+	l.turns, l.woken = max(0, l.turns-1), false
 	w.at = now
 	l.flow.inFlight++
 	l.tell(w, Went)
