@@ -10,46 +10,12 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backoffhttp"
-	"github.com/gobackoff/backoff/control/wake"
 )
 
-// A refresher fetches a value every few seconds, and when now is called.
-type refresher struct {
-	fetch func(context.Context) error // makes one request, and stores the value
-	every time.Duration
-	kick  chan struct{} // make(chan struct{}, 1)
-	waits wake.Signal   // of the waits after failures
-}
-
-func (r *refresher) run(ctx context.Context) error {
-	policy := backoff.Policy{Name: "config", Schedule: backoff.Exponential{Max: time.Minute}} // after failures
-	loop := backoff.Supervisor{Policy: policy, ResetAfter: r.every / 2}                       // more than a fetch takes
-	return loop.Run(r.waits.Context(ctx), func(ctx context.Context) error {
-		for {
-			select {
-			case <-r.kick: // an older call of now: this fetch is its own
-			default:
-			}
-			if err := r.fetch(ctx); err != nil {
-				return err // also a 404; only backoff.Permanent(err) ends the loop
-			}
-			select {
-			case <-time.After(r.every):
-			case <-r.kick:
-			case <-ctx.Done():
-				return ctx.Err()
-			}
-		}
-	})
-}
-
-// now ends the wait, whichever it is: the value is fetched within a second.
-func (r *refresher) now() {
-	select {
-	case r.kick <- struct{}{}: // ends the wait inside
-	default:
-	}
-	r.waits.Wake() // ends a wait between two runs
+func startRefresher(ctx context.Context, fetch func(context.Context) error) *refresher {
+	config := &refresher{fetch: fetch, every: 10 * time.Second, kick: make(chan struct{}, 1)}
+	go config.run(ctx) // until ctx ends; config.now() fetches it at once
+	return config
 }
 
 // refreshing runs a refresher whose fetches return what answer says, by the time since the begin,
@@ -124,4 +90,17 @@ func TestOnlyAMarkEndsARefresh(t *testing.T) {
 	if !errors.Is(err, refused) || !ok || gaveUp.Reason != backoff.ReasonPermanent || len(at) < 2 {
 		t.Error(at, err)
 	}
+}
+
+func TestAValueIsFetchedAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := 0
+		config := startRefresher(t.Context(), func(context.Context) error { n++; return nil })
+		time.Sleep(time.Second)
+		config.now()
+		synctest.Wait()
+		if n != 2 {
+			t.Errorf("%d fetches", n)
+		}
+	})
 }
