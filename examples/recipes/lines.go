@@ -15,9 +15,10 @@ import (
 // A lineClient sends lines to a server that replies to each with a line. Several goroutines may
 // use it. A connection that is free again is kept for the next line.
 type lineClient struct {
-	addr   string
+	dial   func(context.Context) (net.Conn, error)
 	server *guard.Service
-	free   chan *session // make(chan *session, 4): as many are kept
+	judge  func(reply string) error // an error for a reply such as BUSY, or else nil
+	free   chan *session            // make(chan *session, 4): as many are kept
 }
 
 // A session is a connection on which no reply is due.
@@ -48,7 +49,7 @@ func (c *lineClient) ask(ctx context.Context, line string) (string, error) {
 		case !ended:
 			c.keep(s)
 		}
-		return reply, nil
+		return reply, c.judge(reply)
 	})
 }
 
@@ -58,7 +59,7 @@ func (c *lineClient) session(ctx context.Context) (*session, error) {
 		return s, nil
 	default:
 	}
-	conn, err := new(net.Dialer).DialContext(ctx, "tcp", c.addr)
+	conn, err := c.dial(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -3,12 +3,14 @@ package recipes
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/gobackoff/backoff"
@@ -45,11 +47,22 @@ func startLines(t *testing.T, lines int64) (*lineServer, *lineClient) {
 
 func newLineClient(addr string) *lineClient {
 	client := &lineClient{
-		addr:   addr,
+		dial:   func(ctx context.Context) (net.Conn, error) { return new(net.Dialer).DialContext(ctx, "tcp", addr) },
 		server: &guard.Service{Name: "lines"}, // one for the server
 		free:   make(chan *session, 4),
+		judge:  judge, // returns the error of a reply, if it is one
 	}
 	return client
+}
+
+func judge(reply string) error {
+	switch {
+	case strings.HasPrefix(reply, "BUSY"):
+		return errors.New(reply) // later
+	case strings.HasPrefix(reply, "ERROR"):
+		return backoff.Permanent(errors.New(reply)) // not at all
+	}
+	return nil
 }
 
 func (s *lineServer) serve(conn net.Conn) {
@@ -148,5 +161,97 @@ func TestAReplyWithoutAnEndIsAnError(t *testing.T) {
 	defer cancel()
 	if _, err := client.ask(ctx, "long"); err == nil || !strings.Contains(err.Error(), bufio.ErrBufferFull.Error()) {
 		t.Error(err)
+	}
+}
+
+// A hangingServer hangs from second 20 to 25, and replies BUSY to one line in 100.
+type hangingServer struct {
+	began  time.Time
+	served atomic.Int64
+}
+
+func (s *hangingServer) dial(context.Context) (net.Conn, error) {
+	conn, server := net.Pipe()
+	go func() {
+		defer server.Close()
+		for in := bufio.NewScanner(server); in.Scan(); {
+			if at := time.Since(s.began); at >= 20*time.Second && at < 25*time.Second {
+				time.Sleep(25*time.Second - at)
+			}
+			time.Sleep(2 * time.Millisecond)
+			if s.served.Add(1)%100 == 0 {
+				fmt.Fprintln(server, "BUSY")
+			} else {
+				fmt.Fprintln(server, "done")
+			}
+		}
+	}()
+	return conn, nil
+}
+
+// After an outage the budget of a Service refuses some retries that would succeed.
+func TestASmallDeviceNeedsNoBudget(t *testing.T) {
+	defer func(before backoff.Policy) { asking = before }(asking)
+	device := asking
+	device.MaxAttempts, device.Schedule = -1, backoff.Exponential{Max: 500 * time.Millisecond}
+	for _, row := range []struct {
+		policy backoff.Policy
+		plain  bool // without a budget
+	}{{asking, false}, {device, true}} {
+		synctest.Test(t, func(t *testing.T) {
+			asking = row.policy
+			client := newLineClient("")
+			client.dial = (&hangingServer{began: time.Now()}).dial
+			client.server = &guard.Service{NoBudget: row.plain}
+			if refused := askMany(t, client); (refused == 0) != row.plain {
+				t.Errorf("%d lines were refused, without a budget: %v", refused, row.plain)
+			}
+		})
+	}
+}
+
+// askMany sends a line every 10 ms for a minute. It returns how many the budget refused.
+func askMany(t *testing.T, client *lineClient) int64 {
+	var refused atomic.Int64
+	var all sync.WaitGroup
+	for range 6000 {
+		all.Go(func() {
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			defer cancel()
+			switch _, err := client.ask(ctx, "a line"); {
+			case errors.Is(err, backoff.ErrBudget):
+				refused.Add(1)
+			case err != nil:
+				t.Error(err)
+			}
+		})
+		time.Sleep(10 * time.Millisecond)
+	}
+	all.Wait()
+	client.forget()
+	return refused.Load()
+}
+
+func TestAReplyMayBeAnError(t *testing.T) {
+	for first, want := range map[string]string{"BUSY": "done <nil> 2", "ERROR no such command": " ERROR no such command 1"} {
+		synctest.Test(t, func(t *testing.T) {
+			n := 0
+			client := newLineClient("")
+			client.dial = func(context.Context) (net.Conn, error) {
+				conn, server := net.Pipe()
+				go func() {
+					for in := bufio.NewScanner(server); in.Scan(); {
+						n++
+						fmt.Fprintln(server, []string{first, "done"}[n-1])
+					}
+				}()
+				return conn, nil
+			}
+			reply, err := client.ask(t.Context(), "a line")
+			if got := fmt.Sprint(reply, " ", err, " ", n); strings.TrimPrefix(got, first) != want {
+				t.Error(got)
+			}
+			client.forget()
+		})
 	}
 }

@@ -3,7 +3,9 @@ package recipes
 import (
 	"context"
 	"errors"
-	"fmt"
+	"io"
+	"net/http"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -14,52 +16,6 @@ import (
 	"github.com/gobackoff/backoff/backoffhttp"
 	"github.com/gobackoff/backoff/guard"
 )
-
-// A provider answers questions.
-type provider struct {
-	name    string
-	service *guard.Service // made once, by guards
-	ask     func(context.Context, string) (string, error)
-}
-
-// guards make no call wait: the next provider may answer. One that is down is tried every 10 s.
-func guards() *guard.Service {
-	return &guard.Service{FailFast: true, Budget: new(backoff.RetryBudget), Breaker: &backoff.Breaker{
-		OpenFor: backoff.Constant(10 * time.Second), MaxRetryAfter: 24 * time.Hour,
-	}}
-}
-
-// The next provider is better than a second attempt. A good answer takes less than 4 s.
-var oneProvider = backoff.Policy{MaxAttempts: 1, AttemptTimeout: 4 * time.Second, Classify: backoffhttp.Classify}
-
-// firstAnswer asks one provider after the other.
-func firstAnswer(ctx context.Context, providers []provider, question string) (string, error) {
-	var failed error
-	for _, p := range providers {
-		answer, err := backoff.DoValue(ctx, p.service.With(oneProvider), func(ctx context.Context) (string, error) {
-			answer, err := p.ask(ctx, question)
-			if code := statusOf(err); code == 401 || code == 403 {
-				err = backoff.OfClass(err, backoff.ClassRetryable) // our key is wrong, so the provider is down for us
-			}
-			return answer, err
-		})
-		if err == nil {
-			return answer, nil
-		}
-		failed = errors.Join(failed, fmt.Errorf("%s: %w", p.name, err))
-		if statusOf(err) == 400 || ctx.Err() != nil {
-			break // the question is wrong, wherever it is asked
-		}
-	}
-	return "", failed
-}
-
-func statusOf(err error) int {
-	if status, ok := errors.AsType[*backoffhttp.StatusError](err); ok {
-		return status.Code
-	}
-	return 0
-}
 
 // The first provider fails in some way, and the second one answers, unless the question is wrong.
 func TestTheSecondProviderAnswersForTheFirst(t *testing.T) {
@@ -81,7 +37,7 @@ func TestTheSecondProviderAnswersForTheFirst(t *testing.T) {
 		"overloaded":             {ask: status(529, 0), second: 100, most: 50, slowest: 100 * time.Millisecond},
 		"throttled":              {ask: status(429, 0), second: 100, most: 50, slowest: 100 * time.Millisecond},
 		"throttled for a second": {ask: status(429, time.Second), second: 100, most: 50, slowest: 100 * time.Millisecond},
-		"throttled for an hour":  {ask: status(429, time.Hour), second: 100, most: 25, slowest: 100 * time.Millisecond},
+		"throttled for an hour":  {ask: status(429, time.Hour), second: 100, most: 1, slowest: 100 * time.Millisecond},
 		"bad key":                {ask: status(401, 0), second: 100, most: 20, slowest: time.Second},
 		"question":               {ask: status(400, 0), most: 100, slowest: time.Second},
 	} {
@@ -166,5 +122,107 @@ func TestTheErrorNamesAllProviders(t *testing.T) {
 	_, err := firstAnswer(t.Context(), []provider{{"first", &guard.Service{}, down}, {"second", &guard.Service{}, down}}, "why")
 	if err == nil || err.Error() != "first: closed\nsecond: closed" {
 		t.Error(err)
+	}
+}
+
+// The first provider answers with a stream that begins with an error, or says when it may be asked
+// again. The first stream of the second one lasts longer than all limits.
+func TestTheSecondProviderSendsAStreamForTheFirst(t *testing.T) {
+	for name, row := range map[string]struct {
+		status int
+		header http.Header
+		text   string
+		most   int // requests to the first in 100 calls
+	}{
+		"error":      {200, http.Header{"Content-Type": {"text/event-stream"}}, "event: error\n\n", 20},
+		"an hour":    {429, http.Header{"Retry-After": {"3600"}}, "", 1},
+		"wrong key":  {401, nil, "", 20},
+		"overloaded": {529, nil, "", 50},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			asked := 0
+			first, second := streaming(), streaming()
+			first.Transport.(*backoffhttp.Transport).Base = serverFunc(func(r *http.Request) (*http.Response, error) {
+				asked++
+				time.Sleep(50 * time.Millisecond)
+				return &http.Response{StatusCode: row.status, Header: row.header.Clone(), Body: io.NopCloser(strings.NewReader(row.text)), Request: r}, nil
+			})
+			pause := 20 * time.Second // of the first stream
+			second.Transport.(*backoffhttp.Transport).Base = serverFunc(func(r *http.Request) (*http.Response, error) {
+				defer func() { pause = time.Second / 2 }()
+				return slowStream(r, pause), nil
+			})
+			for range 100 {
+				resp, err := firstStream([]*http.Client{first, second}, func(i int) (*http.Request, error) {
+					body := strings.NewReader("2 + 2?") // for each provider its own
+					return http.NewRequestWithContext(t.Context(), http.MethodPost, []string{"http://first", "http://second"}[i], body)
+				})
+				if err != nil {
+					t.Fatalf("%s: %v", name, err)
+				}
+				if text, err := io.ReadAll(resp.Body); string(text) != "data: 4\n\ndata: 2\n\n" || err != nil {
+					t.Fatalf("%s: %q %v", name, text, err)
+				}
+				resp.Body.Close()
+			}
+			if t.Log(name, asked); asked > row.most {
+				t.Errorf("%s: the first was asked %d times", name, asked)
+			}
+		})
+	}
+}
+
+// slowStream pauses after its first event.
+func slowStream(r *http.Request, pause time.Duration) *http.Response {
+	body, stream := io.Pipe()
+	go func() {
+		io.WriteString(stream, "data: 4\n\n")
+		select {
+		case <-time.After(pause):
+			io.WriteString(stream, "data: 2\n\n")
+			stream.Close()
+		case <-r.Context().Done():
+			stream.CloseWithError(r.Context().Err())
+		}
+	}()
+	return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: body, Request: r}
+}
+
+// A short Retry-After is better than the second provider, and a long one is not.
+func TestAShortRetryAfterMayBeWaitedFor(t *testing.T) {
+	defer func(before backoff.Policy) { oneProvider = before }(oneProvider)
+	oneProvider.MaxElapsed, oneProvider.MaxRetryAfter = 3*time.Second, 2*time.Second
+	oneProvider.ByClass = map[backoff.Class]backoff.ClassLimits{backoff.ClassThrottled: {MaxAttempts: 2}}
+	for after, want := range map[time.Duration]string{time.Second: "first", time.Minute: "second"} {
+		synctest.Test(t, func(t *testing.T) {
+			began, calls := time.Now(), 0
+			first := func(context.Context, string) (string, error) {
+				if calls++; calls == 1 {
+					return "", backoff.RetryAfter(&backoffhttp.StatusError{Code: 429}, after)
+				}
+				return "first", nil
+			}
+			second := func(context.Context, string) (string, error) { return "second", nil }
+			got, err := firstAnswer(t.Context(), []provider{{"first", guards(), first}, {"second", guards(), second}}, "why")
+			if took := time.Since(began); got != want || err != nil || took > 2*time.Second || want == "second" && took > 0 {
+				t.Errorf("%v: %q %v in %v", after, got, err, took)
+			}
+		})
+	}
+}
+
+func TestTheFirstAnswerIsTaken(t *testing.T) {
+	ctx, question := t.Context(), "why"
+	askFirst := func(context.Context, string) (string, error) { return "", &backoffhttp.StatusError{Code: 503} }
+	askSecond := func(context.Context, string) (string, error) { return "42", nil }
+
+	providers := []provider{
+		{"first", guards(), askFirst}, // by a plain http.Client and backoffhttp.Check; reads the answer to its end
+		{"second", guards(), askSecond},
+	}
+	answer, err := firstAnswer(ctx, providers, question) // one call; the providers are made once
+
+	if answer != "42" || err != nil {
+		t.Error(answer, err)
 	}
 }

@@ -1,11 +1,14 @@
 package recipes
 
 import (
+	"context"
 	"fmt"
 	"net/http"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -25,6 +28,14 @@ var importing = &http.Client{Transport: &backoffhttp.Transport{
 			new(pace.Pacer), // as a Transport has one: after a 429 it slows down
 			&limit.Rate{Limiter: rate.NewLimiter(500, 1)}, // 500 requests a second, retries included
 		)}
+	}},
+}}
+
+// batch is beside the users of the same process, and has the 100 requests a second that they leave.
+var batch = &http.Client{Transport: &backoffhttp.Transport{
+	Policy: backoff.Policy{Name: "batch", MaxAttempts: 8},
+	Services: &guard.Services{New: func(host string) *guard.Service {
+		return &guard.Service{Name: host, Budget: &limit.Rate{Limiter: rate.NewLimiter(100, 1)}}
 	}},
 }}
 
@@ -55,4 +66,56 @@ func TestAJobAtAKnownLimitIsNotRefused(t *testing.T) {
 	if took := time.Since(began); failed.Load() > 0 || refused.Load() > 20 || took < 1900*time.Millisecond {
 		t.Error(fmt.Sprint(failed.Load(), " failed, ", refused.Load(), " refused, in ", took))
 	}
+}
+
+// A shop has users, of whose calls one in ten fails once, and a batch, of which all fail.
+type shop struct {
+	batch atomic.Int64
+	seen  sync.Map // calls of users
+}
+
+func (s *shop) serve(r *http.Request) (*http.Response, error) {
+	time.Sleep(10 * time.Millisecond)
+	code := 200
+	if r.URL.Path == "/batch" {
+		s.batch.Add(1)
+		code = 503
+	} else if _, again := s.seen.LoadOrStore(r.URL.RawQuery, true); !again && strings.HasSuffix(r.URL.RawQuery, "5") {
+		code = 503
+	}
+	return &http.Response{StatusCode: code, Header: http.Header{}, Body: http.NoBody, Request: r}, nil
+}
+
+// Fifty workers of a batch fail all the time. No call of a user does, and the batch keeps to its rate.
+func TestABatchThatFailsTakesNothingFromTheUsers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := new(shop)
+		users := &http.Client{Transport: &backoffhttp.Transport{Base: serverFunc(server.serve)}}
+		own := batch.Transport.(*backoffhttp.Transport)
+		batch := &http.Client{Transport: &backoffhttp.Transport{
+			Policy: own.Policy, Services: &guard.Services{New: own.Services.New}, Base: serverFunc(server.serve)}}
+		ctx, stop := context.WithCancel(t.Context()) // before a deadline calls would end unsent, again and again
+		time.AfterFunc(time.Minute, stop)
+		var all sync.WaitGroup
+		for range 50 {
+			all.Go(func() {
+				for ctx.Err() == nil {
+					_, _ = textOf(ctx, batch, "http://shop/batch")
+				}
+			})
+		}
+		var failed atomic.Int64
+		for n := range 590 {
+			all.Go(func() {
+				if _, err := textOf(ctx, users, fmt.Sprint("http://shop/users?n=", n)); err != nil {
+					failed.Add(1)
+				}
+			})
+			time.Sleep(100 * time.Millisecond)
+		}
+		all.Wait()
+		if n := server.batch.Load(); failed.Load() > 0 || n < 100 || n > 6000 {
+			t.Errorf("%d calls of users failed; the batch made %d requests", failed.Load(), n)
+		}
+	})
 }

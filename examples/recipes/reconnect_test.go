@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/gobackoff/backoff"
@@ -37,6 +39,7 @@ func Example_reconnect() {
 	messages := 0
 	read := func(conn net.Conn) error {
 		for lines := bufio.NewReader(conn); ; {
+			conn.SetReadDeadline(time.Now().Add(time.Minute)) // a connection that died is silent, without an error
 			text, err := lines.ReadString('\n')
 			if err != nil {
 				return err
@@ -79,5 +82,41 @@ func serveMessages(l net.Listener, last int) {
 			}
 		}
 		conn.Close()
+	}
+}
+
+// The network loses a connection without a word. The loop makes the next one.
+func TestASilentConnectionIsReplaced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithTimeout(t.Context(), 10*time.Minute)
+		defer stop()
+		dials := 0
+		dial := func(context.Context) (net.Conn, error) {
+			conn, server := net.Pipe()
+			if dials++; dials == 3 {
+				stop()
+			}
+			context.AfterFunc(ctx, func() { server.Close() })
+			return conn, nil
+		}
+		err := feed(ctx, dial, func(conn net.Conn) error {
+			conn.SetReadDeadline(time.Now().Add(time.Minute))
+			_, err := conn.Read(make([]byte, 1))
+			return err
+		})
+		if !errors.Is(err, context.Canceled) || dials != 3 {
+			t.Errorf("%v after %d dials", err, dials)
+		}
+	})
+}
+
+// A refused login ends the loop, which says that it gave up. Policy.Do returns such an error as it is.
+func TestALoopThatIsRefusedSaysThatItGaveUp(t *testing.T) {
+	refused := errors.New("wrong token")
+	dial := func(context.Context) (net.Conn, error) { return nil, backoff.Permanent(refused) }
+	err := feed(t.Context(), dial, nil)
+	gaveUp, ok := errors.AsType[*backoff.Error](err)
+	if !ok || gaveUp.Reason != backoff.ReasonPermanent || backoff.Cause(err) != refused {
+		t.Error(err)
 	}
 }

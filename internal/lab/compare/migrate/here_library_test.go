@@ -30,7 +30,7 @@ type Options struct {
 
 func New(o Options) (*Client, error) {
 	if o.Retry == nil {
-		// It allows one attempt while nearly all fail. If your users make few calls, leave it out.
+		// The Budget allows one attempt while nearly all fail. If your users make few calls, leave it out.
 		o.Retry = backoff.Policy{Name: "shop", Budget: new(backoff.RetryBudget)}
 	}
 	if v, ok := o.Retry.(interface{ Validate() error }); ok {
@@ -43,20 +43,21 @@ func New(o Options) (*Client, error) {
 
 // Save may be retried, unless the service rejects it.
 func (c *Client) Save(ctx context.Context) error {
-	var final error
+	var final, last error
 	attempts := 0
 	err := c.retry.Do(ctx, func(ctx context.Context) error {
 		attempts++
-		err := c.send(ctx)
+		last = c.send(ctx)
 		var answer *StatusError // an error of this library
-		if errors.As(err, &answer) && answer.Code < 500 && answer.Code != 429 {
-			final = backoff.Permanent(err)
+		if errors.As(last, &answer) && answer.Code < 500 && answer.Code != 429 {
+			final = backoff.Permanent(last)
 			return nil // ends the Retrier of any library
 		}
-		return err
+		return last
 	})
 	if err != nil && attempts > 1 && !errors.As(err, new(*backoff.Error)) { // a Retrier of another library gave up
-		err = &backoff.Error{Attempts: attempts, Reason: backoff.ReasonAttempts, Last: err} // ends the policies around it, too
+		// Ends the policies around it, too. Its text is that of last, and not of the other library.
+		err = &backoff.Error{Attempts: attempts, Reason: backoff.ReasonAttempts, Last: last, Interrupted: ctx.Err()}
 	}
 	return cmp.Or(final, err)
 }
@@ -212,10 +213,25 @@ func TestASaveThatAnotherLibraryGaveUpIsNotRepeatedByAPolicyAround(t *testing.T)
 			calls := 0
 			client, err := New(Options{Retry: retry, Send: func(context.Context) error { calls++; return errBusy }})
 			require.NoError(t, err)
-			require.Error(t, backoff.Policy{}.Do(t.Context(), client.Save))
+			err = backoff.Policy{}.Do(t.Context(), client.Save)
+			require.EqualError(t, err, "backoff: gave up after 4 attempts: "+errBusy.Error()) // not the text of that library
+			require.ErrorIs(t, err, errBusy)
 			require.Equal(t, 4, calls)
 		})
 	}
+}
+
+// Its error tells whether the context ended the call.
+func TestASaveThatTheContextEndedSaysSo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		client, err := New(Options{Retry: cenkalti7Retrier{}, Send: func(context.Context) error { return errBusy }})
+		require.NoError(t, err)
+		err = client.Save(ctx)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorIs(t, err, errBusy)
+	})
 }
 
 // What a library returns decides whether policies around it multiply its
