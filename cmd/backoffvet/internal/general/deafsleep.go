@@ -107,7 +107,7 @@ func isEndless(p *rule.Pass, l *loop.Loop, s *loop.Signal) bool {
 	f, ok := l.Stmt.(*ast.ForStmt)
 	return ok && s.Var != nil && !s.OfType && (l.Kind == loop.Retry || l.Kind == loop.Poll) && !l.Asks(s) &&
 		(f.Cond == nil || asksForError(p, f.Cond)) &&
-		!slices.ContainsFunc(l.Calls, leaves) &&
+		!slices.ContainsFunc(l.Calls, func(a *loop.Attempt) bool { return a.MayEnd(loop.Left, loop.Failed, loop.Unknown) }) &&
 		!slices.ContainsFunc(l.Attempts, func(a *loop.Attempt) bool { return !loop.Uses(p.TypesInfo, a.Call, s.Var) })
 }
 

@@ -52,6 +52,13 @@ func (l *Loop) mostOfCall(e *ast.CallExpr, steps int) (time.Duration, bool) {
 	switch {
 	case Name(e) == "min":
 		return l.least(e.Args, steps)
+	case units[Name(e)] > 0 && len(e.Args) == 0:
+		s, ok := e.Fun.(*ast.SelectorExpr)
+		if !ok {
+			return 0, false
+		}
+		n, ok := l.most(s.X, steps-1)
+		return n / units[Name(e)], ok
 	case Name(e) == "Add" && len(e.Args) == 1: // of time.Until(t.Add(d))
 		return l.most(e.Args[0], steps-1)
 	case l.prog.decls[typeutil.Callee(l.info, e)] != nil:
@@ -69,6 +76,9 @@ func (l *Loop) mostOfCall(e *ast.CallExpr, steps int) (time.Duration, bool) {
 	}
 	return n, ok && (l.info.Types[e.Fun].IsType() || around.MatchString(Name(e)))
 }
+
+// units are the methods of a duration that count units.
+var units = map[string]time.Duration{"Nanoseconds": 1, "Microseconds": time.Microsecond, "Milliseconds": time.Millisecond}
 
 // around are the names of functions that return a duration near the one that they are given.
 var around = regexp.MustCompile(`(?i)jitter|around`)
