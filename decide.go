@@ -303,8 +303,7 @@ func (p Policy) GiveUp(ctx context.Context, e Error) error {
 	if e.Reason == ReasonPermanent && e.Last != nil {
 		return inferred(e.Last)
 	}
-	ended := ctx.Err()
-	errs := [...]error{e.Last, e.Interrupted}
+	ended, errs := ctx.Err(), [...]error{e.Last, e.Interrupted}
 	e.Last, e.Interrupted, e.failure = nil, nil, failure{timedOut: e.failure.timedOut}
 	for i, err := range errs {
 		if err != nil {

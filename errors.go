@@ -11,6 +11,7 @@ import (
 	"github.com/gobackoff/backoff/internal/badfield"
 	"github.com/gobackoff/backoff/internal/clock"
 	"github.com/gobackoff/backoff/internal/errtree"
+	"github.com/gobackoff/backoff/internal/evidence"
 )
 
 // Sentinels for errors.Is. If the context ended a call, the error of the call
@@ -27,7 +28,7 @@ var (
 	ErrOpen = errors.New("backoff: circuit open")
 	// ErrAttemptTimeout is matched when AttemptTimeout ended the last attempt.
 	// In that attempt, context.Cause returns it.
-	ErrAttemptTimeout error = errtree.Timeout("backoff: attempt timeout")
+	ErrAttemptTimeout = evidence.ErrAttemptTimeout
 )
 
 // A Reason says why a call ended.

@@ -86,7 +86,8 @@ func (s *shop) serve(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: code, Header: http.Header{}, Body: http.NoBody, Request: r}, nil
 }
 
-// Fifty workers of a batch fail all the time. No call of a user does, and the batch keeps to its rate.
+// Fifty workers of a batch fail all the time. No call of a user does, and the batch keeps to its
+// rate.
 func TestABatchThatFailsTakesNothingFromTheUsers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := new(shop)

@@ -110,7 +110,8 @@ func TestASilentConnectionIsReplaced(t *testing.T) {
 	})
 }
 
-// A refused login ends the loop, which says that it gave up. Policy.Do returns such an error as it is.
+// A refused login ends the loop, which says that it gave up. Policy.Do returns such an error as
+// it is.
 func TestALoopThatIsRefusedSaysThatItGaveUp(t *testing.T) {
 	refused := errors.New("wrong token")
 	dial := func(context.Context) (net.Conn, error) { return nil, backoff.Permanent(refused) }

@@ -62,14 +62,6 @@ func Matches(err, target error) bool {
 	return ok && e.Is(target)
 }
 
-// A Timeout is the text of an error that is a timeout, also in what net/http makes of it.
-type Timeout string
-
-func (t Timeout) Error() string { return string(t) }
-
-// Timeout implements the interface of package net.
-func (Timeout) Timeout() bool { return true }
-
 // IsTimeout reports whether err alone, without what it wraps, says by its method
 // that it is a timeout, as the errors of package net do.
 func IsTimeout(err error) bool {

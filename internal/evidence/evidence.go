@@ -2,6 +2,7 @@ package evidence
 
 import (
 	"context"
+	"errors"
 	"io"
 	"reflect"
 
@@ -100,12 +101,15 @@ func (w *walker) alone(err error, by said) finding {
 	return max(found, ofOne(err))
 }
 
+// ErrAttemptTimeout is that of package backoff. A client such as net/http returns it, as the cause.
+var ErrAttemptTimeout = errors.New("backoff: attempt timeout")
+
 // ofOne is alone for an error of any type.
 func ofOne(err error) finding {
 	switch err {
 	case context.Canceled:
 		return conclusive | Permanent
-	case io.ErrUnexpectedEOF:
+	case io.ErrUnexpectedEOF, ErrAttemptTimeout:
 		return weak | Retryable
 	}
 	if e, ok := err.(Errno); ok {
@@ -172,7 +176,7 @@ func IsUnreachable(err error) bool {
 // Most errors say nothing, and None costs less than Of.
 func None(err error) bool {
 	if isPlain(err) {
-		return err != context.Canceled && err != io.ErrUnexpectedEOF && saidByText(err.Error()) == nothing
+		return err != context.Canceled && err != io.ErrUnexpectedEOF && err != ErrAttemptTimeout && saidByText(err.Error()) == nothing
 	}
 	switch err.(type) {
 	case Errno, interface{ Unwrap() error }, interface{ Unwrap() []error }:

@@ -233,7 +233,8 @@ func (a *Attempt) answersHTTP() bool {
 	})
 }
 
-// looksAtStatus reports whether the loop asks for the status of an answer, or a function that it calls.
+// looksAtStatus reports whether the loop asks for the status of an answer, or a function that it
+// calls does.
 func (l *Loop) looksAtStatus() bool {
 	isStatus := func(n ast.Node) bool {
 		s, ok := n.(*ast.SelectorExpr)

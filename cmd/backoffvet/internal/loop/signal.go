@@ -173,8 +173,8 @@ func leaves(info *types.Info, list []ast.Stmt, branch token.Token) bool {
 	return false
 }
 
-// isStopChannel reports whether a variable is a stop channel, or a pointer to one: its name says so,
-// or something closes it that ends its object.
+// isStopChannel reports whether a variable is a stop channel, or a pointer to one: its name says
+// so, or something closes it that ends its object.
 func (p *program) isStopChannel(v *types.Var) bool {
 	t := v.Type().Underlying()
 	if pointer, ok := t.(*types.Pointer); ok {

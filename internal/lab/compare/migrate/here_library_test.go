@@ -30,7 +30,8 @@ type Options struct {
 
 func New(o Options) (*Client, error) {
 	if o.Retry == nil {
-		// The Budget allows one attempt while nearly all fail. If your users make few calls, leave it out.
+		// The Budget allows one attempt while nearly all fail. If your users make few calls,
+		// leave it out.
 		o.Retry = backoff.Policy{Name: "shop", Budget: new(backoff.RetryBudget)}
 	}
 	if v, ok := o.Retry.(interface{ Validate() error }); ok {
