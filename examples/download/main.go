@@ -68,6 +68,9 @@ func download(ctx context.Context, file io.Writer, url string) error {
 		return err
 	}
 	defer resp.Body.Close()
+	if err = backoffhttp.Check(resp); err != nil {
+		return err
+	}
 	_, err = io.Copy(file, resp.Body)
 	return err
 }

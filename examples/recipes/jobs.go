@@ -58,7 +58,7 @@ type worker struct {
 	send      func(context.Context, delivery) error
 	save      func(d delivery, claimed time.Time)    // by saveRow
 	remove    func(delivery)                         // by removeRow, after it was delivered
-	hold      func(host string, after time.Duration) // by holdHost; nil if there is one process
+	hold      func(host string, after time.Duration) // by holdHost; nil means that a restart forgets it
 }
 
 // receivers make a circuit for each host, which keeps the Retry-After of the host. A circuit opens
@@ -92,7 +92,7 @@ func (w *worker) after(ctx context.Context, j delivery, sent bool, err error) de
 	if sent {
 		j.Failures++
 		if asked && w.hold != nil {
-			w.hold(j.Host, after)
+			w.hold(j.Host, min(after, delivering.MaxRetryAfter)) // a nonsense of the server holds no row forever
 		}
 	}
 	next := delivering.Decide(max(j.Failures, 1), err)

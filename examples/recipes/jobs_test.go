@@ -71,7 +71,7 @@ func (rows table) run(ctx context.Context, lives time.Duration, send func(contex
 		send:      send,        // a plain http.Client that follows no redirect, and backoffhttp.Check(resp, backoffhttp.Status2xx)
 		save:      save,        // by saveRow
 		remove:    remove,      // by removeRow
-		hold:      hold,        // by holdHost; leave it out for one process
+		hold:      hold,        // by holdHost; without it, a restart forgets a Retry-After
 	}
 	for ctx.Err() == nil {
 		if j, ok := claim(ctx); ok { // by claimRow
@@ -247,17 +247,21 @@ func TestARetryAfterIsStoredForOtherProcesses(t *testing.T) {
 				if j.Host == "plain" {
 					return &backoffhttp.StatusError{Code: 503}
 				}
-				return backoff.RetryAfter(&backoffhttp.StatusError{Code: 503}, time.Hour)
+				after := time.Hour
+				if j.Host == "never" {
+					after = 10_000 * time.Hour
+				}
+				return backoff.RetryAfter(&backoffhttp.StatusError{Code: 503}, after)
 			},
 			save: func(delivery, time.Time) {},
 			hold: func(host string, after time.Duration) { held[host] = after },
 		}
 		_, breaker := w.receivers.For("open").Parts()
 		breaker.Trip()
-		for _, host := range []string{"busy", "plain", "open"} {
+		for _, host := range []string{"busy", "never", "plain", "open"} {
 			w.attempt(t.Context(), delivery{Host: host, Created: time.Now()})
 		}
-		if len(held) != 1 || held["busy"] != time.Hour {
+		if len(held) != 2 || held["busy"] != time.Hour || held["never"] != delivering.MaxRetryAfter {
 			t.Errorf("%v", held)
 		}
 	})

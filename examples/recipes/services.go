@@ -22,8 +22,10 @@ func waitForAll(ctx context.Context, policy backoff.Policy, all []dependency) er
 	errs := make([]error, len(all))
 	group, ctx := errgroup.WithContext(ctx)
 	for i, d := range all {
+		named := policy
+		named.Name = d.name // for its Observer
 		group.Go(func() error {
-			err := policy.Do(ctx, d.check)
+			err := named.Do(ctx, d.check)
 			if err == nil {
 				return nil
 			}
