@@ -36,6 +36,9 @@ const (
 	// No worker of any process claims a row of the host until then.
 	holdHost = `INSERT INTO holds VALUES ($1, $2) ON CONFLICT (host)
 		DO UPDATE SET until = greatest(holds.until, excluded.until)`
+
+	// The rows of a host that is back are due now, but for those that a worker has claimed.
+	freeHost = `UPDATE deliveries SET due = now() WHERE host = $1 AND error = '' AND due > now() + interval '1 minute'`
 )
 
 var delivering = backoff.Policy{

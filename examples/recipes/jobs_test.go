@@ -19,7 +19,7 @@ import (
 	"github.com/gobackoff/backoff/backoffhttp"
 )
 
-var _ = createTables + claimRow + saveRow + removeRow + holdHost // which a test in examples/clients/postgres runs
+var _ = createTables + claimRow + saveRow + removeRow + holdHost + freeHost // which a test in examples/clients/postgres runs
 
 // table has the rows as a database would keep them.
 type table map[string][]byte

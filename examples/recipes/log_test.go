@@ -40,3 +40,28 @@ func newLogger() *slog.Logger {
 		},
 	}))
 }
+
+type requestID struct{}
+
+type withID struct{ slog.Handler }
+
+func (h withID) Handle(ctx context.Context, r slog.Record) error {
+	if id, ok := ctx.Value(requestID{}).(string); ok {
+		r.AddAttrs(slog.String("request_id", id))
+	}
+	return h.Handler.Handle(ctx, r)
+}
+
+// The call has an id in its context, and waits for nothing.
+func Example_requestID() {
+	ctx := context.WithValue(context.Background(), requestID{}, "r7")
+	policy := backoff.Policy{
+		MaxAttempts: 2,
+		Schedule:    backoff.Constant(0),
+		Observer:    backoffslog.New(slog.New(withID{newLogger().Handler()}), nil),
+	}
+	policy.Do(ctx, func(context.Context) error { return io.ErrUnexpectedEOF })
+	// Output:
+	// level=INFO msg=retry operation="" attempt=1 max_attempts=2 class=retryable error="unexpected EOF" delay=0s request_id=r7
+	// level=WARN msg="give up" operation="" attempt=2 max_attempts=2 reason=attempts setting=MaxAttempts class=retryable error="unexpected EOF" request_id=r7
+}

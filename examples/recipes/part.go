@@ -28,6 +28,9 @@ var files = &http.Client{Transport: &backoffhttp.Transport{
 // A body that brings no byte for so long ends the download. It includes the waits between attempts.
 var stallsAfter = time.Minute
 
+// progress is told how many bytes of a file are there. total is -1 if the server does not say it.
+var progress = func(name string, done, total int64) {}
+
 var errStalled = errors.New("the download stalls")
 
 // download stores a file under a name. Until it is whole, it is name.part, and name.part.etag says
@@ -84,9 +87,18 @@ func fill(ctx context.Context, client *http.Client, url string, part *os.File, t
 	}
 	defer resp.Body.Close()
 	whole, err := begin(part, size, url, resp)
-	if err == nil && !whole {
-		_, err = io.Copy(part, &awake{resp.Body, timer})
+	if err != nil || whole {
+		return err
 	}
+	done, err := part.Seek(0, io.SeekCurrent) // 0, if the part was not used
+	if err != nil {
+		return err
+	}
+	body := &awake{Reader: resp.Body, timer: timer, name: strings.TrimSuffix(part.Name(), ".part"), done: done, total: -1}
+	if resp.ContentLength >= 0 {
+		body.total = done + resp.ContentLength
+	}
+	_, err = io.Copy(part, body)
 	return err
 }
 
@@ -115,16 +127,20 @@ func begin(part *os.File, size int64, url string, resp *http.Response) (whole bo
 	return false, errors.Join(part.Truncate(0), os.WriteFile(version(part), []byte(etag+"\n"+url), 0o666))
 }
 
-// An awake body puts off a timer whenever it brings bytes.
+// An awake body puts off a timer, and tells the progress, whenever it brings bytes.
 type awake struct {
 	io.Reader
-	timer *time.Timer
+	timer       *time.Timer
+	name        string
+	done, total int64
 }
 
 func (a *awake) Read(p []byte) (int, error) {
 	n, err := a.Reader.Read(p)
 	if n > 0 {
 		a.timer.Reset(stallsAfter)
+		a.done += int64(n)
+		progress(a.name, a.done, a.total)
 	}
 	return n, err
 }

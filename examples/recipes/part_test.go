@@ -70,14 +70,22 @@ func TestADownloadGoesOnByItself(t *testing.T) {
 func TestADownloadGoesOnWithThePartOfAnEarlierRun(t *testing.T) {
 	f := &fileServer{etag: `"v1"`, file: bytes.Repeat([]byte("0123456789"), 30_000), breaks: 100_000}
 	url, name := startFiles(t, f)
+	said := int64(0)
+	defer func(before func(string, int64, int64)) { progress = before }(progress)
+	progress = func(of string, done, total int64) {
+		if of != name || total != 300_000 || done <= said {
+			t.Errorf("%d of %d of %s, after %d", done, total, of, said)
+		}
+		said = done
+	}
 	runs := 1
 	for ; download(t.Context(), plain, url, name) != nil && runs < 10; runs++ {
 		if _, err := os.Stat(name); err == nil {
 			t.Fatal("a part is under the name of the file")
 		}
 	}
-	if requireFile(t, name, f.file); runs < 3 || f.ranges[0] != "" || f.ranges[1] == "" {
-		t.Errorf("%d runs, ranges %q", runs, f.ranges)
+	if requireFile(t, name, f.file); runs < 3 || f.ranges[0] != "" || f.ranges[1] == "" || said != 300_000 {
+		t.Errorf("%d runs, ranges %q, %d bytes at the end", runs, f.ranges, said)
 	}
 	if err := errors.Join(os.Rename(name, name+".part"), os.WriteFile(name+".part.etag", []byte(f.etag+"\n"+url), 0o600)); err != nil {
 		t.Fatal(err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"time"
 
@@ -43,7 +44,7 @@ func firstAnswer(ctx context.Context, providers []provider, question string) (st
 			ctx, cancel := context.WithTimeout(ctx, patient) // an AttemptTimeout would end with MaxElapsed
 			defer cancel()
 			answer, err := p.ask(ctx, question)
-			return answer, keyIsWrong(err)
+			return answer, noteKey(ctx, p.name, err)
 		})
 		if err == nil {
 			return answer, nil
@@ -56,9 +57,11 @@ func firstAnswer(ctx context.Context, providers []provider, question string) (st
 	return "", failed
 }
 
-// keyIsWrong marks a 401 or 403 as transient: the provider is down for us.
-func keyIsWrong(err error) error {
+// noteKey logs a 401 or 403, which the answer of the next provider hides. It marks it as transient:
+// the provider is down for us, and is left out.
+func noteKey(ctx context.Context, provider string, err error) error {
 	if code := statusOf(err); code == 401 || code == 403 {
+		slog.ErrorContext(ctx, "the key is wrong", "provider", provider, "error", err)
 		return backoff.OfClass(err, backoff.ClassRetryable)
 	}
 	return err
@@ -71,15 +74,23 @@ func statusOf(err error) int {
 	return 0
 }
 
-// streaming makes the client of one provider whose answers are streams.
-func streaming() *http.Client {
+// streaming makes the client of one provider whose answers are streams. It waits once for a 429 that
+// ends in 2 s. After one that lasts longer, or any other failure, the next provider is asked.
+func streaming(provider string) *http.Client {
 	return &http.Client{Transport: &backoffhttp.Transport{
 		Policy: backoff.Policy{
+			Name:           provider,
+			Idempotency:    backoff.Idempotent, // a second POST costs money, but does no harm
 			MaxAttempts:    1,
-			AttemptTimeout: 10 * time.Second, // until the first event
-			MaxElapsed:     10 * time.Second, // a provider that wants to be left alone for longer is left out
+			ByClass:        map[backoff.Class]backoff.ClassLimits{backoff.ClassThrottled: {MaxAttempts: 2}},
+			MaxRetryAfter:  2 * time.Second,
+			AttemptTimeout: 5 * time.Second, // until the first event
+			MaxElapsed:     7 * time.Second, // a wait and an attempt
 		},
-		Inspect:  func(resp *http.Response) error { return keyIsWrong(firstEvent(resp)) },
+		RateLimits: backoffhttp.OpenAILimits, // after a 429 without a Retry-After
+		Inspect: func(resp *http.Response) error {
+			return noteKey(resp.Request.Context(), provider, firstEvent(resp))
+		},
 		Services: &guard.Services{New: func(string) *guard.Service { return guards() }},
 	}}
 }

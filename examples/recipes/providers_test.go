@@ -14,6 +14,7 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backoffhttp"
+	"github.com/gobackoff/backoff/examples/internal/faulty"
 	"github.com/gobackoff/backoff/guard"
 )
 
@@ -141,7 +142,7 @@ func TestTheSecondProviderSendsAStreamForTheFirst(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			asked := 0
-			first, second := streaming(), streaming()
+			first, second := streaming("first"), streaming("second")
 			first.Transport.(*backoffhttp.Transport).Base = serverFunc(func(r *http.Request) (*http.Response, error) {
 				asked++
 				time.Sleep(50 * time.Millisecond)
@@ -188,6 +189,49 @@ func slowStream(r *http.Request, pause time.Duration) *http.Response {
 	return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: body, Request: r}
 }
 
+// The first provider says that its token limit ends soon, or late, in either of two headers.
+func TestAStreamWaitsForATokenLimitThatEndsSoon(t *testing.T) {
+	for name, row := range map[string]struct {
+		header http.Header
+		wants  string
+		within time.Duration
+	}{
+		"2 s":           {http.Header{"Retry-After": {"2"}}, "http://first", 2300 * time.Millisecond},
+		"2 s in tokens": {http.Header{"X-Ratelimit-Remaining-Tokens": {"0"}, "X-Ratelimit-Reset-Tokens": {"1.9s"}}, "http://first", 2300 * time.Millisecond},
+		"20 min":        {http.Header{"Retry-After": {"1200"}}, "http://second", 0},
+		"20 min tokens": {http.Header{"X-Ratelimit-Remaining-Tokens": {"0"}, "X-Ratelimit-Reset-Tokens": {"20m0s"}}, "http://second", 0},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			first, second := streaming("first"), streaming("second")
+			asked := 0
+			first.Transport.(*backoffhttp.Transport).Base = serverFunc(func(r *http.Request) (*http.Response, error) {
+				if asked++; asked > 1 {
+					return slowStream(r, time.Second), nil
+				}
+				return &http.Response{StatusCode: 429, Header: row.header, Body: http.NoBody, Request: r}, nil
+			})
+			second.Transport.(*backoffhttp.Transport).Base = serverFunc(func(r *http.Request) (*http.Response, error) {
+				return slowStream(r, time.Second), nil
+			})
+			began := time.Now()
+			resp, err := firstStream([]*http.Client{first, second}, func(i int) (*http.Request, error) {
+				return http.NewRequestWithContext(t.Context(), http.MethodPost, []string{"http://first", "http://second"}[i], strings.NewReader("2 + 2?"))
+			})
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			took := time.Since(began)
+			if from := resp.Request.URL.String(); from != row.wants || took > row.within {
+				t.Errorf("%s: a stream of %s after %v", name, from, took)
+			}
+			if _, err := io.Copy(io.Discard, resp.Body); err != nil {
+				t.Error(name, err)
+			}
+			resp.Body.Close()
+		})
+	}
+}
+
 // A short Retry-After is better than the second provider, and a long one is not.
 func TestAShortRetryAfterMayBeWaitedFor(t *testing.T) {
 	defer func(before backoff.Policy) { oneProvider = before }(oneProvider)
@@ -224,5 +268,26 @@ func TestTheFirstAnswerIsTaken(t *testing.T) {
 
 	if answer != "42" || err != nil {
 		t.Error(answer, err)
+	}
+}
+
+func TestTheFirstGoodStreamIsTaken(t *testing.T) {
+	bad := faulty.Start(events("event: error\n\n"))
+	defer bad.Close()
+	good := faulty.Start(events("data: 4\n\n"))
+	defer good.Close()
+	ctx, question, urls := t.Context(), "2 + 2?", []string{bad.URL, good.URL}
+
+	clients := []*http.Client{streaming("first"), streaming("second")}
+
+	resp, err := firstStream(clients, func(i int) (*http.Request, error) {
+		return http.NewRequestWithContext(ctx, http.MethodPost, urls[i], strings.NewReader(question)) // with the key of each
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if text, err := io.ReadAll(resp.Body); string(text) != "data: 4\n\n" || err != nil {
+		t.Errorf("%q %v", text, err)
 	}
 }

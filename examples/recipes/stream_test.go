@@ -1,8 +1,6 @@
 package recipes
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -22,30 +20,6 @@ var model = &http.Client{Transport: &backoffhttp.Transport{
 	Policy:  backoff.Policy{Name: "ask", AttemptTimeout: 10 * time.Second, Idempotency: backoff.Idempotent},
 	Inspect: firstEvent,
 }}
-
-var errFirstEvent = backoff.OfClass(errors.New("the stream begins with an error"), backoff.ClassRetryable)
-
-func firstEvent(resp *http.Response) error { // Transport{Inspect: firstEvent}
-	if !strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") {
-		return backoffhttp.Check(resp)
-	}
-	stream := bufio.NewReader(resp.Body)
-	start, err := stream.Peek(1)
-	for err == nil && len(start) < len(`data: {"error"`) && !bytes.HasSuffix(start, []byte("\n")) {
-		start, err = stream.Peek(len(start) + 1) // not beyond the first line: more may come much later
-	}
-	resp.Body = struct {
-		io.Reader
-		io.Closer
-	}{stream, resp.Body} // the caller reads it again
-	switch {
-	case bytes.HasPrefix(start, []byte("event: error")), bytes.HasPrefix(start, []byte(`data: {"error"`)):
-		return errFirstEvent
-	case err == io.EOF && len(start) > 0:
-		return nil // the whole stream is that short
-	}
-	return err // of a stream that broke off before its first event
-}
 
 // Two streams begin with an error, each in its own form, and one breaks off.
 // The fourth one is read from its first byte.
@@ -92,6 +66,45 @@ func TestAShortFirstEventBeginsAStream(t *testing.T) {
 		defer resp.Body.Close()
 		if answer, err := io.ReadAll(resp.Body); string(answer) != "data: Hi\n\ndata: Ann\n\n" || err != nil || requests != 1 {
 			t.Errorf("%q %v after %d requests", answer, err, requests)
+		}
+	})
+}
+
+func readAll(client *http.Client, req *http.Request, print func(string)) error {
+	ctx, stop := context.WithCancelCause(req.Context())
+	defer stop(nil)
+	resp, err := client.Do(req.WithContext(ctx))
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	return eachLine(resp.Body, 30*time.Second, func() { stop(errors.New("the stream stalls")) }, print)
+}
+
+// The server sends an event each second, then none.
+func TestAStreamThatStallsEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		print := func(string) {}
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://model", strings.NewReader("2 + 2?"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		client := &http.Client{Transport: serverFunc(func(r *http.Request) (*http.Response, error) {
+			body, stream := io.Pipe()
+			go func() {
+				for range 100 {
+					io.WriteString(stream, "data: more\n\n")
+					time.Sleep(time.Second)
+				}
+				<-r.Context().Done()
+				stream.CloseWithError(context.Cause(r.Context()))
+			}()
+			return &http.Response{StatusCode: 200, Body: body}, nil
+		})}
+		began := time.Now()
+		err = readAll(client, req, print)
+		if took := time.Since(began); err == nil || err.Error() != "the stream stalls" || took != 129*time.Second {
+			t.Errorf("%v after %v", err, took)
 		}
 	})
 }

@@ -86,6 +86,30 @@ func TestNoRowOfAHostThatIsHeldIsClaimed(t *testing.T) {
 	}
 }
 
+// Row 1 is claimed, row 2 waits for an hour, row 3 was given up, and row 4 is of another host.
+func TestTheRowsOfAHostThatIsBackAreDueButForThoseThatAreClaimed(t *testing.T) {
+	conn := create(t, "backoff_free", 4)
+	for _, sql := range []string{
+		"UPDATE deliveries SET due = now() + interval '1 hour' WHERE id <> '1'",
+		"UPDATE deliveries SET error = 'gone' WHERE id = '3'",
+		"UPDATE deliveries SET host = 'other' WHERE id = '4'",
+	} {
+		_, err := conn.Exec(t.Context(), sql)
+		must(t, err)
+	}
+	if d, ok := claim(t, conn); !ok || d.ID != "1" {
+		t.Fatalf("%v, %+v", ok, d)
+	}
+	_, err := conn.Exec(t.Context(), statement(t, "freeHost"), "host")
+	must(t, err)
+	if d, ok := claim(t, conn); !ok || d.ID != "2" {
+		t.Errorf("after the host was free: %v, %+v", ok, d)
+	}
+	if d, ok := claim(t, conn); ok {
+		t.Errorf("claimed twice, given up, or of another host: %+v", d)
+	}
+}
+
 func TestEachRowIsClaimedByOneWorkerAndSavedOnlyByIt(t *testing.T) {
 	const schema, rows, workers = "backoff_jobs", 40, 4
 	first := create(t, schema, rows)
