@@ -68,6 +68,20 @@ func TestAnOrderGivesUpAfterThreeAttempts(t *testing.T) {
 	}
 }
 
+func TestAnOrderThatIsCancelledInTheSecondWaitEndsAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		save, calls := failing(10)
+		shop := Shop{Retry: backoff.Policy{Jitter: backoff.NoJitter}, Save: save}
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(250*time.Millisecond, cancel) // a deadline would end the call before a wait that outlasts it
+		began := time.Now()
+		err := shop.Order(ctx)
+		if took := time.Since(began); !errors.Is(err, context.Canceled) || *calls != 2 || took != 250*time.Millisecond {
+			t.Errorf("%v after %d calls in %v", err, *calls, took)
+		}
+	})
+}
+
 func TestTheWaitsAreKnown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var waits []time.Duration
