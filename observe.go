@@ -45,9 +45,9 @@ func (k EventKind) String() string {
 // An Event says what a policy, a hedge or a breaker did. Fields that do not
 // apply are zero.
 //
-// The event tells of the end of an attempt if Kind is EventRetry,
-// EventReconnect, EventSuccess, EventHedgeWon or EventHedgeLost. So does an
-// EventGiveUp with an Attempt and without Waiting.
+// After an EventRetry the next attempt begins in Wait; Attempt has failed with
+// Err. An EventGiveUp is the end of a call. It tells of a failure of its own only
+// if Attempt is not 0 and Waiting is false.
 type Event struct {
 	Kind        EventKind
 	Class       Class              // class of the attempt's error

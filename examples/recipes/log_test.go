@@ -2,9 +2,11 @@ package recipes
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"log/slog"
 	"os"
+	"time"
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backoffslog"
@@ -39,6 +41,24 @@ func newLogger() *slog.Logger {
 			return a
 		},
 	}))
+}
+
+// The operation fails once.
+func Example_observer() {
+	ctx, failures := context.Background(), []error{io.ErrUnexpectedEOF, nil}
+	policy := backoff.Policy{
+		Schedule: backoff.Constant(5 * time.Millisecond), Jitter: backoff.NoJitter,
+		Observer: func(_ context.Context, e backoff.Event) {
+			if e.Kind == backoff.EventRetry { // attempt e.Attempt has failed with e.Err, and the next one comes after e.Wait
+				fmt.Printf("try %d in %v: %v\n", e.Attempt+1, e.Wait, e.Err)
+			}
+		},
+	}
+	policy.Do(ctx, func(context.Context) (err error) {
+		err, failures = failures[0], failures[1:]
+		return err
+	})
+	// Output: try 2 in 5ms: unexpected EOF
 }
 
 type requestID struct{}

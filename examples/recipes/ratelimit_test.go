@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -26,20 +27,12 @@ var importing = &http.Client{Transport: &backoffhttp.Transport{
 	Services: &guard.Services{New: func(host string) *guard.Service {
 		return &guard.Service{Name: host, Budget: backoff.JoinBudgets(
 			new(pace.Pacer), // as a Transport has one: after a 429 it slows down
-			&limit.Rate{Limiter: rate.NewLimiter(500, 1)}, // 500 requests a second, retries included
+			&limit.Rate{Limiter: rate.NewLimiter(450, 1)}, // 9/10 of the 500 requests a second that the server permits
 		)}
 	}},
 }}
 
-// batch is beside the users of the same process, and has the 100 requests a second that they leave.
-var batch = &http.Client{Transport: &backoffhttp.Transport{
-	Policy: backoff.Policy{Name: "batch", MaxAttempts: 8},
-	Services: &guard.Services{New: func(host string) *guard.Service {
-		return &guard.Service{Name: host, Budget: &limit.Rate{Limiter: rate.NewLimiter(100, 1)}}
-	}},
-}}
-
-// 20 workers make 1,000 requests, at 500 a second.
+// 20 workers make 1,000 requests, at 450 a second.
 func TestAJobAtAKnownLimitIsNotRefused(t *testing.T) {
 	var refused atomic.Int64
 	permits := rate.NewLimiter(510, 20) // a little more than that, because requests do not arrive evenly
@@ -68,6 +61,54 @@ func TestAJobAtAKnownLimitIsNotRefused(t *testing.T) {
 	}
 }
 
+// importingFrom returns a client as importing, of a server.
+func importingFrom(serve serverFunc) *http.Client {
+	own := importing.Transport.(*backoffhttp.Transport)
+	return &http.Client{Transport: &backoffhttp.Transport{
+		Policy: own.Policy, Services: &guard.Services{New: own.Services.New}, Base: serve}}
+}
+
+// A hundred workers make 9,000 calls. The server refuses connections, returns 503 or hangs for 10 s.
+func TestABatchLosesNoCallInAnOutage(t *testing.T) {
+	for _, fail := range []serverFunc{
+		func(*http.Request) (*http.Response, error) { return nil, syscall.ECONNREFUSED },
+		func(r *http.Request) (*http.Response, error) {
+			return &http.Response{StatusCode: 503, Header: http.Header{}, Body: http.NoBody, Request: r}, nil
+		},
+		func(r *http.Request) (*http.Response, error) { <-r.Context().Done(); return nil, r.Context().Err() },
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			began := time.Now()
+			var requests, failed atomic.Int64
+			client := importingFrom(func(r *http.Request) (*http.Response, error) {
+				requests.Add(1)
+				if since := time.Since(began); since > 2*time.Second && since < 12*time.Second {
+					return fail(r)
+				}
+				time.Sleep(20 * time.Millisecond)
+				return &http.Response{StatusCode: 200, Header: http.Header{}, Body: http.NoBody, Request: r}, nil
+			})
+			client.Transport.(*backoffhttp.Transport).Policy.AttemptTimeout = time.Second
+			var group sync.WaitGroup
+			for range 100 {
+				group.Go(func() {
+					for range 90 {
+						ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+						if _, err := textOf(ctx, client, "http://shop"); err != nil {
+							failed.Add(1)
+						}
+						cancel()
+					}
+				})
+			}
+			group.Wait()
+			if took := time.Since(began); failed.Load() > 9 || requests.Load() > 10000 || took > 50*time.Second {
+				t.Errorf("%d calls failed; %d requests in %v", failed.Load(), requests.Load(), took)
+			}
+		})
+	}
+}
+
 // A shop has users, of whose calls one in ten fails once, and a batch, of which all fail.
 type shop struct {
 	batch atomic.Int64
@@ -92,9 +133,7 @@ func TestABatchThatFailsTakesNothingFromTheUsers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := new(shop)
 		users := &http.Client{Transport: &backoffhttp.Transport{Base: serverFunc(server.serve)}}
-		own := batch.Transport.(*backoffhttp.Transport)
-		batch := &http.Client{Transport: &backoffhttp.Transport{
-			Policy: own.Policy, Services: &guard.Services{New: own.Services.New}, Base: serverFunc(server.serve)}}
+		batch := importingFrom(server.serve)
 		ctx, stop := context.WithCancel(t.Context()) // before a deadline calls would end unsent, again and again
 		time.AfterFunc(time.Minute, stop)
 		var all sync.WaitGroup
@@ -115,7 +154,7 @@ func TestABatchThatFailsTakesNothingFromTheUsers(t *testing.T) {
 			time.Sleep(100 * time.Millisecond)
 		}
 		all.Wait()
-		if n := server.batch.Load(); failed.Load() > 0 || n < 100 || n > 6000 {
+		if n := server.batch.Load(); failed.Load() > 0 || n < 20 || n > 300 {
 			t.Errorf("%d calls of users failed; the batch made %d requests", failed.Load(), n)
 		}
 	})
