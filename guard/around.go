@@ -65,7 +65,7 @@ type inside struct{ *Service }
 // that has waited, or nil.
 func (s *Service) callOnce(ctx context.Context, p *backoff.Policy, t *Turn, call attempts) error {
 	guards := s.use()
-	if guards.rooms {
+	if s.line.Places {
 		ctx = context.WithValue(ctx, inside{s}, true)
 	}
 	t.NoFault, t.Own, t.made = false, false, guards.breaker == nil

@@ -43,7 +43,7 @@ func (w *waiting) read(t *Turn, err error) (r line.Result, again bool) {
 // note takes note of attempts that failed.
 func (w *waiting) note(why backoff.Reason, attempts int, last error) {
 	w.attempts += attempts
-	if why != backoff.ReasonAttempts || w.end.IsZero() || w.reason == 0 || w.reason == backoff.ReasonOpen {
+	if why != backoff.ReasonAttempts || w.end.IsZero() || w.reason == 0 || w.reason == backoff.ReasonOpen || w.hasPlaces() {
 		w.reason = why // and not that a turn has one attempt
 	}
 	cut := w.ctx.Err() != nil || why == backoff.ReasonElapsed || why == backoff.ReasonDeadline
@@ -96,18 +96,23 @@ func (w *waiting) readGivenUp(gave *backoff.Error, r *line.Result) (again bool) 
 		r.Verdict = line.Refused
 		return gave.Repeatable() && w.hasAttempts()
 	case backoff.ReasonBudget:
-		if gave.Attempts == 0 && w.after.Again { // a retry does not wait for room
-			return false
-		}
-		if gave.Attempts == 0 {
+		if w.hasPlaces() || gave.Attempts == 0 && !w.after.Again {
 			r.Verdict, r.After = line.Full, 0
 			return true
+		} else if gave.Attempts == 0 { // it may refuse a retry for more than want of room
+			return false
 		}
 	}
 	if r.Verdict = line.Failed; gave.Last != nil {
 		r.Verdict = verdictOf(gave.Last, func(error) backoff.Class { return class })
 	}
 	return r.Verdict == line.Failed && gave.Repeatable() && w.mayRepeat(gave)
+}
+
+// hasPlaces reports whether the budget of the call is that of the service, and refuses nothing but
+// for want of room.
+func (w *waiting) hasPlaces() bool {
+	return w.service.line.Places && w.policy.Budget == w.service.use().budget
 }
 
 // mayRepeat reports whether the call has time and attempts left.

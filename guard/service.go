@@ -109,7 +109,6 @@ type parts struct {
 	paces   bool             // the pacer asks a service that throttles all calls often enough, so that this opens no circuit
 	shared  bool             // tenants have the same breaker
 	tenant  bool             // the breaker is that of another Service
-	rooms   bool             // the budget has places, which calls hold
 }
 
 // pacer is a pace.Pacer. Not to name that type keeps it out of programs that only have
@@ -150,7 +149,9 @@ func (s *Service) setUp() {
 		p.pacer, _ = p.budget.(pacer)
 		p.limit, _ = p.budget.(limiter)
 		p.stats, _ = p.budget.(stats)
-		_, p.rooms = p.budget.(interface{ Load() int }) // a limit.Concurrency
+		if b, ok := p.budget.(interface{ Load() int }); ok { // a limit.Concurrency
+			s.line.Places, p.budget = true, &places{p.budget, b.Load, &s.line}
+		}
 	}
 	switch {
 	case s.NoBreaker:
@@ -166,6 +167,22 @@ func (s *Service) setUp() {
 	}
 	s.line.Circuit = circuit{s}
 	s.parts.CompareAndSwap(nil, &p)
+}
+
+// A places is a budget that tells the line when an attempt leaves its place.
+type places struct {
+	backoff.Budget
+	taken func() int
+	line  *line.Line
+}
+
+// Done implements [backoff.Budget].
+func (p *places) Done(t backoff.Ticket, r backoff.Result) {
+	before := p.taken()
+	p.Budget.Done(t, r)
+	if p.taken() < before {
+		p.line.MakeRoom()
+	}
 }
 
 // newBreaker returns the breaker of a service that sets none. A service that serves some

@@ -166,7 +166,9 @@ func (w *waiting) wait(r line.Result) line.End {
 		ctx = own
 	}
 	rank := int(backoff.PriorityOf(ctx) - backoff.PriorityBackground)
-	w.before = w.attempts
+	if r.Verdict != line.Full {
+		w.before = w.attempts
+	}
 	return w.call.Wait(ctx, rank, w.service.maxWaiting(), r)
 }
 

@@ -85,8 +85,9 @@ func (c *Call) Wait(ctx context.Context, rank, most int, r Result) End {
 	now := clock.Now()
 	end = c.onClock(end, now)
 	c.Why = l.why
+	isNew := r.Verdict == Silent && !l.recovers
 	switch {
-	case r.Verdict == Silent && !l.recovers:
+	case isNew && !l.queue.full():
 		return Went
 	case ctx.Err() != nil:
 		return Ended
@@ -100,13 +101,18 @@ func (c *Call) Wait(ctx context.Context, rank, most int, r Result) End {
 	}
 	w := c.turn
 	c.For = l.waitsFor(r, now)
-	w.full = r.Verdict == Full
-	w.rank = 2*uint8(rank) + 1
-	if w.failed > 0 || r.Verdict == Failed || r.Verdict == Refused && l.closed() { // by a breaker inside
-		w.rank--
-	}
+	w.full = r.Verdict == Full || isNew // others wait for room already
+	w.rank = l.rankOf(w, rank, r)
 	w.doubtful = r.Verdict == Failed && l.row == 1 && c.state&isBusy == 0
 	return c.wait(ctx, now)
+}
+
+// rankOf returns the rank in the queue of a waiter of the given rank, which ended with r.
+func (l *Line) rankOf(w *waiter, rank int, r Result) uint8 {
+	if w.failed > 0 || r.Verdict == Failed || r.Verdict == Refused && l.closed() { // by a breaker inside
+		return 2 * uint8(rank)
+	}
+	return 2*uint8(rank) + 1
 }
 
 // onClock returns when the context of the call ends by the clock of the line. What others

@@ -44,6 +44,7 @@ type Circuit interface {
 // Circuit is set.
 type Line struct {
 	Circuit Circuit // nil means one that is always closed
+	Places  bool    // the budget has places, and MakeRoom says when one is free
 
 	state atomic.Uint64 // the answers, and the bits below
 
@@ -130,11 +131,19 @@ func (l *Line) settle(c *Call, r Result) (mayWait bool) {
 		l.down, l.lastDown = true, l.answers+1
 	}
 	l.recovers = l.recovers && l.closed()
-	l.queue.room = r.Verdict != Full && r.Verdict != Refused
+	l.queue.room = r.Verdict != Full && r.Verdict != Refused && !l.Places
 	began := c.state >> answersBit
 	mayWait = began == l.answers || began < l.lastDown
 	l.dispatch(now)
 	return mayWait
+}
+
+// MakeRoom says that the budget has room for the first call that waits for it.
+func (l *Line) MakeRoom() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.queue.room = l.queue.full()
+	l.dispatch(clock.Now())
 }
 
 // leave ends the turn of a call.
@@ -384,7 +393,7 @@ func (l *Line) publish() {
 	if l.row > 0 || l.queue.length > 0 {
 		state |= isBusy
 	}
-	if l.recovers {
+	if l.recovers || l.Places && l.queue.full() {
 		state |= keepsBack
 	}
 	l.state.Store(state)
