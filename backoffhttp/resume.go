@@ -184,7 +184,7 @@ func (b *resumedBody) reopen(err error) error {
 // was noticed first.
 func (b *resumedBody) orEnded(err error) error {
 	ctx := b.call.req.Context()
-	if ctx.Err() == nil || errtree.Is(err, ctx.Err()) {
+	if ctx.Err() == nil || errtree.Is(err, ctx.Err()) || errtree.Is(err, context.Cause(ctx)) {
 		return err
 	}
 	return asTimeout(fmt.Errorf("%w: %w", errtree.Ended(ctx), err))

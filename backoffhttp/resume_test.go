@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strconv"
 	"strings"
@@ -756,4 +757,29 @@ func FuzzResume(f *testing.F) {
 			t.Errorf("%d, %q, %q, %d, %v: got %q, %v", code, span, body, length, sized, got, err)
 		}
 	})
+}
+
+// As with a plain http.Transport, a caller that gives a cause can tell its own end from another.
+func TestABodyThatItsCallerEndsForAReasonEndsWithThatReasonAlone(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Etag", `"1"`)
+		w.Header().Set("Content-Length", "100")
+		_, _ = io.WriteString(w, "abc")
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+	}))
+	defer server.Close()
+	ctx, stop := context.WithCancelCause(t.Context())
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL, nil)
+	require.NoError(t, err)
+	client := http.Client{Transport: &backoffhttp.Transport{Resume: true}}
+	resp, err := client.Do(req)
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	stalls := errors.New("the download stalls")
+	time.AfterFunc(50*time.Millisecond, func() { stop(stalls) })
+	_, err = io.ReadAll(resp.Body)
+	require.ErrorIs(t, err, stalls)
+	require.NotErrorIs(t, err, context.Canceled)
+	require.EqualError(t, err, "the download stalls")
 }

@@ -12,8 +12,8 @@ import (
 // Concurrency is a bulkhead: a [backoff.Budget] that lets at most Max attempts
 // run at once, of all the calls and reconnect loops that share it. It refuses
 // the others at once and queues none: in an outage callers know within
-// microseconds, and no memory grows. Behind a guard.Service they wait. Calls that wait do not
-// count: for a [Rate], or between two attempts.
+// microseconds, and no memory grows. As the Budget of a guard.Service it lets them wait, in order,
+// retries too. Calls that wait do not count: for a [Rate], or between two attempts.
 //
 // The zero value is ready to use. A Concurrency must not be copied, nor its
 // field changed, after first use. It is safe for concurrent use. An attempt

@@ -32,6 +32,7 @@ func Example_metrics() {
 		Policy:   backoff.Policy{Name: "shop", Observer: metrics.Observe},
 		Endpoint: endpoint, // names the series
 		Key:      endpoint, // a circuit and a budget for each; without it for the host
+		// FailFast: true, // else calls to a route that is down wait until their deadline
 	}}
 
 	for _, path := range []string{"/orders/17", "/orders/18", "/items/1"} {

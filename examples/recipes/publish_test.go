@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,22 +21,26 @@ type conn interface {
 }
 
 // A link lends its connection to publishers. While there is none, they wait.
-type link chan conn
+type link struct {
+	conns chan conn
+	why   atomic.Pointer[error] // why it could not dial last
+}
 
 // keep holds a connection until ctx ends.
-func (l link) keep(ctx context.Context, dial func(context.Context) (conn, error)) error {
+func (l *link) keep(ctx context.Context, dial func(context.Context) (conn, error)) error {
 	policy := backoff.Policy{Name: "broker", Schedule: backoff.Exponential{Max: 5 * time.Second}}
 	loop := backoff.Supervisor{Policy: policy, ResetAfter: time.Second / 2} // less than a connection lasts
 	return loop.RunReady(ctx, func(ctx context.Context, ready func()) error {
-		c, err := dial(ctx)
+		c, err := dial(ctx) // must end before ResetAfter
 		if err != nil {
+			l.why.Store(&err)
 			return err
 		}
 		defer c.Close()
 		ready()
 		for {
 			select {
-			case l <- c: // to a publisher
+			case l.conns <- c: // to a publisher
 			case err := <-c.Closed():
 				return err
 			case <-ctx.Done():
@@ -45,17 +50,23 @@ func (l link) keep(ctx context.Context, dial func(context.Context) (conn, error)
 	})
 }
 
-var publishing = backoff.Policy{ // the deadline of the caller ends it, and AttemptTimeout a confirmation that never comes
-	Name: "publish", MaxAttempts: -1, AttemptTimeout: 10 * time.Second, Schedule: backoff.Exponential{Max: time.Second},
+var publishing = backoff.Policy{
+	Name:           "publish",
+	MaxAttempts:    -1,              // the deadline of the caller ends it
+	AttemptTimeout: 4 * time.Second, // of a wait for a connection, and a confirmation that never comes
+	Schedule:       backoff.Exponential{Max: time.Second},
 }
 
 // publish returns when the broker has the message, or when ctx ends.
-func (l link) publish(ctx context.Context, message string) error {
+func (l *link) publish(ctx context.Context, message string) error {
 	return publishing.Do(ctx, func(ctx context.Context) error {
 		select {
-		case c := <-l:
+		case c := <-l.conns:
 			return c.Publish(ctx, message)
 		case <-ctx.Done():
+			if why := l.why.Load(); why != nil {
+				return fmt.Errorf("no connection: %w", *why) // one marked as Permanent ends the call
+			}
 			return ctx.Err()
 		}
 	})
@@ -105,7 +116,7 @@ func (c fakeConn) Publish(_ context.Context, message string) error {
 func TestWhatIsPublishedWhileTheConnectionIsDownWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
-		b, l := &fakeBroker{began: time.Now(), has: map[string]int{}}, make(link)
+		b, l := &fakeBroker{began: time.Now(), has: map[string]int{}}, &link{conns: make(chan conn)}
 		ended := make(chan error)
 		go func() { ended <- l.keep(ctx, b.dial) }()
 		var publishers sync.WaitGroup
@@ -146,7 +157,7 @@ func (c cutConn) Publish(ctx context.Context, _ string) error { return c.publish
 // publishAll publishes so many messages, one after the other, over connections that are cut.
 func publishAll(t *testing.T, messages int, publish func(context.Context) error) (took time.Duration) {
 	ctx, stop := context.WithTimeout(t.Context(), 5*time.Minute)
-	l, ended, began := make(link), make(chan error), time.Now()
+	l, ended, began := &link{conns: make(chan conn)}, make(chan error), time.Now()
 	go func() {
 		ended <- l.keep(ctx, func(context.Context) (conn, error) {
 			c := cutConn{fakeConn{nil, make(chan error, 1)}, publish}
@@ -188,4 +199,21 @@ func TestAMessageWhoseConfirmationNeverComesIsSentAgain(t *testing.T) {
 			t.Errorf("%d times, %v", sent, took)
 		}
 	})
+}
+
+// Nobody listens, or the password is wrong.
+func TestAPublisherLearnsWhyThereIsNoConnection(t *testing.T) {
+	refused, password := errors.New("refused"), backoff.Permanent(errPassword)
+	for err, within := range map[error]time.Duration{refused: 10 * time.Second, password: 4 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, stop := context.WithTimeout(t.Context(), 10*time.Second)
+			defer stop()
+			l := &link{conns: make(chan conn)}
+			go func() { _ = l.keep(ctx, func(context.Context) (conn, error) { return nil, err }) }()
+			began := time.Now()
+			if got := l.publish(ctx, "x"); !errors.Is(got, err) || time.Since(began) > within {
+				t.Errorf("%v after %v", got, time.Since(began))
+			}
+		})
+	}
 }

@@ -24,7 +24,7 @@ type Retrier interface {
 }
 
 type Options struct {
-	Retry Retrier // nil means four attempts
+	Retry Retrier // nil means four attempts, or one while nearly all calls fail
 	Send  func(context.Context) error
 }
 
