@@ -229,14 +229,15 @@ var events = regexp.MustCompile(`^[wW]ait(For|Until|Close|Done|Ready|Exit|Stop|S
 var waiting = regexp.MustCompile(`^(?i:sleep|wait|backoff|pause|delay|snooze)|Sleep|Wait$|Backoff$|(?i:sleepctx)`)
 
 // waitsByName reports whether a name says that the function waits. Those that return something
-// else than an error or whether to go on compute, and those that wait for other goroutines or
-// processes are no waits between attempts.
+// else than an error or whether to go on compute, unless they Sleep for some time. Those that wait
+// for other goroutines or processes are no waits between attempts.
 func waitsByName(info *types.Info, call *ast.CallExpr) bool {
 	if !waiting.MatchString(Name(call)) || info.Types[call.Fun].IsType() {
 		return false
 	}
 	f := typeutil.Callee(info, call)
-	return saysWhether(info.TypeOf(call)) && (f == nil || f.Pkg() == nil || !otherWaits[f.Pkg().Path()])
+	sleeps := Name(call) == "Sleep" && slices.ContainsFunc(call.Args, func(e ast.Expr) bool { return IsDuration(info.TypeOf(e)) })
+	return (sleeps || saysWhether(info.TypeOf(call))) && (f == nil || f.Pkg() == nil || !otherWaits[f.Pkg().Path()])
 }
 
 // saysWhether reports whether a result is none, an error, or a truth.
