@@ -23,20 +23,38 @@ func firstEvent(resp *http.Response) error {
 	}
 	stream := bufio.NewReader(resp.Body)
 	start, err := stream.Peek(1)
-	for err == nil && len(start) < len(`data: {"error"`) && !bytes.HasSuffix(start, []byte("\n")) {
-		start, err = stream.Peek(len(start) + 1) // not beyond the first line: more may come much later
+	for err == nil && !begins(start) {
+		start, err = stream.Peek(len(start) + 1) // not beyond that line: more may come much later
 	}
 	resp.Body = struct {
 		io.Reader
 		io.Closer
 	}{stream, resp.Body} // the caller reads it again
-	switch {
+	switch start = event(start); {
 	case bytes.HasPrefix(start, []byte("event: error")), bytes.HasPrefix(start, []byte(`data: {"error"`)):
 		return errFirstEvent
-	case err == io.EOF && len(start) > 0:
-		return nil // the whole stream is that short
+	case err == io.EOF && len(start) > 0, err == bufio.ErrBufferFull:
+		return nil // the whole stream is that short, or begins with 4 KiB of comments
 	}
 	return err // of a stream that broke off before its first event
+}
+
+// begins reports whether a start of a stream has enough of its first event.
+func begins(start []byte) bool {
+	start = event(start)
+	return len(start) >= len(`data: {"error"`) || bytes.HasSuffix(start, []byte("\n"))
+}
+
+// event returns the first event of a stream, without what is before it: comments, such as ": ping",
+// and empty lines.
+func event(start []byte) []byte {
+	for {
+		line, rest, whole := bytes.Cut(start, []byte("\n"))
+		if !whole || len(bytes.TrimRight(line, "\r")) > 0 && line[0] != ':' {
+			return start
+		}
+		start = rest
+	}
 }
 
 // eachLine calls f with each line of a stream, and stop if none comes for a pause: stop must end the

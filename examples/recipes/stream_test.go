@@ -21,22 +21,23 @@ var model = &http.Client{Transport: &backoffhttp.Transport{
 	Inspect: firstEvent,
 }}
 
-// Two streams begin with an error, each in its own form, and one breaks off.
-// The fourth one is read from its first byte.
+// Three streams begin with an error, in two forms and behind comments, and one breaks off. The last
+// one is read from its first byte.
 func Example_stream() {
 	ctx := context.Background()
 	server := faulty.Start(
 		events("event: error\ndata: {\"type\": \"overloaded_error\"}\n\n"),
 		events("data: {\"error\": {\"code\": 503}}\n\n"),
 		events(""),
-		events("data: {\"text\": \"four\"}\n\n"))
+		events(": ping\n\n: ping\r\n\r\nevent: error\n\n"),
+		events(": ping\n\ndata: {\"text\": \"four\"}\n\n"))
 	defer server.Close()
 
 	resp := must(model.Do(must(http.NewRequestWithContext(ctx, http.MethodPost, server.URL, strings.NewReader("2 + 2?")))))
 	defer resp.Body.Close()
 	answer, err := io.ReadAll(resp.Body)
 	fmt.Printf("%q %v after %d requests\n", answer, err, server.Requests())
-	// Output: "data: {\"text\": \"four\"}\n\n" <nil> after 4 requests
+	// Output: ": ping\n\ndata: {\"text\": \"four\"}\n\n" <nil> after 5 requests
 }
 
 // The first event is shorter than the beginning of an error, and the second one
