@@ -20,17 +20,22 @@ type dependency struct {
 // error names the services that did not answer.
 func waitForAll(ctx context.Context, policy backoff.Policy, all []dependency) error {
 	errs := make([]error, len(all))
-	group, ctx := errgroup.WithContext(ctx)
+	group, until := errgroup.WithContext(ctx)
 	for i, d := range all {
 		named := policy
 		named.Name = d.name // for its Observer
 		group.Go(func() error {
-			err := named.Do(ctx, d.check)
-			if err == nil {
+			err := named.Do(until, d.check)
+			gaveUp, late := errors.AsType[*backoff.Error](err)
+			switch {
+			case err == nil:
 				return nil
+			case late && gaveUp.Attempts > 0 && until.Err() != nil && ctx.Err() == nil: // by another one's permanent error
+				errs[i] = fmt.Errorf("%s: stopped while it failed: %w", d.name, gaveUp.Last)
+			default:
+				errs[i] = fmt.Errorf("%s: %w", d.name, err)
 			}
-			errs[i] = fmt.Errorf("%s: %w", d.name, err)
-			if _, late := errors.AsType[*backoff.Error](err); late {
+			if late {
 				return nil // others may still answer in time
 			}
 			return errs[i] // permanent: ends all waits

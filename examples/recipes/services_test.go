@@ -41,7 +41,7 @@ func TestAProgramWaitsForAllItsServices(t *testing.T) {
 	}{
 		{checks: []func(context.Context) error{nil, nil}, least: 9800 * time.Millisecond},
 		{checks: []func(context.Context) error{nil, misspelt}, want: []string{"1: ", "no such host"}, least: 9800 * time.Millisecond},
-		{checks: []func(context.Context) error{nil, password}, want: []string{"0: ", "connection refused", "1: ", "wrong password"}},
+		{checks: []func(context.Context) error{nil, password}, want: []string{"0: stopped while it failed: ", "connection refused", "1: ", "wrong password"}},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
